@@ -1,0 +1,57 @@
+# `make help` lists what can be asked for. Everything is made once and works again without a network.
+
+BIN := .venv/bin
+READY := .venv/ready
+LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
+# Passed on to the command, as in: make test ARGS="-k window"
+ARGS ?=
+
+export PYTHON
+
+.PHONY: help setup demo test test-unit lint format bench chaos compare lock clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+
+setup: $(READY) ## Make the virtual environment and fetch the Java archives
+
+$(READY): $(LOCKS) pyproject.toml service/archives/spark.toml service/archives/kafka.toml
+	@scripts/setup
+
+demo: setup ## Run an example pipeline against a local Kafka until Ctrl-C
+	@$(BIN)/tailrace demo $(ARGS)
+
+test: setup ## Run every test; starts what it needs
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-unit: setup ## Run the tests that need neither Kafka nor a JVM
+	@$(BIN)/python -m pytest -m "not e2e" $(ARGS)
+
+lint: setup ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: setup ## Put the code into the form that lint asks for
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
+	@$(BIN)/python -m bench $(ARGS)
+
+chaos: setup ## Kill everything 200 times in the middle of a stream, and compare the results
+	@TAILRACE_TEST_KILLS=200 $(BIN)/python -m pytest tests/chaos --timeout 0 $(ARGS)
+
+compare: setup ## Run the golden pipelines and generated queries on Flink too, and compare
+	@$(BIN)/python -m bench.compare $(ARGS)
+
+lock: setup ## Resolve requirements*.in anew: make lock ARGS="--upgrade"
+	@for name in requirements-build requirements requirements-dev; do \
+		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile $$name.in --output-file $$name.lock \
+			--universal --python-version 3.11 --generate-hashes --quiet $(ARGS) || exit 1; \
+	done
+
+clean: ## Remove everything that was made here
+	@rm -rf .venv .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,97 @@
+"""What this machine must have before anything starts: a Java runtime, room on disk, a free port."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+JAVA_NEEDED = 17
+
+
+class MachineError(Exception):
+    """This machine lacks something: `primary` says what, `hint` what to do; together they are one line."""
+
+    def __init__(self, primary: str, hint: str | None = None) -> None:
+        super().__init__(primary, hint)
+        self.primary = primary
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.primary}; {self.hint}" if self.hint else self.primary
+
+
+def find_java() -> str:
+    """The path of a Java runtime that is new enough: that of JAVA_HOME where it is set, else the first on the PATH."""
+    install = f"install a Java {JAVA_NEEDED} runtime (or newer) or point JAVA_HOME at one"
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if found is None:
+        raise MachineError(f"no Java found in JAVA_HOME={home}" if home else "no Java found", install)
+    try:
+        # The variable that the JVM itself reads may add lines of its own before the version.
+        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MachineError(f"{found} does not run ({error})", install) from error
+    version = java_version(said)
+    if version is None:
+        raise MachineError(f"cannot tell the version of {found}", install)
+    if version < JAVA_NEEDED:
+        raise MachineError(f"{found} is Java {version}, Java {JAVA_NEEDED} or newer is needed", install)
+    return found
+
+
+def java_version(said: str) -> int | None:
+    """The feature release in what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(match.group(1)) if match else None
+
+
+def free_ports(count: int) -> list[int]:
+    """Different TCP ports of this machine that nobody listens on now.
+
+    They lie below the range from which systems take the port of an outgoing connection: a client that keeps trying a
+    server which is down would otherwise, sooner or later, be given the server's own port and connect to itself.
+    """
+    free: list[int] = []
+    for port in random.sample(range(20_000, 32_000), 200):
+        if len(free) == count:
+            return free
+        with suppress(MachineError):
+            check_port(port)
+            free.append(port)
+    raise MachineError("no free ports found between 20000 and 32000")
+
+
+def check_port(port: int) -> None:
+    """Raise where something already listens on `port` of this machine."""
+    with closing(socket.socket()) as probe:
+        # As Java's server sockets do: a port whose last connection still lingers is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise MachineError(f"port {port} is taken", "stop what listens there or choose another port") from error
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Turn a full disk or a folder that cannot be written, met inside the block, into one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder) from error
+        raise MachineError(f"{folder} cannot be written ({error.strerror})", "check who owns it") from error
+
+
+def disk_full(folder: Path) -> MachineError:
+    """The error for a disk that filled up while `folder` was written."""
+    return MachineError(f"the disk that holds {folder} is full", "make room and run it again")

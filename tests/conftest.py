@@ -1,0 +1,71 @@
+"""What tests of every kind share: real brokers, and the order in which tests run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from hypothesis import settings
+
+from service.kafka.embedded import EmbeddedKafka
+from tests.brokers import Broker, KafkaInContainer, MakeTopic
+
+# The same examples in every run; to look for new ones: make test-unit ARGS="--hypothesis-profile=search".
+settings.register_profile("same", max_examples=6, derandomize=True, database=None)
+settings.register_profile("search", max_examples=200)
+settings.load_profile("same")
+
+STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "spark"}
+"""Fixtures that start a broker or a JVM; a test that asks for one is marked `e2e`."""
+
+BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
+    "local": EmbeddedKafka,
+    "testcontainers": KafkaInContainer,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a broker or a JVM, and run it after all that does not."""
+    for item in items:
+        if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
+            item.add_marker("e2e")
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is not None)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Broker]:
+    """A real broker shared by all tests: a local process, or whatever TAILRACE_TEST_KAFKA names."""
+    chosen = os.environ.get("TAILRACE_TEST_KAFKA", "local")
+    if chosen not in BROKERS:
+        raise pytest.UsageError(f"TAILRACE_TEST_KAFKA={chosen}; choose one of {', '.join(BROKERS)}")
+    with BROKERS[chosen]() as broker:
+        yield broker
+
+
+@pytest.fixture
+def own_kafka() -> Iterator[Callable[..., EmbeddedKafka]]:
+    """Starts brokers of the test's own, to be killed and restarted: `own_kafka(heap="512m")`.
+
+    They are local processes always: a container would come back on another port.
+    """
+    with ExitStack() as brokers:
+        yield lambda **options: brokers.enter_context(EmbeddedKafka(**options))
+
+
+@pytest.fixture
+def make_topic(kafka: Broker) -> MakeTopic:
+    """Makes a topic on the shared broker, under a name that no other test has, and returns that name."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+
+    def make(name: str = "topic", *, partitions: int = 2, **config: str) -> str:
+        unique = f"{name}-{uuid4().hex[:8]}"
+        settings: dict[str, Any] = {key.replace("_", "."): value for key, value in config.items()}
+        admin.create_topics([NewTopic(unique, partitions, 1, config=settings)])[unique].result(30)
+        return unique
+
+    return make

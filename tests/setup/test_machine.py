@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import errno
+import socket
+from pathlib import Path
+
+import pytest
+
+from service.machine import MachineError, check_port, find_java, free_ports, java_version, writing_to
+
+
+def fake_java(folder: Path, says: str) -> Path:
+    """A Java home whose `java` prints `says` as its version."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{says}\nEND\n")
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.2" 2022-01-18', 17),
+        ("bash: java: a stub", None),
+    ],
+)
+def test_the_feature_release_is_read_from_what_java_says(said: str, version: int | None):
+    assert java_version(said) == version
+
+
+def test_java_home_is_asked_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, 'openjdk version "17.0.1"')))
+    assert find_java() == str(tmp_path / "bin" / "java")
+
+
+def test_a_machine_without_java_is_told_to_install_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match=r"^no Java found; install a Java 17 runtime"):
+        find_java()
+
+
+def test_an_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, 'openjdk version "11.0.2"')))
+    with pytest.raises(MachineError, match=r"bin/java is Java 11, Java 17 or newer is needed"):
+        find_java()
+
+
+def test_a_taken_port_is_named():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(MachineError, match=f"^port {port} is taken; "):
+            check_port(port)
+
+
+def test_free_ports_are_different_and_none_that_an_outgoing_connection_is_given():
+    ports = free_ports(5)
+    assert len(set(ports)) == 5
+    for port in ports:
+        check_port(port)
+        assert 20_000 <= port < 32_000
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(errno.ENOSPC, "the disk that holds /data is full"), (errno.EROFS, "/data cannot be written (Read-only")],
+)
+def test_an_error_of_the_disk_becomes_one_line(number: int, told: str):
+    with pytest.raises(MachineError) as caught, writing_to(Path("/data")):
+        raise OSError(number, "Read-only file system")
+    assert str(caught.value).startswith(told)
+    assert "\n" not in str(caught.value)

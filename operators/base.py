@@ -1,0 +1,29 @@
+"""What most operators have in common: no state, no delay of the watermark, a fingerprint of the whole specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from operators.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from operators.state import TraceSpec
+
+
+class Operator:
+    """The defaults of `operators.kernel.Kernel`; a kernel is a frozen dataclass that extends this."""
+
+    __slots__ = ()
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """No state."""
+        return {}
+
+    def hold(self, watermark: int) -> int:
+        """The watermark passes unchanged."""
+        return watermark
+
+    def fingerprint(self) -> str:
+        """A digest of the specification, the format version and a canary of the hash function."""
+        return fingerprint(self)

@@ -1,0 +1,44 @@
+"""The changes that follow from old rows, new rows and which of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.columns import as_changes
+from operators.kernel import WEIGHT
+
+Mask = npt.NDArray[np.bool_]
+
+
+def weigh(rows: pa.Table, weight: int) -> pa.Table:
+    """`rows`, each with the same weight."""
+    return rows.append_column(WEIGHT, pa.array(np.full(rows.num_rows, weight, dtype=np.int64)))
+
+
+def difference(
+    rows: pa.Table,
+    old: Sequence[str],
+    new: Sequence[str],
+    was: Mask,
+    is_: Mask,
+    differs: Mask,
+    output: pa.Schema,
+    refresh: bool,
+) -> pa.Table:
+    """What is taken back, then what is new, then (to `refresh` those who keep it) what was written again unchanged.
+
+    `old` and `new` name the columns of each row as it was and as it is; `was` and `is_` say whether it was and is at
+    all.
+    """
+    parts = [(was & (~is_ | differs), old, -1), (is_ & (~was | differs), new, 1)]
+    if refresh:
+        parts.append((was & is_ & ~differs, new, 0))
+    tables = [
+        weigh(rows.select(names).filter(pa.array(mask)).rename_columns(output.names), weight)
+        for mask, names, weight in parts
+    ]
+    return as_changes(pa.concat_tables(tables), output)

@@ -1,0 +1,107 @@
+"""A thin, reusable way to run one DuckDB statement over Arrow tables."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+SMALL = 20_000
+"""Up to so many rows a statement is prepared once and kept: planning it costs more than running it."""
+
+_KEPT = 500
+
+
+class Sql:
+    """One DuckDB connection with one thread, so that the order of rows and of additions is the same on a replay.
+
+    Called with a statement and the Arrow tables it names, it returns the answer as an Arrow table. Over few rows the
+    statement is prepared, over many it is planned anew with their number in view: which of the two is decided by the
+    rows alone, so a replay does the same.
+    """
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(
+            ":memory:",
+            config={
+                "threads": 1,
+                "preserve_insertion_order": True,
+                # It takes an expression that occurs twice out of TRY, so that an error there would not be caught.
+                "disabled_optimizers": "common_subexpressions",
+            },
+        )
+        self._prepared: OrderedDict[tuple[object, ...], _Prepared] = OrderedDict()
+
+    def __call__(
+        self, statement: str, tables: Mapping[str, pa.Table], parameters: Mapping[str, object] | None = None
+    ) -> pa.Table:
+        """Run `statement` with each table visible under its name; errors are DuckDB's own."""
+        try:
+            return self._run(statement, tables, parameters or {})
+        except UnicodeDecodeError as error:
+            # DuckDB cuts the value that it quotes in a message, at times in the middle of a character.
+            raise duckdb.ConversionException(error.object.decode(errors="replace")) from error
+
+    def _run(self, statement: str, tables: Mapping[str, pa.Table], given: Mapping[str, object]) -> pa.Table:
+        small = sum(table.num_rows for table in tables.values()) <= SMALL
+        if small and all(isinstance(value, datetime) for value in given.values()):
+            return self._run_prepared(statement, tables, given)
+        connection = self._connection
+        for name, table in tables.items():
+            connection.register(name, table)
+        try:
+            # A relation, not a cursor: `execute(...).to_arrow_table()` copies the rows once more.
+            relation = connection.sql(statement, params=dict(given) if given else None)
+            return relation.to_arrow_table()
+        finally:
+            for name in tables:
+                connection.unregister(name)
+
+    def _run_prepared(
+        self, statement: str, tables: Mapping[str, pa.Table], parameters: Mapping[str, object]
+    ) -> pa.Table:
+        key = (statement, *((name, table.schema) for name, table in tables.items()))
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            prepared = self._prepared[key] = _prepare(self._connection.cursor(), statement, tables)
+            if len(self._prepared) > _KEPT:
+                self._prepared.popitem(last=False)[1].connection.close()
+        else:
+            self._prepared.move_to_end(key)
+        for name, table in tables.items():
+            prepared.sources[name].table = table
+        given = ", ".join(f"{name} := TIMESTAMP '{value}'" for name, value in parameters.items())
+        try:
+            return prepared.connection.sql(f"EXECUTE p({given})" if given else "EXECUTE p").to_arrow_table()
+        finally:
+            for name, table in tables.items():
+                prepared.sources[name].table = table.slice(0, 0)
+
+
+class _Source:
+    """A table that DuckDB reads anew each time it runs a prepared statement."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class _Prepared(NamedTuple):
+    """A statement prepared on a connection of its own, and the tables that it reads."""
+
+    connection: duckdb.DuckDBPyConnection
+    sources: dict[str, _Source]
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table]) -> _Prepared:
+    sources = {name: _Source(table.slice(0, 0)) for name, table in tables.items()}
+    for name, source in sources.items():
+        connection.register(name, source)
+    connection.execute(f"PREPARE p AS {statement}")
+    return _Prepared(connection, sources)

@@ -1,0 +1,42 @@
+"""The windows that rows are grouped by; a start is inside, an end is not. All lengths are milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """Windows of length `size`, one starting every `slide`, aligned to the epoch plus `offset`.
+
+    A slide above the size leaves gaps; it need not divide the size.
+    """
+
+    size: int
+    slide: int
+    offset: int = 0
+
+
+def tumble(size: int, offset: int = 0) -> Hop:
+    """Windows of length `size` that touch and do not overlap."""
+    return Hop(size=size, slide=size, offset=offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cumulate:
+    """Windows that start every `size` and end after each `step` of it; `size` is a multiple of `step`."""
+
+    size: int
+    step: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """The windows that rows already carry: the positions of their start and end (wall clock of the zone)."""
+
+    start: int
+    end: int
+
+
+Window = Hop | Cumulate | Attached

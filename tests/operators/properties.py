@@ -1,0 +1,217 @@
+"""The properties that every kernel has, in one place.
+
+*oracle*: after every batch the applied changes equal a batch query over all rows so far. *cut*: how a log is cut into
+batches does not change the applied result. *undo*: retracting everything leaves no rows and no state. *bound*: state is
+no larger than what may still matter. *restart*: a state opened again from its blocks gives bit-identical answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from operators.columns import weighted
+from operators.kernel import END_OF_TIME, MIN_TIME, WEIGHT, Clock, Kernel, Step
+from operators.sql import Sql
+from operators.state import State
+
+Row = tuple[Any, ...]
+SQL = Sql()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row that comes (+1) or goes (-1) on a port."""
+
+    row: Row
+    weight: int = 1
+    port: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The changes of one batch and what time it is afterwards."""
+
+    changes: Sequence[Change]
+    now: int = 0
+    watermark: int = MIN_TIME
+
+
+def no_state() -> State:
+    """The state of a stateless kernel."""
+    return State.open({}, None, lambda name: pa.py_buffer(b""))
+
+
+def block(schema: pa.Schema, changes: Iterable[Change], port: int = 0) -> pa.Table:
+    """The changes of `port` as a block."""
+    mine = [c for c in changes if c.port == port]
+    columns = [pa.array([c.row[i] for c in mine], f.type) for i, f in enumerate(schema)]
+    return pa.table([*columns, pa.array([c.weight for c in mine], pa.int64())], schema=weighted(schema))
+
+
+def plain(value: Any) -> Any:
+    """A value that can be compared and counted: floating-point numbers to ten digits."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return float(f"{value:.9g}") + 0.0
+    return tuple(map(plain, value)) if isinstance(value, list) else value
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """The rows of a table as tuples."""
+    return [tuple(map(plain, row)) for row in zip(*(c.to_pylist() for c in table.columns), strict=True)]
+
+
+@dataclass
+class Run:
+    """A chain of kernels, each the only input of the next, driven batch by batch.
+
+    With `restart` every state is written and opened again between batches.
+    """
+
+    kernels: Sequence[Kernel]
+    restart: bool = False
+    applied: Counter[Row] = field(default_factory=Counter)
+    log: list[tuple[Row, int]] = field(default_factory=list)
+    late: list[Row] = field(default_factory=list)
+    late_count: int = 0
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        self._blocks: list[dict[str, pa.Buffer]] = [{} for _ in self.kernels]
+        self._manifests: list[bytes | None] = [None] * len(self.kernels)
+        self.states = [self._open(i) for i in range(len(self.kernels))]
+        self._watermark = MIN_TIME
+
+    def _open(self, at: int) -> State:
+        return State.open(self.kernels[at].traces(), self._manifests[at], self._blocks[at].__getitem__)
+
+    def __call__(self, batch: Batch) -> pa.Table:
+        """Run one batch; returns the changes that came out."""
+        watermark = max(batch.watermark, self._watermark)
+        clock = Clock(now=batch.now, watermark=watermark, previous=self._watermark)
+        self._watermark = watermark
+        inputs = [block(schema, batch.changes, port) for port, schema in enumerate(self.kernels[0].inputs)]
+        for at, kernel in enumerate(self.kernels):
+            step = kernel.advance(self.states[at], inputs, clock, SQL)
+            assert step.changes.schema == weighted(kernel.output)
+            self._note(step)
+            self._seal(at)
+            inputs = [step.changes]
+        for *row, weight in rows_of(inputs[0]):
+            self.log.append((tuple(row), weight))
+            self.applied[tuple(row)] += weight
+        assert min(self.applied.values(), default=0) >= 0, "a row was taken back that was not there"
+        self.applied = +self.applied
+        return inputs[0]
+
+    def _note(self, step: Step) -> None:
+        self.dropped += step.dropped
+        self.late_count += step.late_count
+        for rows in step.late.values():
+            self.late += [row[:-1] for row in rows_of(rows)]
+
+    def _seal(self, at: int) -> None:
+        saved = self.states[at].seal()
+        self._blocks[at] |= saved.added
+        for name in saved.removed:
+            del self._blocks[at][name]
+        self._manifests[at] = saved.manifest
+        if self.restart:
+            self.states[at] = self._open(at)
+
+    def state_rows(self) -> int:
+        """How many rows all traces keep."""
+        return sum(figures.rows for state in self.states for figures in state.figures().values())
+
+
+def accumulated(kernel: Kernel, batches: Sequence[Batch], port: int = 0) -> pa.Table:
+    """All rows of `port` that are there after `batches`, each as often as it is."""
+    there: Counter[Row] = Counter()
+    for batch in batches:
+        for change in batch.changes:
+            if change.port == port:
+                there[change.row] += change.weight
+    changes = [Change(row, 1, port) for row in (+there).elements()]
+    return block(kernel.inputs[port], changes, port).drop_columns([WEIGHT])
+
+
+def holds_oracle(
+    kernels: Sequence[Kernel], batches: Sequence[Batch], query: str | Callable[[Batch], str], restart: bool = False
+) -> Run:
+    """After every batch the applied changes are the answer of `query` over the accumulated tables t0, t1, ...
+
+    The query may depend on the batch, for its watermark.
+    """
+    run = Run(kernels, restart)
+    for at, batch in enumerate(batches):
+        run(batch)
+        ports = range(len(kernels[0].inputs))
+        tables = {f"t{port}": accumulated(kernels[0], batches[: at + 1], port) for port in ports}
+        text = query if isinstance(query, str) else query(batch)
+        assert run.applied == Counter(rows_of(SQL(text, tables))), f"after batch {at}"
+    return run
+
+
+def holds_restart(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
+    """States that live on and states that are opened again from their blocks answer the same, bit by bit."""
+    lasting, opened = Run(kernels), Run(kernels, restart=True)
+    for batch in batches:
+        left, right = lasting(batch), opened(batch)
+        assert _bytes(left) == _bytes(right)
+    assert lasting._manifests == opened._manifests
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def holds_cut(
+    kernels: Sequence[Kernel], changes: Sequence[Change], cuts: Sequence[Callable[[Sequence[Change]], list[Batch]]]
+) -> None:
+    """However `changes` are cut into batches, the applied result is the same."""
+    results = []
+    for cut in cuts:
+        run = Run(kernels)
+        for batch in cut(changes):
+            run(batch)
+        results.append(run.applied)
+    assert all(result == results[0] for result in results)
+
+
+def holds_undo(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
+    """When every change is taken back, the last first, no rows and no state are left."""
+    run = Run(kernels)
+    for batch in batches:
+        run(batch)
+    for batch in reversed(batches):
+        undone = [Change(c.row, -c.weight, c.port) for c in reversed(batch.changes)]
+        run(Batch(undone, batch.now, batch.watermark))
+    assert run.applied == Counter()
+    assert run.state_rows() == 0
+    assert run.dropped == 0
+
+
+def every(
+    size: int, clock: Callable[[Sequence[Change]], int] | None = None
+) -> Callable[[Sequence[Change]], list[Batch]]:
+    """Cut a log every `size` changes; `clock` tells the watermark after all changes so far."""
+
+    def cut(changes: Sequence[Change]) -> list[Batch]:
+        batches = []
+        for start in range(0, len(changes), size):
+            watermark = clock(changes[: start + size]) if clock else MIN_TIME
+            batches.append(Batch(changes[start : start + size], watermark=watermark))
+        return [*batches, Batch([], watermark=END_OF_TIME)] if clock else batches
+
+    return cut

@@ -1,0 +1,239 @@
+"""GROUP BY without a window."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from operators.aggregates import Aggregate
+from operators.group_by import GroupBy, GroupPartial
+from tests.operators.properties import (
+    Batch,
+    Change,
+    Row,
+    Run,
+    every,
+    holds_cut,
+    holds_oracle,
+    holds_restart,
+    holds_undo,
+)
+
+INPUT = pa.schema(
+    [
+        ("c0", pa.string()),
+        ("c1", pa.int64()),
+        ("c2", pa.float64()),
+        ("c3", pa.decimal128(10, 2)),
+        ("c4", pa.bool_()),
+        ("c5", pa.int32()),
+    ]
+)
+WIDE = pa.decimal128(38, 2)
+
+AGGREGATES = [
+    (Aggregate(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (Aggregate(function="COUNT", arguments=(1,)), pa.int64(), "COUNT(c1)"),
+    (Aggregate(function="COUNT", filter=4), pa.int64(), "COUNT(*) FILTER (WHERE c4)"),
+    (Aggregate(function="SUM", arguments=(1,)), pa.int64(), "CAST(SUM(c1) AS BIGINT)"),
+    (Aggregate(function="SUM", arguments=(5,)), pa.int32(), "CAST(SUM(c5) AS INTEGER)"),
+    (Aggregate(function="SUM", arguments=(2,)), pa.float64(), "SUM(c2)"),
+    (Aggregate(function="SUM", arguments=(3,)), WIDE, "SUM(c3)"),
+    (Aggregate(function="SUM", arguments=(3,), filter=4), WIDE, "SUM(c3) FILTER (WHERE c4)"),
+    (Aggregate(function="AVG", arguments=(5,)), pa.int32(), "CAST(SUM(c5) // COUNT(c5) AS INTEGER)"),
+    (Aggregate(function="AVG", arguments=(2,)), pa.float64(), "AVG(c2)"),
+    (Aggregate(function="MIN", arguments=(1,)), pa.int64(), "MIN(c1)"),
+    (Aggregate(function="MAX", arguments=(0,)), pa.string(), "MAX(c0)"),
+    (Aggregate(function="MAX", arguments=(3,), filter=4), pa.decimal128(10, 2), "MAX(c3) FILTER (WHERE c4)"),
+    (Aggregate(function="MIN", arguments=(2,)), pa.float64(), "MIN(c2)"),
+    (Aggregate(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
+    (Aggregate(function="SUM", arguments=(5,), distinct=True), pa.int32(), "CAST(SUM(DISTINCT c5) AS INTEGER)"),
+    (
+        Aggregate(function="COUNT", arguments=(1,), distinct=True, filter=4),
+        pa.int64(),
+        "COUNT(DISTINCT c1) FILTER (WHERE c4)",
+    ),
+    (Aggregate(function="VAR_POP", arguments=(5,)), pa.float64(), "VAR_POP(c5)"),
+    (Aggregate(function="STDDEV_SAMP", arguments=(5,)), pa.float64(), "STDDEV_SAMP(c5)"),
+]
+
+
+def grouping(keys, aggregates, append=False, ttl=0):
+    partial = GroupPartial(input=INPUT, keys=keys, aggregates=tuple(a for a, _, _ in aggregates), append=append)
+    types = [*(INPUT.field(k).type for k in keys), *(t for _, t, _ in aggregates)]
+    output = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
+    return (partial, GroupBy(partial=partial, output=output, ttl=ttl))
+
+
+def query(keys, aggregates) -> str:
+    names = [f"c{k}" for k in keys]
+    having = "" if keys else " HAVING COUNT(*) > 0"
+    return (
+        f"SELECT {', '.join(names + [q for _, _, q in aggregates])} FROM t0 GROUP BY {', '.join(names) or '()'}{having}"
+    )
+
+
+def generated(seed: int, batches: int, append: bool) -> list[Batch]:
+    dice = random.Random(seed)
+    there: list[Row] = []
+    result = []
+    for _ in range(batches):
+        changes = []
+        for _ in range(dice.choice([0, 1, 8, 30])):
+            if there and not append and dice.random() < 0.45:
+                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+            else:
+                row = (
+                    dice.choice(["a", "b", "c", None]),
+                    dice.choice([None, 1, 2, 3, dice.randrange(9)]),
+                    dice.choice([None, 0.5, -1.25, dice.randrange(100) / 8]),
+                    dice.choice([None, Decimal("1.10"), Decimal(dice.randrange(-500, 500)) / 100]),
+                    dice.choice([None, True, False]),
+                    dice.choice([None, dice.randrange(-50, 50)]),
+                )
+                there.append(row)
+                changes.append(Change(row))
+        result.append(Batch(changes))
+    return result
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize("keys", [(0,), (0, 4), ()])
+def test_groups_equal_a_batch_query(keys, append):
+    run = holds_oracle(
+        grouping(keys, AGGREGATES, append), generated(7, 25, append), query(keys, AGGREGATES), restart=append
+    )
+    assert run.dropped == 0
+
+
+@pytest.mark.parametrize("place", range(len(AGGREGATES)))
+def test_each_aggregate_alone_equals_a_batch_query(place):
+    chosen = AGGREGATES[place : place + 1]
+    holds_oracle(grouping((0,), chosen), generated(place, 10, append=False), query((0,), chosen))
+
+
+def test_groups_do_not_depend_on_how_the_log_is_cut():
+    changes = [c for batch in generated(3, 4, append=False) for c in batch.changes]
+    holds_cut(grouping((0,), AGGREGATES), changes, [every(2), every(7), every(1000)])
+
+
+def test_groups_leave_nothing_when_everything_is_taken_back():
+    holds_undo(grouping((0, 4), AGGREGATES), generated(4, 10, append=False))
+
+
+def test_groups_survive_a_restart_bit_by_bit():
+    holds_restart(grouping((0,), AGGREGATES), generated(5, 15, append=False))
+
+
+@pytest.fixture
+def colliding(monkeypatch):
+    """Only four different hashes, so that most keys share one."""
+    from operators import group_by, group_values, hashing
+
+    def coarse(table, columns):
+        return hashing.bucket_hash(table, columns) & np.uint64(0x8000000080000000)
+
+    monkeypatch.setattr(group_by, "bucket_hash", coarse)
+    monkeypatch.setattr(group_values, "bucket_hash", coarse)
+
+
+@pytest.mark.usefixtures("colliding")
+@pytest.mark.parametrize("append", [False, True])
+def test_keys_that_share_a_hash_are_kept_apart(append):
+    batches = generated(6, 10, append)
+    holds_oracle(grouping((0, 4), AGGREGATES, append), batches, query((0, 4), AGGREGATES))
+    if not append:
+        holds_undo(grouping((0, 4), AGGREGATES), batches)
+
+
+SUM = [(Aggregate(function="SUM", arguments=(1,)), pa.int64(), "")]
+
+
+def row(user: str | None, value: int | None) -> Row:
+    return (user, value, None, None, None, None)
+
+
+def test_a_group_ends_when_its_last_row_is_retracted():
+    run = Run(grouping((0,), SUM))
+    run(Batch([Change(row("ann", 5))]))
+    run(Batch([Change(row("ann", -5))]))
+    run(Batch([Change(row("ann", 5), -1), Change(row("ann", -5), -1)]))
+    assert run.log == [(("ann", 5), 1), (("ann", 5), -1), (("ann", 0), 1), (("ann", 0), -1)]
+
+
+def test_a_batch_that_changes_no_answer_says_nothing():
+    run = Run(grouping((0,), SUM))
+    run(Batch([Change(row("ann", 5))]))
+    run(Batch([Change(row("ann", 2)), Change(row("ann", -2))]))
+    assert run.log == [(("ann", 5), 1)]
+
+
+def test_a_retraction_for_a_key_without_state_is_dropped_and_counted():
+    run = Run(grouping((0,), SUM))
+    run(Batch([Change(row("ann", 5), -1)]))
+    assert (run.log, run.dropped, run.state_rows()) == ([], 1, 0)
+
+
+def test_a_group_is_forgotten_exactly_when_its_time_to_live_has_passed():
+    run = Run(grouping((0,), SUM, ttl=1000))
+    run(Batch([Change(row("ann", 5))], now=0))
+    run(Batch([Change(row("ann", 1))], now=999))
+    run(Batch([Change(row("ann", 1))], now=1999))
+    assert run.log == [(("ann", 5), 1), (("ann", 5), -1), (("ann", 6), 1), (("ann", 1), 1)]
+
+
+def test_a_refresh_travels_on_as_a_row_of_weight_zero():
+    run = Run(grouping((0,), SUM, ttl=1000))
+    run(Batch([Change(row("ann", 5))], now=0))
+    run(Batch([Change(row("ann", 0))], now=500))
+    run(Batch([Change(row("ann", 5), 0)], now=1400))
+    assert run.log == [(("ann", 5), 1), (("ann", 5), 0), (("ann", 5), 0)]
+
+
+def test_state_with_a_time_to_live_is_swept():
+    run = Run(grouping((0,), AGGREGATES, ttl=1000))
+    for at in range(20):
+        run(Batch([Change(row(f"user {at}", at))], now=at * 100))
+    run(Batch([], now=10_000))
+    assert run.state_rows() == 0
+
+
+def test_a_sum_beyond_its_type_wraps_around_as_in_flink():
+    run = Run(grouping((0,), SUM))
+    run(Batch([Change(row("ann", 2**63 - 1)), Change(row("ann", 1))]))
+    assert run.log == [(("ann", -(2**63)), 1)]
+
+
+def test_an_average_of_decimals_is_rounded_half_up():
+    average = [(Aggregate(function="AVG", arguments=(3,)), pa.decimal128(38, 6), "")]
+    run = Run(grouping((), average))
+    run(Batch([Change((None, None, None, Decimal(v), None, None)) for v in ("0.01", "0.02", "0.02")]))
+    assert run.log == [((Decimal("0.016667"),), 1)]
+    run = Run(grouping((), average))
+    run(Batch([Change((None, None, None, Decimal(v), None, None)) for v in ("-0.01", "-0.02", "-0.02")]))
+    assert run.log == [((Decimal("-0.016667"),), 1)]
+
+
+ORDERED = [
+    (Aggregate(function="FIRST_VALUE", arguments=(1,)), pa.int64(), ""),
+    (Aggregate(function="LAST_VALUE", arguments=(1,)), pa.int64(), ""),
+    (Aggregate(function="LISTAGG", arguments=(0,), constants=("'{|}'",)), pa.string(), ""),
+    (Aggregate(function="ARRAY_AGG", arguments=(1,)), pa.list_(pa.int64()), ""),
+]
+
+
+def test_aggregates_that_depend_on_the_order_follow_the_arrival():
+    run = Run(grouping((), ORDERED, append=True))
+    run(Batch([Change(row("a", None)), Change(row("b", 2))]))
+    run(Batch([Change(row(None, 3)), Change(row("c", None))]))
+    assert +run.applied == {(2, 3, "a{|}b{|}c", (None, 2, 3, None)): 1}
+
+
+@pytest.mark.parametrize("aggregate", ORDERED)
+def test_they_are_refused_where_rows_may_be_taken_back(aggregate):
+    with pytest.raises(ValueError, match="taken back"):
+        Run(grouping((), [aggregate]))

@@ -1,0 +1,281 @@
+"""OVER windows; the data tables of seeds 000 and 004 as they stand, and the properties of every kernel."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from operators.kernel import END_OF_TIME
+from operators.over import Frame, Over, OverCall
+from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
+
+EPOCH = datetime(1970, 1, 1)
+STAMP = pa.timestamp("us")
+INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP), ("c3", pa.float64())])
+DELAY = 30
+
+ALL_ROWS, ALL_TIME = Frame(rows=True, preceding=None), Frame(rows=False, preceding=None)
+TWO_ROWS, TWENTY_MS = Frame(rows=True, preceding=2), Frame(rows=False, preceding=20)
+
+CALLS = {
+    "last rows": [
+        (OverCall(function="COUNT", frame=TWO_ROWS), pa.int64(), "COUNT(*) OVER rows2"),
+        (OverCall(function="SUM", frame=TWO_ROWS, arguments=(1,)), pa.int64(), "CAST(SUM(c1) OVER rows2 AS BIGINT)"),
+        (OverCall(function="MAX", frame=TWO_ROWS, arguments=(3,)), pa.float64(), "MAX(c3) OVER rows2"),
+        (OverCall(function="LAG", frame=ALL_ROWS, arguments=(1,)), pa.int64(), "LAG(c1) OVER arrival"),
+        (
+            OverCall(function="LAG", frame=ALL_ROWS, arguments=(1,), constants=("3", "-1")),
+            pa.int64(),
+            "LAG(c1, 3, -1) OVER arrival",
+        ),
+        (
+            OverCall(function="FIRST_VALUE", frame=TWO_ROWS, arguments=(1,)),
+            pa.int64(),
+            "FIRST_VALUE(c1 IGNORE NULLS) OVER rows2",
+        ),
+    ],
+    "last time": [
+        (OverCall(function="COUNT", frame=TWENTY_MS), pa.int64(), "COUNT(*) OVER range20"),
+        (OverCall(function="AVG", frame=TWENTY_MS, arguments=(3,)), pa.float64(), "AVG(c3) OVER range20"),
+        (OverCall(function="MIN", frame=TWENTY_MS, arguments=(1,)), pa.int64(), "MIN(c1) OVER range20"),
+        (
+            OverCall(function="COUNT", frame=TWENTY_MS, arguments=(1,), distinct=True),
+            pa.int64(),
+            "COUNT(DISTINCT c1) OVER range20",
+        ),
+    ],
+    "everything so far": [
+        (OverCall(function="ROW_NUMBER", frame=ALL_ROWS), pa.int64(), "ROW_NUMBER() OVER arrival"),
+        (OverCall(function="COUNT", frame=ALL_TIME, arguments=(1,)), pa.int64(), "COUNT(c1) OVER alltime"),
+        (OverCall(function="SUM", frame=ALL_ROWS, arguments=(1,)), pa.int64(), "CAST(SUM(c1) OVER allrows AS BIGINT)"),
+        (OverCall(function="AVG", frame=ALL_ROWS, arguments=(3,)), pa.float64(), "AVG(c3) OVER allrows"),
+        (OverCall(function="MAX", frame=ALL_TIME, arguments=(1,)), pa.int64(), "MAX(c1) OVER alltime"),
+        (
+            OverCall(function="LAST_VALUE", frame=ALL_ROWS, arguments=(1,)),
+            pa.int64(),
+            "LAST_VALUE(c1 IGNORE NULLS) OVER allrows",
+        ),
+    ],
+}
+CALLS["all at once"] = [calls[i] for calls in CALLS.values() for i in (0, 1)]
+
+
+def at(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=ms)
+
+
+def over(calls, partition=(0,), schema=INPUT, time=2, **options):
+    types = [*schema.types, *(t for _, t, _ in calls)]
+    output = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
+    return Over(
+        input=schema, output=output, partition=partition, time=time, calls=tuple(c for c, _, _ in calls), **options
+    )
+
+
+def oracle(calls, partition="PARTITION BY c0"):
+    """The calls over all rows, of which those up to the watermark have come out; rows of one time by their number."""
+
+    def query(batch: Batch) -> str:
+        return (
+            f"SELECT * EXCLUDE (t) FROM (SELECT *, epoch_ms(c2) AS t FROM ("
+            f" SELECT t0.*, {', '.join(q for _, _, q in calls)} FROM (SELECT *, epoch_ms(c2) AS ms FROM t0) t0"
+            f" WINDOW arrival AS ({partition} ORDER BY c2, c4),"
+            f" rows2 AS (arrival ROWS BETWEEN 2 PRECEDING AND CURRENT ROW),"
+            f" allrows AS (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),"
+            f" range20 AS ({partition} ORDER BY ms RANGE BETWEEN 20 PRECEDING AND CURRENT ROW),"
+            f" alltime AS ({partition} ORDER BY ms RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+            f")) WHERE t <= {batch.watermark}"
+        ).replace("SELECT * EXCLUDE (t)", "SELECT * EXCLUDE (t, ms)")
+
+    return query
+
+
+NUMBERED = pa.schema([*INPUT, ("c4", pa.int64())])
+
+
+def arrivals(seed: int, count: int) -> list[Change]:
+    """Rows whose times rise, out of order by less than the delay and often equal; c4 numbers them as they come."""
+    dice = random.Random(seed)
+    rows = []
+    for i in range(count):
+        time = max(0, i * 2 + dice.randrange(DELAY) - DELAY) // 3 * 3
+        values = (dice.choice([None, dice.randrange(50)]), at(time), dice.choice([None, dice.randrange(40) / 4]))
+        rows.append(Change((dice.choice(["a", "b", None]), *values, i)))
+    return rows
+
+
+def cut(changes, sizes) -> list[Batch]:
+    batches, start = [], 0
+    while start < len(changes):
+        size = next(sizes)
+        times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes[: start + size]]
+        batches.append(Batch(changes[start : start + size], watermark=max(times) - DELAY))
+        start += size
+    return [*batches, Batch([], watermark=END_OF_TIME)]
+
+
+def steps(seed: int):
+    dice = random.Random(seed)
+    while True:
+        yield dice.choice([1, 3, 20, 40])
+
+
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("partition", [(0,), ()], ids=["by key", "all rows"])
+def test_windows_equal_a_batch_query(calls, partition):
+    text = "PARTITION BY c0" if partition else ""
+    run = holds_oracle(
+        (over(calls, partition, NUMBERED),), cut(arrivals(1, 150), steps(1)), oracle(calls, text), restart=True
+    )
+    assert run.late == []
+
+
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
+def test_windows_do_not_depend_on_how_the_log_is_cut(calls):
+    cuts = [lambda c, n=n: cut(c, iter(lambda: n, 0)) for n in (4, 17, 1000)]
+    holds_cut((over(calls, schema=NUMBERED),), arrivals(2, 60), cuts)
+
+
+def test_windows_survive_a_restart_bit_by_bit():
+    holds_restart((over(CALLS["all at once"], schema=NUMBERED),), cut(arrivals(3, 100), steps(3)))
+
+
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
+def test_keys_that_share_a_hash_are_kept_apart(calls, monkeypatch):
+    from operators import hashing, over_frames
+
+    monkeypatch.setattr(over_frames, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    holds_oracle((over(calls, schema=NUMBERED),), cut(arrivals(4, 80), steps(4)), oracle(calls))
+
+
+def test_state_holds_no_more_than_frames_may_still_read():
+    bounds = {"last rows": 3 * 3 + 40, "last time": 60, "everything so far": 3 + 40}
+    for name, bound in bounds.items():
+        run = Run((over(CALLS[name], schema=NUMBERED),))
+        for batch in cut(arrivals(5, 300), iter(lambda: 5, 0))[:-1]:
+            run(batch)
+            assert run.state_rows() <= bound, name
+
+
+def test_rows_come_out_in_the_order_of_their_times():
+    run = Run((over(CALLS["last time"], schema=NUMBERED),))
+    for batch in cut(arrivals(6, 120), steps(6)):
+        run(batch)
+    times = [(row[2], row[4]) for row, _ in run.log]
+    assert times == sorted(times)
+
+
+# -- the data of seed 000
+
+ITEMS = """
+ITEM001 Electronic 10:01 20 20 20
+ITEM002 Electronic 10:02 50 50 50
+ITEM003 Electronic 10:03 30 50 50
+ITEM004 Electronic 10:03 60 60 60
+ITEM005 Electronic 10:05 40 60 60
+ITEM006 Electronic 10:06 20 60 40
+ITEM007 Electronic 10:07 70 70 70
+ITEM008 Clothes    10:08 20 20 20
+"""
+ITEM = pa.schema([("c0", pa.string()), ("c1", pa.string()), ("c2", STAMP), ("c3", pa.float64())])
+
+
+def items():
+    for line in ITEMS.strip().splitlines():
+        name, kind, time, price, *expected = line.split()
+        hour, minute = map(int, time.split(":"))
+        yield (name, kind, datetime(2017, 11, 11, hour, minute), float(price)), [float(value) for value in expected]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    ("frame", "column"),
+    [(Frame(rows=True, preceding=2), 0), (Frame(rows=False, preceding=120_000), 1)],
+    ids=["rows", "range"],
+)
+def test_the_highest_price_on_sale_before(frame, column, together):
+    call = OverCall(function="MAX", frame=frame, arguments=(3,))
+    run = Run((over([(call, pa.float64(), "")], (1,), ITEM),))
+    rows = [row for row, _ in items()]
+    for batch in [rows] if together else [[row] for row in rows]:
+        last = (batch[-1][2] - EPOCH) // timedelta(milliseconds=1)
+        run(Batch([Change(row) for row in batch], watermark=last - 1))
+    run(Batch([], watermark=END_OF_TIME))
+    expected = [(row[0], values[column]) for row, values in items()]
+    if column == 1:  # two rows of one time share the answer over both
+        expected[2] = ("ITEM003", 60.0)
+    assert [(row[0], row[4]) for row, _ in run.log] == expected
+
+
+# -- the data of seed 004
+
+
+def test_behaviours_are_counted_per_user():
+    schema = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", STAMP)])
+    call = OverCall(function="COUNT", frame=ALL_ROWS)
+    run = Run((over([(call, pa.int64(), "")], (0,), schema),))
+    day = datetime(2017, 12, 1)
+    rows = [(1, "pv", 0), (2, "fav", 0), (1, "pv", 2), (2, "cart", 3)]
+    run(Batch([Change((u, b, day + timedelta(seconds=s))) for u, b, s in rows], watermark=END_OF_TIME))
+    assert [(row[0], row[1], row[3]) for row, _ in run.log] == [
+        (1, "pv", 1),
+        (2, "fav", 1),
+        (1, "pv", 2),
+        (2, "cart", 2),
+    ]
+
+
+# -- lateness
+
+
+def counted(frame, **options):
+    return over([(OverCall(function="COUNT", frame=frame), pa.int64(), "")], **options)
+
+
+def row(key, time, value=0):
+    return Change((key, value, at(time), None))
+
+
+@pytest.mark.parametrize("frame", [TWO_ROWS, TWENTY_MS], ids=["rows", "range"])
+def test_a_bounded_window_takes_a_row_behind_the_watermark_that_is_newer_than_the_last_answer_of_its_key(frame):
+    run = Run((counted(frame),))
+    run(Batch([row("a", 10), row("b", 5)], watermark=15))
+    run(Batch([row("a", 10, 1), row("a", 9, 2), row("a", 12, 3), row("b", 7, 4), row("c", 1, 5)], watermark=15))
+    assert [(r[0], r[1], r[4]) for r, _ in run.log[2:]] == [("c", 5, 1), ("b", 4, 2), ("a", 3, 2)]
+    assert [(r[0], r[1]) for r in run.late] == [("a", 1), ("a", 2)]
+    run(Batch([row("a", 12, 6), row("a", 13, 7)], watermark=15))
+    assert [(r[0], r[1], r[4]) for r, _ in run.log[5:]] == [("a", 7, 3)]
+
+
+def test_an_unbounded_window_takes_no_row_behind_the_watermark():
+    run = Run((counted(ALL_ROWS),))
+    run(Batch([row("a", 10)], watermark=15))
+    run(Batch([row("b", 14), row("b", 15), row("b", 16)], watermark=20))
+    assert [r[2] for r in run.late] == [at(14), at(15)]
+    assert run.late_count == 2
+
+
+# -- processing time
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"), [(TWO_ROWS, [1, 2, 3, 3]), (ALL_ROWS, [1, 2, 3, 4]), (TWENTY_MS, [2, 2, 2, 1])]
+)
+def test_in_processing_time_rows_are_answered_at_once_in_the_order_of_arrival(frame, expected):
+    run = Run((counted(frame, processing=True),))
+    run(Batch([row("a", 100, 1), row("a", 100, 2)], now=100))
+    run(Batch([row("a", 121, 3)], now=121))
+    run(Batch([row("a", 150, 4)], now=150))
+    expected = [2, 2, 1, 1] if frame is TWENTY_MS else expected
+    assert [(r[1], r[4]) for r, _ in run.log] == list(zip([1, 2, 3, 4], expected, strict=True))
+
+
+def test_what_is_kept_of_a_key_is_forgotten_after_its_time_to_live():
+    run = Run((counted(ALL_ROWS, processing=True, ttl=100),))
+    for now in (0, 99, 199):
+        run(Batch([row("a", now)], now=now))
+    assert [r[4] for r, _ in run.log] == [1, 2, 1]

@@ -1,0 +1,197 @@
+"""Regular joins; the pseudo-code of seed 001 in sentences, and the properties of every kernel."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from operators.regular_join import RegularJoin
+from tests.operators.properties import (
+    Batch,
+    Change,
+    Row,
+    Run,
+    every,
+    holds_cut,
+    holds_oracle,
+    holds_restart,
+    holds_undo,
+)
+
+LEFT = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
+RIGHT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64())])
+KINDS = ("inner", "left", "right", "full", "semi", "anti")
+
+
+def joined(kind="inner", residual=None, null_safe=False, **options):
+    return RegularJoin(
+        left=LEFT,
+        right=RIGHT,
+        kind=kind,
+        left_keys=(0,),
+        right_keys=(1,),
+        null_safe=(null_safe,),
+        residual=residual,
+        **options,
+    )
+
+
+def oracle(kind: str, residual: str | None = None, null_safe: bool = False) -> str:
+    on = "t0.c0 IS NOT DISTINCT FROM r.c3" if null_safe else "t0.c0 = r.c3"
+    right = "(SELECT c0 AS c2, c1 AS c3, c2 AS c4 FROM t1) r"
+    if residual is not None:
+        on += " AND " + residual.replace("c0", "t0.c0").replace("c1", "t0.c1")
+    if kind in ("semi", "anti"):
+        return f"SELECT * FROM t0 WHERE {'NOT' if kind == 'anti' else ''} EXISTS (SELECT 1 FROM {right} WHERE {on})"
+    return f"SELECT t0.*, r.* FROM t0 {kind} JOIN {right} ON {on}"
+
+
+def generated(seed: int, batches: int, append: bool = False, keys: int = 6) -> list[Batch]:
+    dice = random.Random(seed)
+    there: list[list[Row]] = [[], []]
+    result = []
+    for _ in range(batches):
+        changes = []
+        for _ in range(dice.choice([0, 1, 5, 20])):
+            port = dice.randrange(2)
+            if there[port] and not append and dice.random() < 0.45:
+                changes.append(Change(there[port].pop(dice.randrange(len(there[port]))), -1, port))
+                continue
+            key = dice.choice([None, *range(keys)])
+            if port == 0:
+                row: Row = (key, dice.choice(["x", "y", None]))
+            else:
+                row = (dice.choice(["x", "y", None]), key, dice.choice([0.5, 1.5, None]))
+            there[port].append(row)
+            changes.append(Change(row, 1, port))
+        result.append(Batch(changes))
+    return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("residual", [None, "c1 = c2"])
+def test_joins_equal_a_batch_query(kind, residual):
+    run = holds_oracle((joined(kind, residual),), generated(1, 25), oracle(kind, residual))
+    assert run.dropped == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_joins_of_append_only_inputs_equal_a_batch_query(kind):
+    holds_oracle((joined(kind, append=(True, True)),), generated(2, 15, append=True), oracle(kind), restart=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_null_equals_null_where_the_condition_says_so(kind):
+    holds_oracle((joined(kind, null_safe=True),), generated(3, 15), oracle(kind, null_safe=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_joins_do_not_depend_on_how_the_log_is_cut(kind):
+    changes = [c for batch in generated(4, 12) for c in batch.changes]
+    holds_cut((joined(kind),), changes, [every(1), every(7), every(1000)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_joins_leave_nothing_when_everything_is_taken_back(kind):
+    holds_undo((joined(kind, "c1 = c2"),), generated(5, 8))
+
+
+@pytest.mark.parametrize("kind", ["inner", "full"])
+def test_joins_survive_a_restart_bit_by_bit(kind):
+    holds_restart((joined(kind),), generated(6, 20))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_that_share_a_hash_are_kept_apart(kind, monkeypatch):
+    from operators import hashing, join_side
+
+    mask = np.uint64(0x8000000080000000)
+    monkeypatch.setattr(join_side, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & mask)
+    holds_oracle((joined(kind),), generated(7, 15), oracle(kind))
+    holds_undo((joined(kind),), generated(7, 8))
+
+
+def test_without_an_equality_all_rows_are_compared():
+    kernel = RegularJoin(
+        left=LEFT, right=RIGHT, kind="left", left_keys=(), right_keys=(), null_safe=(), residual="c0 > c3"
+    )
+    query = "SELECT t0.*, t1.* FROM t0 LEFT JOIN t1 ON t0.c0 > t1.c1"
+    holds_oracle((kernel,), generated(8, 15), query)
+
+
+def left(key, value, weight=1):
+    return Change((key, value), weight, 0)
+
+
+def right(key, value, weight=1):
+    return Change((value, key, None), weight, 1)
+
+
+A1 = (1, "a", None, None, None)
+AB, AC = (1, "a", "b", 1, None), (1, "a", "c", 1, None)
+
+
+def replay(kernel, *changes, now=()):
+    run = Run((kernel,))
+    times = [*now, *[now[-1] if now else 0] * len(changes)]
+    for change, time in zip(changes, times, strict=False):
+        run(Batch(change if isinstance(change, list) else [change], now=time))
+    return run
+
+
+def test_an_outer_row_is_padded_until_its_first_match_and_again_after_its_last():
+    run = replay(joined("left"), left(1, "a"), right(1, "b"), right(1, "c"), right(1, "b", -1), right(1, "c", -1))
+    assert run.log == [(A1, 1), (A1, -1), (AB, 1), (AC, 1), (AB, -1), (AC, -1), (A1, 1)]
+
+
+def test_a_match_and_its_end_in_one_batch_say_nothing():
+    run = replay(joined("left"), left(1, "a"), [right(1, "b"), right(1, "b", -1)])
+    assert run.log == [(A1, 1)]
+
+
+def test_a_semi_join_emits_its_row_at_the_first_match_and_withdraws_it_with_the_last():
+    run = replay(joined("semi"), left(1, "a"), right(1, "b"), right(1, "c"), right(1, "b", -1), right(1, "c", -1))
+    assert run.log == [((1, "a"), 1), ((1, "a"), -1)]
+
+
+def test_an_anti_join_does_the_reverse():
+    run = replay(joined("anti"), left(1, "a"), right(1, "b"), right(1, "c"), right(1, "b", -1), right(1, "c", -1))
+    assert run.log == [((1, "a"), 1), ((1, "a"), -1), ((1, "a"), 1)]
+
+
+def test_a_retraction_without_a_row_is_dropped_and_counted():
+    run = replay(joined("left"), right(1, "b"), left(1, "a", -1), left(1, "a"))
+    assert (run.log, run.dropped) == ([(AB, 1)], 1)
+
+
+@pytest.mark.parametrize("append", [(False, False), (True, True)])
+def test_a_row_is_gone_exactly_when_the_time_to_live_of_its_side_has_passed(append):
+    kernel = joined(append=append, ttl=(100, 0))
+    run = replay(kernel, left(1, "a"), right(1, "b"), right(1, "c"), now=(0, 99, 100))
+    assert run.log == [(AB, 1)]
+
+
+def test_a_new_match_of_an_outer_row_counts_as_a_write():
+    run = replay(joined("left", ttl=(100, 0)), left(1, "a"), right(1, "b"), right(1, "c"), now=(0, 99, 198))
+    assert run.log == [(A1, 1), (A1, -1), (AB, 1), (AC, 1)]
+
+
+def test_a_refresh_keeps_a_row_alive_and_travels_on():
+    run = replay(joined(ttl=(100, 0)), right(1, "b"), left(1, "a"), left(1, "a", 0), right(1, "c"), now=(0, 0, 99, 198))
+    assert run.log == [(AB, 1), (AB, 0), (AC, 1)]
+
+
+def test_state_with_a_time_to_live_is_swept():
+    run = Run((joined("left", ttl=(100, 200)),))
+    for at in range(30):
+        run(Batch([left(at, "a"), right(at, "b")], now=at * 10))
+    run(Batch([], now=1000))
+    assert run.state_rows() == 0
+
+
+def test_a_condition_that_cannot_be_computed_is_no_match():
+    run = replay(joined(residual="1 // c3 = 1"), [left(0, "a"), left(1, "a")], [right(0, "b"), right(1, "b")])
+    assert run.log == [(AB, 1)]

@@ -1,0 +1,297 @@
+"""Aggregates over windows that close with the watermark."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from math import gcd
+
+import pyarrow as pa
+import pytest
+
+from operators.aggregates import Aggregate
+from operators.kernel import END_OF_TIME, MIN_TIME, Clock
+from operators.state import State
+from operators.window_aggregate import WindowAggregate
+from operators.window_partial import WindowPartial
+from operators.window_rows import WindowRows
+from operators.windows import Attached, Cumulate, Hop, tumble
+from tests.operators.properties import (
+    SQL,
+    Batch,
+    Change,
+    Run,
+    block,
+    holds_cut,
+    holds_oracle,
+    holds_restart,
+    no_state,
+)
+
+EPOCH = datetime(1970, 1, 1)
+STAMP = pa.timestamp("us")
+INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP)])
+DELAY = 30
+
+AGGREGATES = [
+    (Aggregate(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (Aggregate(function="SUM", arguments=(1,)), pa.int64(), "CAST(SUM(c1) AS BIGINT)"),
+    (Aggregate(function="MAX", arguments=(1,)), pa.int64(), "MAX(c1)"),
+    (Aggregate(function="AVG", arguments=(1,)), pa.int64(), "CAST(SUM(c1) // COUNT(c1) AS BIGINT)"),
+    (Aggregate(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
+]
+
+WINDOWS = {
+    "tumble": tumble(20),
+    "tumble with an offset": tumble(20, 7),
+    "hop": Hop(size=30, slide=10),
+    "hop whose slide does not divide its size": Hop(size=25, slide=10, offset=-3),
+    "hop with gaps": Hop(size=10, slide=25),
+    "cumulate": Cumulate(size=40, step=10, offset=4),
+}
+
+
+def at(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=ms)
+
+
+def windowed(window, aggregates=AGGREGATES, **options):
+    partial = WindowPartial(
+        input=INPUT, time=2, window=window, keys=(0,), aggregates=tuple(a for a, _, _ in aggregates), **options
+    )
+    types = [pa.string(), *(t for _, t, _ in aggregates), STAMP, STAMP, STAMP]
+    return (partial, WindowAggregate(partial=partial, output=pa.schema([(f"c{i}", t) for i, t in enumerate(types)])))
+
+
+def brute(window) -> str:
+    """All windows (ws, we) that a time `ms` is in, tried one by one."""
+    tries = range(-60, 400)
+    if isinstance(window, Cumulate):
+        pairs = [
+            (base, base + step)
+            for i in tries
+            for base in [i * window.size + window.offset]
+            for step in range(window.step, window.size + 1, window.step)
+        ]
+    else:
+        pairs = [(start, start + window.size) for i in tries for start in [i * window.slide + window.offset]]
+    return ", ".join(f"({start}, {end})" for start, end in pairs if -100 <= end < 2000)
+
+
+def oracle(window, aggregates=AGGREGATES):
+    def query(batch: Batch) -> str:
+        items = ", ".join(q for _, _, q in aggregates)
+        return (
+            f"SELECT c0, {items}, make_timestamp(ws * 1000), make_timestamp(we * 1000),"
+            f" make_timestamp(we * 1000 - 1000)"
+            f" FROM t0 JOIN (VALUES {brute(window)}) w(ws, we) ON epoch_ms(c2) >= ws AND epoch_ms(c2) < we"
+            f" WHERE we - 1 <= {batch.watermark} GROUP BY c0, ws, we"
+        )
+
+    return query
+
+
+def arrivals(seed: int, count: int) -> list[Change]:
+    """Rows whose times rise, out of order by less than the delay."""
+    dice = random.Random(seed)
+    rows = []
+    for i in range(count):
+        time = max(0, i * 3 + dice.randrange(DELAY) - DELAY)
+        rows.append(Change((dice.choice(["a", "b", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
+    return rows
+
+
+def highest(changes) -> int:
+    times = [(c.row[2] - EPOCH) // timedelta(milliseconds=1) for c in changes]
+    return max(times, default=0) - DELAY
+
+
+def cut(changes, sizes) -> list[Batch]:
+    batches, start = [], 0
+    while start < len(changes):
+        size = next(sizes)
+        batches.append(Batch(changes[start : start + size], watermark=highest(changes[: start + size])))
+        start += size
+    return [*batches, Batch([], watermark=END_OF_TIME)]
+
+
+def steps(seed: int):
+    dice = random.Random(seed)
+    while True:
+        yield dice.choice([1, 3, 20, 40])
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_windows_equal_a_batch_query(window):
+    run = holds_oracle(windowed(window), cut(arrivals(1, 150), steps(1)), oracle(window))
+    assert run.late_count == 0
+    assert run.state_rows() == 0
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_windows_do_not_depend_on_how_the_log_is_cut(window):
+    changes = arrivals(2, 60)
+    cuts = [lambda c, n=n: cut(c, iter(lambda: n, 0)) for n in (5, 17, 1000)]
+    holds_cut(windowed(window), changes, cuts)
+
+
+@pytest.mark.parametrize("window", [WINDOWS["hop"], WINDOWS["cumulate"]], ids=["hop", "cumulate"])
+def test_windows_survive_a_restart_bit_by_bit(window):
+    holds_restart(windowed(window), cut(arrivals(3, 100), steps(3)))
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_state_holds_no_slice_whose_windows_are_closed(window, monkeypatch):
+    monkeypatch.setattr("operators.merging._SMALLEST", 1)
+    run = Run(windowed(window, AGGREGATES[:1]))
+    longest = window.size + getattr(window, "slide", window.size) + DELAY
+    unit = gcd(window.size, getattr(window, "slide", getattr(window, "step", 0)))
+    for batch in cut(arrivals(4, 200), iter(lambda: 5, 0))[:-1]:
+        run(batch)
+        blocks = len(run.states[1]["slices"].blocks())
+        assert run.state_rows() <= 3 * (longest // unit + 2) * max(1, blocks)
+        assert blocks <= 24
+
+
+def test_partials_of_one_slice_and_key_are_put_together_when_blocks_are_merged(monkeypatch):
+    monkeypatch.setattr("operators.merging._SMALLEST", 4)
+    run = Run(windowed(tumble(10**6)))
+    for i in range(100):
+        run(Batch([Change(("a", i % 3, at(5)))], watermark=0))
+    assert run.state_rows() < 40
+    run(Batch([], watermark=END_OF_TIME))
+    assert run.log == [(("a", 100, 99, 2, 0, 3, at(0), at(10**6), at(10**6 - 1)), 1)]
+
+
+COUNT = AGGREGATES[:1]
+
+
+def test_a_window_closes_one_millisecond_before_its_end():
+    run = Run(windowed(tumble(10), COUNT))
+    run(Batch([Change(("a", 1, at(3)))], watermark=8))
+    assert run.log == []
+    run(Batch([], watermark=9))
+    assert run.log == [(("a", 1, at(0), at(10), at(9)), 1)]
+
+
+def test_a_row_behind_a_closed_window_is_late_and_is_handed_back():
+    run = Run(windowed(tumble(10), COUNT))
+    run(Batch([Change(("a", 1, at(3)))], watermark=9))
+    run(Batch([Change(("a", 7, at(9))), Change(("a", 8, at(10)))], watermark=30))
+    assert run.late == [("a", 7, at(9))]
+    assert run.log == [(("a", 1, at(0), at(10), at(9)), 1), (("a", 1, at(10), at(20), at(19)), 1)]
+
+
+def test_a_row_late_for_one_window_still_counts_in_a_later_one():
+    run = Run(windowed(Hop(size=20, slide=10), COUNT))
+    run(Batch([Change(("a", 1, at(12)))], watermark=20))
+    run(Batch([Change(("a", 1, at(11)))], watermark=29))
+    assert run.log == [(("a", 1, at(0), at(20), at(19)), 1), (("a", 2, at(10), at(30), at(29)), 1)]
+    assert run.late == []
+
+
+def test_late_partials_are_counted_through_the_rows_they_stand_for():
+    partial, final = windowed(tumble(10), COUNT)
+    ahead = Clock(now=0, watermark=50, previous=MIN_TIME)
+    rows = block(INPUT, [Change(("a", 1, at(3))), Change(("a", 2, at(4))), Change(("b", 2, at(44)))])
+    state = State.open(final.traces(), None, lambda name: pa.py_buffer(b""))
+    folded = partial.advance(state, [rows], ahead, SQL)
+    step = final.advance(state, [folded.changes], Clock(now=0, watermark=50, previous=40), SQL)
+    assert step.late_count == 2
+    assert step.changes.num_rows == 1
+
+
+def test_a_row_without_a_time_is_dead():
+    partial, _ = windowed(tumble(10), COUNT)
+    rows = block(INPUT, [Change(("a", 1, None)), Change(("a", 2, at(4)))])
+    step = partial.advance(no_state(), [rows], Clock(0, 0, MIN_TIME), SQL)
+    assert step.dead[0].column("c1").to_pylist() == [1]
+    assert "NULL" in step.dead[0].column("_reason")[0].as_py()
+
+
+def test_cumulate_repeats_its_answer_until_the_window_ends():
+    run = Run(windowed(Cumulate(size=30, step=10), COUNT))
+    run(Batch([Change(("a", 1, at(12)))], watermark=100))
+    assert [row for row, _ in run.log] == [
+        ("a", 1, at(0), at(20), at(19)),
+        ("a", 1, at(0), at(30), at(29)),
+    ]
+
+
+def test_windows_come_out_in_the_order_of_their_ends():
+    run = Run(windowed(tumble(10), COUNT))
+    run(Batch([Change((name, 1, at(t))) for t in range(95, 0, -7) for name in "abc"], watermark=1000))
+    ends = [row[3] for row, _ in run.log]
+    assert ends == sorted(ends)
+
+
+def test_day_windows_begin_at_midnight_of_the_zone_also_when_clocks_change():
+    day = 86_400_000
+    run = Run(windowed(tumble(day), COUNT, zone="Europe/Berlin"))
+    evening = datetime(2024, 3, 30, 22, 59)  # 23:59 in Berlin
+    night = datetime(2024, 3, 30, 23, 1)  # 00:01 of the day that has 23 hours
+    run(Batch([Change(("a", 1, evening)), Change(("a", 1, night))], watermark=0))
+    run(Batch([], watermark=(datetime(2024, 3, 31, 22) - EPOCH) // timedelta(milliseconds=1) - 1))
+    assert [row for row, _ in run.log] == [
+        ("a", 1, datetime(2024, 3, 30), datetime(2024, 3, 31), datetime(2024, 3, 30, 22, 59, 59, 999000)),
+        ("a", 1, datetime(2024, 3, 31), datetime(2024, 4, 1), datetime(2024, 3, 31, 21, 59, 59, 999000)),
+    ]
+    assert run.state_rows() <= 1
+
+
+def test_in_processing_time_windows_close_by_the_clock_and_nothing_is_late():
+    run = Run(windowed(tumble(10), COUNT, processing=True))
+    run(Batch([Change(("a", 1, at(5)))], now=5))
+    run(Batch([Change(("a", 1, at(10)))], now=10))
+    run(Batch([], now=19))
+    assert run.log == [(("a", 1, at(0), at(10), at(9)), 1)]
+    run(Batch([], now=20))
+    assert run.log[1:] == [(("a", 1, at(10), at(20), at(19)), 1)]
+    assert run.state_rows() == 0
+
+
+def test_a_window_over_a_window_closes_with_the_same_watermark():
+    inner = windowed(tumble(10), AGGREGATES[1:2])
+    outer = WindowPartial(
+        input=inner[1].output,
+        time=4,
+        window=tumble(20),
+        keys=(0,),
+        aggregates=(Aggregate(function="MAX", arguments=(1,)),),
+    )
+    types = [pa.string(), pa.int64(), STAMP, STAMP, STAMP]
+    schema = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
+    run = Run((*inner, outer, WindowAggregate(partial=outer, output=schema)))
+    run(Batch([Change(("a", 3, at(1))), Change(("a", 4, at(2))), Change(("a", 5, at(15)))], watermark=18))
+    assert run.log == []
+    run(Batch([], watermark=19))
+    assert run.log == [(("a", 7, at(0), at(20), at(19)), 1)]
+
+
+def test_rows_that_carry_their_windows_are_grouped_by_them():
+    exploded = WindowRows(input=INPUT, time=2, window=Hop(size=20, slide=10))
+    partial = WindowPartial(
+        input=exploded.output,
+        time=2,
+        window=Attached(start=3, end=4),
+        keys=(0,),
+        aggregates=(Aggregate(function="COUNT"),),
+    )
+    types = [pa.string(), pa.int64(), STAMP, STAMP, STAMP]
+    schema = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
+    changes = arrivals(5, 80)
+    batches = cut(changes, steps(5))
+    holds_oracle(
+        (exploded, partial, WindowAggregate(partial=partial, output=schema)),
+        batches,
+        oracle(Hop(size=20, slide=10), COUNT),
+    )
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_a_window_table_function_gives_each_row_once_a_window(window):
+    query = (
+        f"SELECT t0.*, make_timestamp(ws * 1000), make_timestamp(we * 1000), make_timestamp(we * 1000 - 1000) FROM t0"
+        f" JOIN (VALUES {brute(window)}) w(ws, we) ON epoch_ms(c2) >= ws AND epoch_ms(c2) < we"
+    )
+    holds_oracle((WindowRows(input=INPUT, time=2, window=window),), cut(arrivals(6, 60), steps(6)), query)

@@ -1,0 +1,149 @@
+"""Which part of Tailrace may know which: cli -> run -> spark | local -> plan -> operators, and their neighbours."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# A part is the longest of these names that a module's name starts with; it may import from itself and from what stands
+# beside it. What is not listed here stands above all of them.
+MAY_IMPORT: dict[str, set[str]] = {
+    "operators": set(),
+    "service.machine": set(),
+    "service.guard": set(),
+    "service.durations": set(),
+    "service.archives": {"service.machine"},
+    "service.plan": {"operators"},
+    "service.formats": {"operators", "service.durations", "service.plan"},
+    "service.plan.stage": {"operators", "service.plan", "service.formats"},
+    "service.sql": {"service.plan", "service.durations"},
+    "service.kafka": {"service.machine", "service.guard", "service.archives", "service.durations"},
+    "service.settings": {"service.durations"},
+    "service.health": set(),
+    "service.metrics": set(),
+    "service.observe": {"service.health", "service.metrics"},
+    "service.clusters": {"service.kafka", "service.plan", "service.settings"},
+    "service.assign": {"service.clusters", "service.formats", "service.kafka", "service.plan", "service.settings"},
+    "service.group_offsets": {"service.assign", "service.kafka"},
+    "service.local": {"operators", "service.plan", "service.plan.stage", "service.formats"},
+    "service.spark": {
+        "operators",
+        "service.archives",
+        "service.assign",
+        "service.clusters",
+        "service.formats",
+        "service.guard",
+        "service.group_offsets",
+        "service.kafka",
+        "service.machine",
+        "service.observe",
+        "service.plan",
+        "service.plan.stage",
+        "service.settings",
+    },
+}
+
+# Who alone may import a package that is not ours.
+ONLY_IN = {"pyspark": "service.spark", "py4j": "service.spark", "sqlglot": "service.sql"}
+OPERATORS_MAY_USE = {"duckdb", "pyarrow", "numpy", *sys.stdlib_module_names}
+
+
+def modules() -> dict[str, Path]:
+    paths = [path for package in ("operators", "service") for path in (ROOT / package).rglob("*.py")]
+    return {_name(path): path for path in sorted(paths)}
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(source: str, package: list[str]) -> Iterator[str]:
+    """Every module that a module in `package` imports, at its top or inside a function, relative imports included."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = ".".join([*package[: len(package) - level + 1], *filter(None, [module])]) if level else module
+                for alias in names:
+                    whole = f"{base}.{alias.name}"
+                    yield whole if whole in MODULES else str(base)
+
+
+def _imports(name: str, path: Path) -> list[str]:
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    return sorted(set(imported(path.read_text(), package)))
+
+
+def part(name: str) -> str | None:
+    listed = [known for known in MAY_IMPORT if name == known or name.startswith(known + ".")]
+    return max(listed, key=len, default=None)
+
+
+def _package(name: str) -> str:
+    return name.partition(".")[0]
+
+
+MODULES = modules()
+IMPORTS = {name: _imports(name, path) for name, path in MODULES.items()}
+
+
+def test_the_parts_have_an_order():
+    TopologicalSorter(MAY_IMPORT).prepare()
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_a_part_imports_only_the_parts_below_it(layer: str):
+    allowed = MAY_IMPORT[layer] | {layer}
+    wrong = [
+        f"{name} imports {target}"
+        for name in MODULES
+        if part(name) == layer
+        for target in IMPORTS[name]
+        if _package(target) in ("operators", "service") and target != "service" and part(target) not in allowed
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("package", "home"), ONLY_IN.items())
+def test_a_package_stays_behind_the_part_that_wraps_it(package: str, home: str):
+    wrong = [
+        f"{name} imports {target}"
+        for name in MODULES
+        if not f"{name}.".startswith(f"{home}.")
+        for target in IMPORTS[name]
+        if _package(target) == package
+    ]
+    assert wrong == []
+
+
+def test_operators_need_nothing_but_arrow_numpy_and_duckdb():
+    wrong = [
+        f"{name} imports {target}"
+        for name in MODULES
+        if part(name) == "operators"
+        for target in IMPORTS[name]
+        if _package(target) not in OPERATORS_MAY_USE | {"operators"}
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("start", "users"),
+    [("service.run", ("service.cli", "service.commands", "service.demo")), ("service.cli", ("service.__main__",))],
+)
+def test_only_the_command_line_starts_a_run(start: str, users: tuple[str, ...]):
+    others = [name for name in MODULES if not f"{name}.".startswith(tuple(f"{user}." for user in (start, *users)))]
+    assert [name for name in others if any(f"{target}.".startswith(f"{start}.") for target in IMPORTS[name])] == []
+
+
+def test_the_walk_sees_imports_of_every_form():
+    source = "import a.b\nfrom . import kernel\nfrom .sql import Sql\ndef f():\n    from operators import kernel as k\n"
+    assert set(imported(source, ["operators"])) == {"a.b", "operators.kernel", "operators.sql"}

@@ -1,0 +1,220 @@
+"""How function calls are parsed: every call becomes exp.Anonymous, so that only our own table gives it a meaning.
+
+sqlglot knows hundreds of functions of other dialects and rewrites them (LOCATE swaps its arguments, IFNULL becomes
+COALESCE); here a call keeps its name and its arguments as they were written. The forms with words of their own are
+brought to the same shape: TRIM(BOTH a FROM b) is TRIM with a keyword argument, JSON_VALUE(... NULL ON ERROR) has a
+keyword argument for each clause. A keyword argument is exp.Kwarg(this=exp.Var, expression=value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import TokenType
+
+if TYPE_CHECKING:
+    _Base = Parser
+else:
+    _Base = object
+
+TYPED_LITERAL = " LITERAL"
+"""DATE '2020-01-01' becomes a call of "DATE LITERAL"; no name that a user can call ends like this."""
+
+_JSON_BEHAVIOURS = ("NULL", "ERROR", "TRUE", "FALSE", "UNKNOWN", "EMPTY ARRAY", "EMPTY OBJECT")
+_WRAPPERS = (
+    ("WITHOUT ARRAY WRAPPER", "WITHOUT"),
+    ("WITHOUT WRAPPER", "WITHOUT"),
+    ("WITH CONDITIONAL ARRAY WRAPPER", "CONDITIONAL"),
+    ("WITH CONDITIONAL WRAPPER", "CONDITIONAL"),
+    ("WITH UNCONDITIONAL ARRAY WRAPPER", "UNCONDITIONAL"),
+    ("WITH UNCONDITIONAL WRAPPER", "UNCONDITIONAL"),
+    ("WITH ARRAY WRAPPER", "UNCONDITIONAL"),
+    ("WITH WRAPPER", "UNCONDITIONAL"),
+)
+
+
+def keyword(name: str, value: exp.Expr | None) -> exp.Expr:
+    """A keyword argument of a call."""
+    return exp.Kwarg(this=exp.var(name), expression=value)
+
+
+def _call(parser: Parser, arguments: Sequence[exp.Expr | None]) -> exp.Expr:
+    if None in arguments:
+        parser.raise_error("Expected an argument")
+    return parser.expression(exp.Anonymous(this="", expressions=list(arguments)))
+
+
+def _trim(parser: Parser) -> exp.Expr:
+    side = parser._prev.text.upper() if parser._match_texts(("BOTH", "LEADING", "TRAILING")) else ""
+    if side and parser._match(TokenType.FROM):
+        return _call(parser, [parser._parse_bitwise(), keyword("SIDE", exp.var(side))])
+    first = parser._parse_bitwise()
+    if parser._match(TokenType.FROM):
+        return _call(parser, [parser._parse_bitwise(), first, keyword("SIDE", exp.var(side or "BOTH"))])
+    rest = parser._parse_csv(parser._parse_bitwise) if parser._match(TokenType.COMMA) else []
+    return _call(parser, [first, *rest])
+
+
+def _words_between(*words: str) -> Callable[[Parser], exp.Expr]:
+    """A call whose arguments are parted by `words`, or as well by commas: OVERLAY(a PLACING b FROM c FOR d)."""
+
+    def parse(parser: Parser) -> exp.Expr:
+        arguments: list[exp.Expr | None] = [parser._parse_bitwise()]
+        for word in words:
+            if parser._match(TokenType.COMMA) or parser._match_text_seq(word):
+                arguments.append(parser._parse_bitwise())
+        while parser._match(TokenType.COMMA):
+            arguments.append(parser._parse_bitwise())
+        return _call(parser, arguments)
+
+    return parse
+
+
+def _extract(parser: Parser) -> exp.Expr:
+    unit = parser._parse_var(any_token=True, upper=True)
+    if not parser._match(TokenType.FROM):
+        parser.raise_error("Expected FROM after the unit of EXTRACT")
+    return _call(parser, [unit, parser._parse_bitwise()])
+
+
+def _to_unit(parser: Parser) -> exp.Expr:
+    arguments: list[exp.Expr | None] = list(parser._parse_csv(parser._parse_bitwise))
+    if parser._match_text_seq("TO"):
+        arguments.append(parser._parse_var(any_token=True, upper=True))
+    return _call(parser, arguments)
+
+
+def _behaviours(parser: Parser) -> list[exp.Expr | None]:
+    """Any number of `<behaviour> ON EMPTY` and `<behaviour> ON ERROR`."""
+    clauses: list[exp.Expr | None] = []
+    while True:
+        value: exp.Expr | None = None
+        if parser._match(TokenType.DEFAULT):
+            value = parser._parse_bitwise()
+        else:
+            name = next((b for b in _JSON_BEHAVIOURS if parser._match_text_seq(*b.split())), None)
+            value = exp.var(name) if name else None
+        if value is None:
+            return clauses
+        if not (parser._match(TokenType.ON) and parser._match_texts(("EMPTY", "ERROR"))):
+            parser.raise_error("Expected ON EMPTY or ON ERROR")
+        clauses.append(keyword(f"ON {parser._prev.text.upper()}", value))
+
+
+def _json_path(parser: Parser) -> exp.Expr:
+    arguments = [parser._parse_bitwise()]
+    if parser._match(TokenType.COMMA):
+        arguments.append(parser._parse_bitwise())
+    if parser._match(TokenType.RETURNING):
+        arguments.append(keyword("RETURNING", parser._parse_types()))
+    for words, name in _WRAPPERS:
+        if parser._match_text_seq(*words.split()):
+            arguments.append(keyword("WRAPPER", exp.var(name)))
+            break
+    return _call(parser, [*arguments, *_behaviours(parser)])
+
+
+def _on_null(parser: Parser) -> list[exp.Expr | None]:
+    for word in ("NULL", "ABSENT"):
+        if parser._match_text_seq(word, "ON", "NULL"):
+            return [keyword("ON NULL", exp.var(word))]
+    return []
+
+
+def _json_object(parser: Parser) -> exp.Expr:
+    arguments: list[exp.Expr | None] = []
+    while parser._curr and parser._curr.token_type != TokenType.R_PAREN:
+        clause = _on_null(parser)
+        if clause:
+            arguments += clause
+            break
+        marked = parser._match_text_seq("KEY")
+        arguments.append(parser._parse_bitwise())
+        if not (parser._match_text_seq("VALUE") or parser._match(TokenType.COLON)):
+            parser.raise_error("Expected VALUE after KEY" if marked else "Expected KEY ... VALUE ...")
+        arguments.append(parser._parse_bitwise())
+        if not parser._match(TokenType.COMMA):
+            arguments += _on_null(parser)
+            break
+    return _call(parser, arguments)
+
+
+def _json_array(parser: Parser) -> exp.Expr:
+    clause = _on_null(parser)
+    if clause or not parser._curr or parser._curr.token_type == TokenType.R_PAREN:
+        return _call(parser, clause)
+    return _call(parser, [*parser._parse_csv(parser._parse_bitwise), *_on_null(parser)])
+
+
+def _named(parse: Callable[[Parser], exp.Expr]) -> Callable[[Parser], exp.Expr]:
+    """`parse`, with the name and the place of the call, which stand two tokens before its first argument."""
+
+    def run(parser: Parser) -> exp.Expr:
+        token = parser._tokens[parser._index - 2]
+        node = parse(parser)
+        node.set("this", token.text)
+        return node.update_positions(token)
+
+    return run
+
+
+def _cast(strict: bool) -> Callable[[Parser], exp.Expr]:
+    def parse(parser: Parser) -> exp.Expr:
+        token = parser._tokens[parser._index - 2]
+        return parser._parse_cast(strict, safe=None if strict else True).update_positions(token)
+
+    return parse
+
+
+def _typed_literal(name: str) -> Callable[[Parser, exp.Expr, exp.DataType], exp.Expr]:
+    def parse(parser: Parser, literal: exp.Expr, to: exp.DataType) -> exp.Expr:
+        call = parser.expression(exp.Anonymous(this=name + TYPED_LITERAL, expressions=[literal]))
+        return call.update_positions(literal)
+
+    return parse
+
+
+class CallGrammar(_Base):
+    """What a sqlglot parser of Flink SQL overrides so that calls arrive as they were written."""
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        index = self._index
+        negate = self._match(TokenType.NOT)
+        if not self._match_text_seq("JSON"):
+            self._retreat(index)
+            return super()._parse_is(this)
+        kind = self._prev.text.upper() if self._match_texts(("VALUE", "OBJECT", "ARRAY", "SCALAR")) else None
+        found = self.expression(exp.Is(this=this, expression=self.expression(exp.JSON(this=kind))))
+        return self.expression(exp.Not(this=found)) if negate else found
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CASE": lambda parser: parser._parse_case(),
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CAST": _cast(strict=True),
+        "TRY_CAST": _cast(strict=False),
+        "TRIM": _named(_trim),
+        "OVERLAY": _named(_words_between("PLACING", "FROM", "FOR")),
+        "SUBSTRING": _named(_words_between("FROM", "FOR")),
+        "POSITION": _named(_words_between("IN", "FROM")),
+        "EXTRACT": _named(_extract),
+        "FLOOR": _named(_to_unit),
+        "CEIL": _named(_to_unit),
+        "CEILING": _named(_to_unit),
+        "JSON_VALUE": _named(_json_path),
+        "JSON_QUERY": _named(_json_path),
+        "JSON_EXISTS": _named(_json_path),
+        "JSON_OBJECT": _named(_json_object),
+        "JSON_OBJECTAGG": _named(_json_object),
+        "JSON_ARRAY": _named(_json_array),
+        "JSON_ARRAYAGG": _named(_json_array),
+    }
+    TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Callable[..., Any]]] = {
+        exp.DType.DATE: _typed_literal("DATE"),
+        exp.DType.TIME: _typed_literal("TIME"),
+        exp.DType.TIMESTAMP: _typed_literal("TIMESTAMP"),
+    }

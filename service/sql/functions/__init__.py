@@ -1,0 +1,46 @@
+"""The functions of Flink SQL that are known here, by name: what they take, what results, and DuckDB's text for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.sql.functions.arithmetic import OPERATORS
+from service.sql.functions.collections import COLLECTIONS
+from service.sql.functions.json import JSON, JSON_FORMS
+from service.sql.functions.json_writing import JSON_WRITING, JSON_WRITING_FORMS
+from service.sql.functions.logic import LOGIC
+from service.sql.functions.mathematics import MATHEMATICS
+from service.sql.functions.patterns import PATTERNS
+from service.sql.functions.signature import Form, Overload, Special, Table
+from service.sql.functions.strings import STRING_FORMS, STRINGS
+from service.sql.functions.time_units import TIME_FORMS
+from service.sql.functions.times import TIMES
+
+FUNCTIONS: Table = {
+    **OPERATORS,
+    **LOGIC,
+    **MATHEMATICS,
+    **STRINGS,
+    **PATTERNS,
+    **TIMES,
+    **JSON,
+    **JSON_WRITING,
+    **COLLECTIONS,
+}
+"""Functions whose arguments are all expressions; operators stand here under their sign."""
+
+FORMS: Mapping[str, Special] = {**STRING_FORMS, **TIME_FORMS, **JSON_FORMS, **JSON_WRITING_FORMS}
+"""Functions with words of their own among the arguments."""
+
+PLANNED: Mapping[str, str] = {
+    "CURRENT_WATERMARK": "a watermark belongs to a batch, not to a row",
+    "OVERLAPS": "",
+    **dict.fromkeys(("IS_ALPHA", "IS_DIGIT", "IS_DECIMAL", "HASH_CODE"), "it is an old function; use REGEXP"),
+    **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "SHA256 is there"),
+    **dict.fromkeys(("JSON_QUOTE", "JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
+    **dict.fromkeys(("STR_TO_MAP", "PRINTF", "URL_DECODE_RECURSIVE", "CURRENT_DATABASE", "GROUPING", "GROUP_ID"), ""),
+    **dict.fromkeys(("MAP_UNION", "ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
+}
+"""Functions of Flink that are refused by name, with what to know about it."""
+
+__all__ = ["FORMS", "FUNCTIONS", "PLANNED", "Form", "Overload"]

@@ -1,0 +1,215 @@
+"""Arrays, maps and rows: making them, reaching into them, the ARRAY_ and MAP_ functions. Positions count from one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from service.plan.expressions import Call, Expression
+from service.plan.types import BOOLEAN, INT, NULL, STRING, Array, DataType, Map, Row, flink
+from service.sql.casts import cast, identifier
+from service.sql.context import Context
+from service.sql.errors import SqlError
+from service.sql.functions.logic import unified
+from service.sql.functions.signature import (
+    Arguments,
+    Table,
+    built,
+    constant_integer,
+    constant_text,
+    is_constant,
+    plain,
+    same,
+    template_text,
+)
+from service.sql.type_rules import common_type, is_integer
+
+
+def _places(count: int, start: int = 0, step: int = 1) -> str:
+    return ", ".join(f"{{{i}}}" for i in range(start, count, step))
+
+
+def _array(name: str, arguments: Arguments, context: Context) -> Expression:
+    """ARRAY[a, b, ...]."""
+    elements = unified(arguments, context, "ARRAY")
+    return Call("ARRAY", elements, Array(elements[0].type), f"[{_places(len(elements))}]")
+
+
+def _map(name: str, arguments: Arguments, context: Context) -> Expression:
+    """MAP[key, value, ...]."""
+    if len(arguments) % 2:
+        raise SqlError("MAP takes keys and values in turn", hint="write MAP['a', 1, 'b', 2]")
+    keys, values = unified(arguments[::2], context, "MAP"), unified(arguments[1::2], context, "MAP")
+    pairs = tuple(a for pair in zip(keys, values, strict=True) for a in pair)
+    count = len(pairs)
+    template = f"map([{_places(count, 0, 2)}], [{_places(count, 1, 2)}])"
+    return Call("MAP", pairs, Map(keys[0].type, values[0].type), template)
+
+
+def _row(name: str, arguments: Arguments, context: Context) -> Expression:
+    """ROW(a, b, ...): its fields have names that are not meant to be used."""
+    names = tuple(f"EXPR${i}" for i in range(len(arguments)))
+    fields = ", ".join(f"{identifier(n)} := {{{i}}}" for i, n in enumerate(names))
+    return Call("ROW", arguments, Row(names, tuple(a.type for a in arguments)), f"struct_pack({fields})")
+
+
+def _access(name: str, arguments: Arguments, context: Context) -> Expression:
+    """array[position] and map[key]: NULL where there is nothing."""
+    container, key = arguments
+    match container.type:
+        case Array(element):
+            if not is_integer(key.type):
+                raise SqlError(f"the position in an ARRAY is a number, not {flink(key.type)}")
+            position = constant_integer(key)
+            if position is not None and position < 1:
+                raise SqlError(f"positions in an ARRAY count from 1, not {position}")
+            template = "{0}[{1}]" if position else "CASE WHEN {1} >= 1 THEN {0}[{1}] END"
+            return Call("[]", arguments, element, template)
+        case Map(kind, value):
+            return Call("[]", (container, cast(key, kind, implicit=True, zone=context.zone)), value, "{0}[{1}]")
+    raise SqlError(f"{flink(container.type)} has no elements", hint="only an ARRAY and a MAP have")
+
+
+def _element_of(type_: DataType) -> DataType:
+    assert isinstance(type_, Array)
+    return type_.element
+
+
+def _with_element(template: str, result: DataType | None = None) -> Callable[[str, Arguments, Context], Expression]:
+    """A function of an array and a value, which takes the type of the elements."""
+
+    def build(name: str, arguments: Arguments, context: Context) -> Expression:
+        array, value = arguments
+        element = common_type((_element_of(array.type), value.type))
+        if element is None:
+            raise SqlError(f"{name}: {flink(value.type)} is no element of {flink(array.type)}", hint="use CAST")
+        both = (cast(array, Array(element), implicit=True), cast(value, element, implicit=True))
+        return Call(name, both, result or Array(element), template)
+
+    return build
+
+
+def _of_arrays(template: str) -> Callable[[str, Arguments, Context], Expression]:
+    """A function of arrays, which take one type."""
+
+    def build(name: str, arguments: Arguments, context: Context) -> Expression:
+        arrays = unified(arguments, context, name)
+        text = (
+            template if "{1}" in template or len(arrays) == 1 else " || ".join(f"{{{i}}}" for i in range(len(arrays)))
+        )
+        return Call(name, arrays, arrays[0].type, text)
+
+    return build
+
+
+def _element(template: str) -> Callable[[str, Arguments, Context], Expression]:
+    return lambda name, arguments, context: Call(name, arguments, _element_of(arguments[0].type), template)
+
+
+def _distinct(array: str) -> str:
+    """The first of equal elements, NULL among them, in their order."""
+    seen = "len(list_filter({array}[1:i - 1], lambda y: y IS NOT DISTINCT FROM e)) = 0"
+    return f"list_filter({array}, lambda e, i: {seen.replace('{array}', array)})"
+
+
+def _contained(other: str, negate: str = "") -> str:
+    return f"lambda e: {negate}(len(list_filter({other}, lambda y: y IS NOT DISTINCT FROM e)) > 0)"
+
+
+_INTERSECT = _distinct(f"list_filter({{0}}, {_contained('{1}')})")
+_EXCEPT = _distinct(f"list_filter({{0}}, {_contained('{1}', 'NOT ')})")
+_KNOWN = "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN {what} END"
+
+
+def _known(what: str) -> str:
+    return _KNOWN.replace("{what}", what)
+
+
+_CONTAINS = "(len(list_filter({0}, lambda x: x IS NOT DISTINCT FROM {1})) > 0)"
+_POSITION = (
+    "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN CAST(coalesce(list_position({0}, {1}), 0) AS INTEGER) END"
+)
+_FIRST = "CASE WHEN {1} = 0 THEN 1 ELSE {1} END"
+# The cast of what is no number is what raises.
+_ONLY = "CASE WHEN len({0}) > 1 THEN [{0}[1]][CAST('ELEMENT: ' || len({0}) || ' elements' AS INTEGER)] ELSE {0}[1] END"
+
+
+def _sorted(name: str, arguments: Arguments, context: Context) -> Expression:
+    """Ascending, NULL first; with FALSE descending, NULL last."""
+    ascending = "list_sort({0}, 'ASC', 'NULLS FIRST')"
+    descending = "list_sort({0}, 'DESC', 'NULLS LAST')"
+    template = ascending if len(arguments) == 1 else f"CASE WHEN {{1}} THEN {ascending} ELSE {descending} END"
+    return Call(name, arguments, arguments[0].type, template)
+
+
+def _joined(name: str, arguments: Arguments, context: Context) -> Expression:
+    """Elements as text, NULL left out or replaced."""
+    if constant_text(arguments[1]) is None:
+        raise SqlError(f"the separator of {name} must be a constant text")
+    texts = cast(arguments[0], Array(STRING), implicit=True)
+    parts = "{0}" if len(arguments) == 2 else "list_transform({0}, lambda x: coalesce(x, {2}))"
+    template = (
+        f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN coalesce(array_to_string({parts}, {{1}}), '') END"
+    )
+    return Call(name, (texts, *arguments[1:]), STRING, template)
+
+
+def _keys(name: str, arguments: Arguments, context: Context) -> Expression:
+    (map_,) = arguments
+    assert isinstance(map_.type, Map)
+    match name:
+        case "MAP_KEYS":
+            return Call(name, arguments, Array(map_.type.key), "map_keys({0})")
+        case "MAP_VALUES":
+            return Call(name, arguments, Array(map_.type.value), "map_values({0})")
+        case _:
+            entry = Row(("key", "value"), (map_.type.key, map_.type.value))
+            return Call(name, arguments, Array(entry), "map_entries({0})")
+
+
+def _from_arrays(name: str, arguments: Arguments, context: Context) -> Expression:
+    keys, values = arguments
+    return Call(name, arguments, Map(_element_of(keys.type), _element_of(values.type)), "map({0}, {1})")
+
+
+def _typeof(name: str, arguments: Arguments, context: Context) -> Expression:
+    """The type of an expression, as text."""
+    type_ = arguments[0].type
+    nullability = " NOT NULL" if is_constant(arguments[0]) and type_ != NULL else ""
+    return Call(name, (), STRING, template_text(flink(type_) + nullability))
+
+
+COLLECTIONS: Table = {
+    "ARRAY[]": (built("ANY, ANY*", _array),),
+    "MAP[]": (built("ANY, ANY, ANY*", _map),),
+    "ROW": (built("ANY, ANY*", _row),),
+    "[]": (built("ANY, ANY", _access),),
+    "CARDINALITY": (
+        plain("ARRAY", INT, "CAST(len({0}) AS INTEGER)"),
+        plain("MAP", INT, "CAST(cardinality({0}) AS INTEGER)"),
+    ),
+    "ELEMENT": (built("ARRAY", _element(_ONLY)),),
+    "ARRAY_CONTAINS": (built("ARRAY, ANY", _with_element(_CONTAINS, BOOLEAN)),),
+    "ARRAY_POSITION": (built("ARRAY, ANY", _with_element(_POSITION, INT)),),
+    "ARRAY_REMOVE": (built("ARRAY, ANY", _with_element("list_filter({0}, lambda x: x IS DISTINCT FROM {1})")),),
+    "ARRAY_APPEND": (built("ARRAY, ANY", _with_element("CASE WHEN {0} IS NOT NULL THEN list_append({0}, {1}) END")),),
+    "ARRAY_PREPEND": (built("ARRAY, ANY", _with_element("CASE WHEN {0} IS NOT NULL THEN list_prepend({1}, {0}) END")),),
+    "ARRAY_DISTINCT": (plain("ARRAY", same, _distinct("{0}")),),
+    "ARRAY_REVERSE": (plain("ARRAY", same, "list_reverse({0})"),),
+    "ARRAY_SORT": (built("ARRAY", _sorted), built("ARRAY, BOOLEAN", _sorted)),
+    "ARRAY_SLICE": (
+        plain("ARRAY, INT", same, f"list_slice({{0}}, {_FIRST}, len({{0}}))"),
+        plain("ARRAY, INT, INT", same, f"list_slice({{0}}, {_FIRST}, {{2}})"),
+    ),
+    "ARRAY_CONCAT": (built("ARRAY, ARRAY*", _of_arrays("{0}")),),
+    "ARRAY_UNION": (built("ARRAY, ARRAY", _of_arrays(_known(_distinct("({0} || {1})")))),),
+    "ARRAY_INTERSECT": (built("ARRAY, ARRAY", _of_arrays(_known(_INTERSECT))),),
+    "ARRAY_EXCEPT": (built("ARRAY, ARRAY", _of_arrays(_known(_EXCEPT))),),
+    "ARRAY_MAX": (built("ARRAY", _element("list_max({0})")),),
+    "ARRAY_MIN": (built("ARRAY", _element("list_min({0})")),),
+    "ARRAY_JOIN": (built("ARRAY, STRING", _joined), built("ARRAY, STRING, STRING", _joined)),
+    "MAP_KEYS": (built("MAP", _keys),),
+    "MAP_VALUES": (built("MAP", _keys),),
+    "MAP_ENTRIES": (built("MAP", _keys),),
+    "MAP_FROM_ARRAYS": (built("ARRAY, ARRAY", _from_arrays),),
+    "TYPEOF": (built("ANY", _typeof),),
+}

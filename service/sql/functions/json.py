@@ -1,0 +1,166 @@
+"""JSON_VALUE, JSON_QUERY, JSON_EXISTS and IS JSON: reading JSON that stands in text.
+
+A text that is no JSON, and in strict mode a path that leads nowhere, is an error; in lax mode both are empty. What is
+then answered, the clauses ON ERROR and ON EMPTY say; NULL if they are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from service.plan import types
+from service.plan.expressions import Call, Expression
+from service.plan.types import BOOLEAN, STRING, DataType, flink
+from service.sql.casts import cast, template_of
+from service.sql.data_types import data_type
+from service.sql.errors import SqlError
+from service.sql.functions.json_paths import Path, read_path
+from service.sql.functions.signature import Form, Special, Table, constant_text, plain, template_text
+from service.sql.type_rules import is_text
+
+_NULL = exp.var("NULL")
+
+
+def _arguments(form: Form) -> tuple[Expression, Path]:
+    if len(form.arguments) != 2:
+        raise SqlError(f"{form.name} takes a text and a path")
+    value, path = (form.compile(a) for a in form.arguments)
+    if not is_text(value.type) and value.type != types.NULL:
+        raise SqlError(f"{form.name} reads text, not {flink(value.type)}")
+    text = constant_text(path)
+    if text is None:
+        raise SqlError(f"the path of {form.name} must be a constant")
+    return cast(value, STRING, implicit=True), read_path(text)
+
+
+def _found(path: Path) -> str:
+    """What the path leads to, as JSON; NULL if it leads nowhere or the text is no JSON."""
+    found = f"TRY(json_extract({{0}}, {template_text(path.duckdb)}))"
+    if not path.array:
+        return found
+    array = f"json_type(TRY(json_extract({{0}}, {template_text(path.array)})))"
+    return f"CASE WHEN {array} = 'ARRAY' THEN to_json({found}) END"
+
+
+def _failure(form: Form, type_: DataType) -> str:
+    """DuckDB text of type `type_` that fails the row; it reads the row, or it would fail before the first one."""
+    reason = template_text(f"{form.name} found no value at the path")
+    return f"CAST(CAST(left({{0}}, 0) || {reason} AS INTEGER) AS {types.duckdb(type_)})"
+
+
+def json_value(form: Form) -> Expression:
+    """JSON_VALUE: the scalar at the path, as text or as the type of RETURNING."""
+    value, path = _arguments(form)
+    if path.array:
+        raise SqlError("the path of JSON_VALUE leads to one value, without [*]")
+    returning = form.keywords.get("RETURNING")
+    type_: DataType = STRING
+    if isinstance(returning, exp.DataType):
+        try:
+            type_ = data_type(returning)
+        except ValueError as error:
+            raise SqlError(str(error), at=returning) from None
+        if type_ not in (STRING, types.BOOLEAN, types.INT, types.DOUBLE):
+            raise SqlError("JSON_VALUE returns STRING, BOOLEAN, INTEGER or DOUBLE", hint="use CAST around it")
+    converted = template_of(STRING, type_, False, form.context.zone) or "{0}"
+    on_empty, on_error = form.keywords.get("ON EMPTY", _NULL), form.keywords.get("ON ERROR", _NULL)
+    if _is_null(on_empty) and _is_null(on_error):
+        scalar = f"json_extract_string(TRY(json_value({{0}}, {template_text(path.duckdb)})), '$')"
+        return Call(form.name, (value,), type_, converted.replace("{0}", scalar))
+    arguments = [value]
+    empty = _behaviour(form, on_empty, type_, arguments)
+    missing = empty if path.lax else _behaviour(form, on_error, type_, arguments)
+    kind = f"json_type({_found(path)})"
+    read = converted.replace("{0}", f"json_extract_string({_found(path)}, '$')")
+    template = (
+        f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_found(path)} IS NULL THEN {missing}"
+        f" WHEN {kind} = 'NULL' THEN {empty} WHEN {kind} IN ('OBJECT', 'ARRAY') THEN {missing} ELSE {read} END"
+    )
+    return Call(form.name, tuple(arguments), type_, template)
+
+
+def _is_null(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Null) or (isinstance(node, exp.Var) and node.name == "NULL")
+
+
+def _behaviour(form: Form, node: exp.Expr, type_: DataType, arguments: list[Expression]) -> str:
+    """DuckDB text of what a clause answers; a DEFAULT becomes one more argument."""
+    if _is_null(node):
+        return f"CAST(NULL AS {types.duckdb(type_)})"
+    if isinstance(node, exp.Var):
+        if node.name == "ERROR":
+            return _failure(form, type_)
+        raise SqlError(f"{form.name} does not know {node.name} as an answer")
+    arguments.append(cast(form.compile(node), type_, implicit=True, zone=form.context.zone))
+    return f"{{{len(arguments) - 1}}}"
+
+
+def json_query(form: Form) -> Expression:
+    """JSON_QUERY: the object or array at the path, as JSON text."""
+    value, path = _arguments(form)
+    if "RETURNING" in form.keywords and form.keywords["RETURNING"].sql().upper() not in ("TEXT", "VARCHAR"):
+        raise SqlError("JSON_QUERY returns text here", hint="leave RETURNING out")
+    fixed = {
+        "NULL": "CAST(NULL AS VARCHAR)",
+        "EMPTY ARRAY": "'[]'",
+        "EMPTY OBJECT": "'{{}}'",
+        "ERROR": _failure(form, STRING),
+    }
+
+    def behaviour(clause: str) -> str:
+        name = form.keywords.get(clause, _NULL).name or "NULL"
+        if name not in fixed:
+            raise SqlError(f"JSON_QUERY does not know {name} as an answer")
+        return fixed[name]
+
+    empty, error = behaviour("ON EMPTY"), behaviour("ON ERROR")
+    found = _found(path)
+    kind, text = f"json_type({found})", f"CAST({found} AS VARCHAR)"
+    wrapper = form.keywords["WRAPPER"].name if "WRAPPER" in form.keywords else "WITHOUT"
+    missing = empty if path.lax else error
+    match wrapper:
+        case "UNCONDITIONAL":
+            answer = f"'[' || {text} || ']'"
+        case "CONDITIONAL":
+            answer = f"CASE WHEN {kind} = 'ARRAY' THEN {text} ELSE '[' || {text} || ']' END"
+        case _:
+            answer = (
+                f"CASE {kind} WHEN 'OBJECT' THEN {text} WHEN 'ARRAY' THEN {text}"
+                f" WHEN 'NULL' THEN {empty} ELSE {missing} END"
+            )
+    template = f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing} ELSE {answer} END"
+    return Call(form.name, (value,), STRING, template)
+
+
+def json_exists(form: Form) -> Expression:
+    """JSON_EXISTS: whether the path leads to a value other than null."""
+    value, path = _arguments(form)
+    found = _found(path)
+    there = f"json_array_length({found}) > 0" if path.array else f"json_type({found}) <> 'NULL'"
+    name = form.keywords["ON ERROR"].name if "ON ERROR" in form.keywords else "FALSE"
+    answers = {"TRUE": "TRUE", "FALSE": "FALSE", "UNKNOWN": "CAST(NULL AS BOOLEAN)", "ERROR": _failure(form, BOOLEAN)}
+    if name not in answers:
+        raise SqlError(f"JSON_EXISTS does not know {name} as an answer")
+    missing = "FALSE" if path.lax else answers[name]
+    template = f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing} ELSE {there} END"
+    return Call(form.name, (value,), BOOLEAN, template)
+
+
+def _is_json(condition: str) -> str:
+    return f"coalesce(CASE WHEN json_valid({{0}}) THEN {condition} END, FALSE)"
+
+
+_SCALAR = "json_type({0}) NOT IN ('OBJECT', 'ARRAY')"
+_UNQUOTED = "CASE WHEN starts_with({0}, '\"') AND json_valid({0}) THEN json_extract_string({0}, '$') ELSE {0} END"
+
+JSON: Table = {
+    "IS JSON VALUE": (plain("STRING", BOOLEAN, _is_json("TRUE")),),
+    "IS JSON OBJECT": (plain("STRING", BOOLEAN, _is_json("json_type({0}) = 'OBJECT'")),),
+    "IS JSON ARRAY": (plain("STRING", BOOLEAN, _is_json("json_type({0}) = 'ARRAY'")),),
+    "IS JSON SCALAR": (plain("STRING", BOOLEAN, _is_json(_SCALAR)),),
+    "JSON_UNQUOTE": (plain("STRING", STRING, _UNQUOTED),),
+}
+
+JSON_FORMS: Mapping[str, Special] = {"JSON_VALUE": json_value, "JSON_QUERY": json_query, "JSON_EXISTS": json_exists}

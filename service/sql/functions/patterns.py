@@ -1,0 +1,176 @@
+"""LIKE, SIMILAR TO and regular expressions.
+
+Flink's expressions are Java's, DuckDB's are RE2's: they agree but for look-around and back references, which RE2 does
+not have. A constant expression that RE2 cannot take is refused where it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import duckdb
+
+from service.plan.expressions import Call, Expression
+from service.plan.types import BOOLEAN, INT, STRING, Array
+from service.sql.context import Context
+from service.sql.errors import SqlError
+from service.sql.functions.signature import Arguments, Table, built, constant_integer, constant_text, template_text
+
+
+@cache
+def _refusal(pattern: str) -> str:
+    """Why DuckDB cannot take a regular expression; nothing if it can."""
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("SELECT regexp_matches('', $pattern)", {"pattern": pattern})
+    except duckdb.Error as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def _checked(pattern: Expression) -> str | None:
+    """The text of a constant regular expression, which DuckDB can take."""
+    text = constant_text(pattern)
+    if text is not None and (why := _refusal(text)):
+        raise SqlError(
+            f"the regular expression '{text}' cannot be used",
+            detail=why,
+            hint="look-around and back references are not supported",
+        )
+    return text
+
+
+def _regexp(name: str, arguments: Arguments, context: Context) -> Expression:
+    _checked(arguments[1])
+    return Call(name, arguments, BOOLEAN, "({1} <> '' AND regexp_matches({0}, {1}))")
+
+
+def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
+    """The first match, or a group of it; NULL where there is none."""
+    group = constant_integer(arguments[2]) if len(arguments) > 2 else (0 if name == "REGEXP_EXTRACT" else 1)
+    pattern = _checked(arguments[1])
+    if group is None or not 0 <= group <= 9:
+        raise SqlError(f"the group of {name} must be a number from 0 to 9")
+    if pattern is not None and group > _groups(pattern):
+        return Call(name, arguments[:2], STRING, "CAST(NULL AS VARCHAR)")
+    return Call(
+        name,
+        arguments[:2],
+        STRING,
+        f"CASE WHEN regexp_matches({{0}}, {{1}}) THEN regexp_extract({{0}}, {{1}}, {group}) END",
+    )
+
+
+def _extract_all(name: str, arguments: Arguments, context: Context) -> Expression:
+    """A group, the first if none is named, of all matches."""
+    group = constant_integer(arguments[2]) if len(arguments) > 2 else 1
+    pattern = _checked(arguments[1])
+    if group is None or pattern is None or not 0 <= group <= _groups(pattern):
+        raise SqlError(f"the pattern of {name} must be a constant, and the group one of its groups")
+    return Call(name, arguments[:2], Array(STRING), f"regexp_extract_all({{0}}, {{1}}, {group})")
+
+
+def _groups(pattern: str) -> int:
+    """How many groups a regular expression captures."""
+    return re.sub(r"\\.|\[[^\]]*\]", "", pattern).replace("(?:", "").count("(")
+
+
+def _replace(name: str, arguments: Arguments, context: Context) -> Expression:
+    """All matches; the replacement is taken as it is, without references to groups."""
+    _checked(arguments[1])
+    return Call(name, arguments, STRING, r"regexp_replace({0}, {1}, replace({2}, '\', '\\'), 'g')")
+
+
+def _count(name: str, arguments: Arguments, context: Context) -> Expression:
+    _checked(arguments[1])
+    return Call(name, arguments, INT, "CAST(len(regexp_extract_all({0}, {1})) AS INTEGER)")
+
+
+def _escape(arguments: Arguments) -> str | None:
+    if len(arguments) < 3:
+        return None
+    text = constant_text(arguments[2])
+    if text is None or len(text) != 1:
+        raise SqlError("ESCAPE takes one character")
+    return text
+
+
+def _like(name: str, arguments: Arguments, context: Context) -> Expression:
+    escape = _escape(arguments)
+    pattern = constant_text(arguments[1])
+    if escape and pattern is not None:
+        rest = re.sub(re.escape(escape) + r"[%_" + re.escape(escape) + r"]", "", pattern)
+        if escape in rest:
+            raise SqlError(f"in the pattern '{pattern}' the character {escape} is not followed by %, _ or {escape}")
+    clause = f" ESCAPE {template_text(escape)}" if escape else ""
+    return Call(name, arguments[:2], BOOLEAN, f"({{0}} LIKE {{1}}{clause})")
+
+
+def _similar(name: str, arguments: Arguments, context: Context) -> Expression:
+    pattern = constant_text(arguments[1])
+    if pattern is None:
+        raise SqlError("the pattern of SIMILAR TO must be a constant")
+    expression = similar_expression(pattern, _escape(arguments))
+    if why := _refusal(expression):
+        raise SqlError(f"the pattern '{pattern}' cannot be used", detail=why)
+    return Call(name, arguments[:1], BOOLEAN, f"regexp_full_match({{0}}, {template_text(expression)}, 's')")
+
+
+_CLASSES = {
+    "ALPHA": "[A-Za-z]",
+    "UPPER": "[A-Z]",
+    "LOWER": "[a-z]",
+    "DIGIT": r"\d",
+    "ALNUM": "[A-Za-z0-9]",
+    "SPACE": " ",
+    "WHITESPACE": r"\s",
+}
+
+
+def similar_expression(pattern: str, escape: str | None) -> str:
+    """The regular expression of a pattern of SIMILAR TO: % and _ are wildcards, | * + ? {} () [] as in expressions."""
+    out: list[str] = []
+    i, inside = 0, False
+    while i < len(pattern):
+        c = pattern[i]
+        named = re.match(r"\[?:([A-Za-z]+):\]?", pattern[i:])
+        if escape and c == escape:
+            if i + 1 == len(pattern):
+                raise SqlError(f"the pattern '{pattern}' ends with its escape character")
+            i += 1
+            out.append(re.escape(pattern[i]))
+        elif named and named[1].upper() in _CLASSES:
+            found = _CLASSES[named[1].upper()]
+            out.append(found.strip("[]") if inside else found)
+            i += len(named[0]) - 1
+        elif inside or c == "[":
+            inside = c != "]"
+            out.append(c)
+        else:
+            out.append({"%": ".*", "_": "."}.get(c, c))
+        i += 1
+    return "".join(out)
+
+
+def _position(name: str, arguments: Arguments, context: Context) -> Expression:
+    """Where the first match begins; 0 if there is none."""
+    _checked(arguments[1])
+    before = "length(regexp_extract({0}, '^((?s:.*?))(?:' || {1} || ')', 1))"
+    template = f"CAST(CASE WHEN regexp_matches({{0}}, {{1}}) THEN {before} + 1 ELSE 0 END AS INTEGER)"
+    return Call(name, arguments, INT, f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {template} END")
+
+
+PATTERNS: Table = {
+    "LIKE": (built("STRING, STRING", _like), built("STRING, STRING, STRING", _like)),
+    "SIMILAR TO": (built("STRING, STRING", _similar), built("STRING, STRING, STRING", _similar)),
+    "REGEXP": (built("STRING, STRING", _regexp),),
+    "REGEXP_EXTRACT": (built("STRING, STRING", _extract), built("STRING, STRING, INT", _extract)),
+    "REGEXP_SUBSTR": (
+        built("STRING, STRING", lambda name, arguments, context: _extract("REGEXP_EXTRACT", arguments, context)),
+    ),
+    "REGEXP_REPLACE": (built("STRING, STRING, STRING", _replace),),
+    "REGEXP_EXTRACT_ALL": (built("STRING, STRING", _extract_all), built("STRING, STRING, INT", _extract_all)),
+    "REGEXP_INSTR": (built("STRING, STRING", _position),),
+    "REGEXP_COUNT": (built("STRING, STRING", _count),),
+}

@@ -1,0 +1,169 @@
+"""What a row of the function table is: the arguments that are taken, the type that results, the DuckDB text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from service.plan import types
+from service.plan.expressions import Call, Expression, Literal
+from service.plan.types import Array, DataType, Decimal, Interval, Map, Row, Time, Timestamp, TimestampLtz
+from service.sql.casts import cast
+from service.sql.context import Context
+from service.sql.sharing import shared
+from service.sql.type_rules import is_approximate, is_binary, is_integer, is_moment, is_numeric, is_text
+
+Arguments = tuple[Expression, ...]
+Result = DataType | Callable[[Sequence[DataType]], DataType]
+Build = Callable[[str, Arguments, Context], Expression]
+
+# Each kind of parameter: which types it takes, and to which it converts them (None: they stay as they are).
+KINDS: Mapping[str, tuple[Callable[[DataType], bool], DataType | None]] = {
+    "ANY": (lambda t: True, None),
+    "STRING": (is_text, None),
+    "BYTES": (is_binary, None),
+    "BOOLEAN": (lambda t: t == types.BOOLEAN, None),
+    "INT": (is_integer, types.INT),
+    "BIGINT": (is_integer, types.BIGINT),
+    "INTEGER": (is_integer, None),
+    "DECIMAL": (lambda t: isinstance(t, Decimal), None),
+    "EXACT": (lambda t: is_integer(t) or isinstance(t, Decimal), None),
+    "APPROXIMATE": (is_approximate, None),
+    "DOUBLE": (is_numeric, types.DOUBLE),
+    "NUMERIC": (is_numeric, None),
+    "DATE": (lambda t: t == types.DATE, None),
+    "TIME": (lambda t: isinstance(t, Time), None),
+    "TIMESTAMP": (lambda t: isinstance(t, Timestamp), None),
+    "TIMESTAMP_LTZ": (lambda t: isinstance(t, TimestampLtz), None),
+    "MOMENT": (is_moment, None),
+    "INTERVAL": (lambda t: isinstance(t, Interval), None),
+    "MONTHS": (lambda t: isinstance(t, Interval) and t.months, None),
+    "ARRAY": (lambda t: isinstance(t, Array), None),
+    "MAP": (lambda t: isinstance(t, Map), None),
+    "ROW": (lambda t: isinstance(t, Row), None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One way to call a function. `parameters` are names of KINDS; a last one with `*` stands for any number more.
+
+    `template` is DuckDB text, or a function that makes the whole expression from arguments that fit.
+    """
+
+    parameters: tuple[str, ...]
+    result: Result
+    template: str | Build
+    deterministic: bool = True
+
+    def takes(self, given: Sequence[DataType]) -> bool:
+        """Whether arguments of these types fit."""
+        kinds = self.kinds(len(given))
+        return kinds is not None and all(_fits(kind, t) for kind, t in zip(kinds, given, strict=True))
+
+    def kinds(self, count: int) -> tuple[str, ...] | None:
+        """The kind of each of `count` arguments, or None if there cannot be so many."""
+        if self.parameters and self.parameters[-1].endswith("*"):
+            fixed, more = self.parameters[:-1], self.parameters[-1][:-1]
+            return fixed + (more,) * (count - len(fixed)) if count >= len(fixed) else None
+        return self.parameters if count == len(self.parameters) else None
+
+    def call(self, name: str, arguments: Arguments, context: Context) -> Expression:
+        """The function applied to arguments that it takes."""
+        kinds = self.kinds(len(arguments)) or ()
+        fitting = tuple(_converted(a, kind, context) for a, kind in zip(arguments, kinds, strict=True))
+        if callable(self.template):
+            return shared(self.template(name, fitting, context))
+        result = self.result([a.type for a in fitting]) if callable(self.result) else self.result
+        return shared(Call(name, fitting, result, self.template, self.deterministic))
+
+
+def _fits(kind: str, type_: DataType) -> bool:
+    if type_ == types.NULL:
+        # Of an array, a map, a row or an interval NULL does not say what it is made of.
+        return kind not in ("ARRAY", "MAP", "ROW", "INTERVAL", "MONTHS")
+    return KINDS[kind][0](type_)
+
+
+def _converted(argument: Expression, kind: str, context: Context) -> Expression:
+    to = KINDS[kind][1]
+    if to is None and argument.type == types.NULL:
+        # An untyped NULL takes the type that the parameter stands for, so that DuckDB finds its function.
+        to = _NULL_AS.get(kind)
+    return argument if to is None else cast(argument, to, zone=context.zone)
+
+
+_NULL_AS: Mapping[str, DataType] = {
+    "STRING": types.STRING,
+    "BYTES": types.BYTES,
+    "BOOLEAN": types.BOOLEAN,
+    "INTEGER": types.INT,
+    "NUMERIC": types.INT,
+    "EXACT": types.INT,
+    "DATE": types.DATE,
+    "TIMESTAMP": Timestamp(3),
+    "TIMESTAMP_LTZ": TimestampLtz(3),
+    "MOMENT": Timestamp(3),
+}
+
+
+def plain(parameters: str, result: Result, template: str, *, deterministic: bool = True) -> Overload:
+    """A row of the table whose DuckDB text is fixed: plain("STRING, INT", STRING, "left({0}, {1})")."""
+    return Overload(_split(parameters), result, template, deterministic)
+
+
+def built(parameters: str, build: Build) -> Overload:
+    """A row of the table whose expression depends on the arguments."""
+    return Overload(_split(parameters), types.NULL, build)
+
+
+def _split(parameters: str) -> tuple[str, ...]:
+    return tuple(p.strip() for p in parameters.split(",") if p.strip())
+
+
+def same(given: Sequence[DataType]) -> DataType:
+    """The result has the type of the first argument."""
+    return given[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A call as it was parsed, for functions whose arguments are not all expressions: units, clauses, patterns."""
+
+    name: str
+    node: exp.Expr
+    arguments: tuple[exp.Expr, ...]
+    keywords: Mapping[str, exp.Expr]
+    compile: Callable[[exp.Expr], Expression]
+    context: Context
+
+
+Special = Callable[[Form], Expression]
+Table = Mapping[str, tuple[Overload, ...]]
+
+
+def constant_text(expression: Expression) -> str | None:
+    """The text of a string constant, or None for any other expression."""
+    if isinstance(expression, Literal) and is_text(expression.type) and expression.duckdb.startswith("'"):
+        return expression.duckdb[1:-1].replace("''", "'")
+    return None
+
+
+def is_constant(expression: Expression) -> bool:
+    """Whether `expression` is a constant."""
+    return isinstance(expression, Literal)
+
+
+def constant_integer(expression: Expression) -> int | None:
+    """The value of an integer constant, or None for any other expression."""
+    if isinstance(expression, Literal) and is_integer(expression.type):
+        text = expression.text
+        return int(text) if text.lstrip("-").isdigit() else None
+    return None
+
+
+def template_text(text: str) -> str:
+    """`text` as a string constant inside a template."""
+    return "'" + text.replace("'", "''").replace("{", "{{").replace("}", "}}") + "'"

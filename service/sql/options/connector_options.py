@@ -1,0 +1,124 @@
+"""The options of each connector, by Flink's names. This table is what the documentation of options is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.sql.options.known import (
+    BOOLEAN,
+    DURATION,
+    INTEGER,
+    LIST,
+    OFFSETS,
+    TEXT,
+    Known,
+    ignored,
+    refused,
+    words,
+)
+
+HEADERS = Known(BOOLEAN, "whether written records say row kind, event time and query in headers")
+BAD_INPUT = words("what becomes of a record that cannot be decoded", "dead-letter", "skip", "fail")
+
+_WATERMARK: Mapping[str, Known] = {
+    "scan.watermark.idle-timeout": Known(
+        DURATION, "a partition without rows for this long no longer holds the watermark back"
+    ),
+    "scan.watermark.emit.strategy": ignored("the watermark is worked out for every batch"),
+    "scan.watermark.emit.on-event.gap": ignored("the watermark is worked out for every batch"),
+    "scan.watermark.alignment.group": refused("watermarks of different tables are not aligned"),
+    "scan.watermark.alignment.max-drift": refused("watermarks of different tables are not aligned"),
+    "scan.watermark.alignment.update-interval": refused("watermarks of different tables are not aligned"),
+}
+
+_PARALLELISM: Mapping[str, Known] = {
+    "scan.parallelism": ignored("one task reads one partition", INTEGER),
+    "sink.parallelism": ignored("the number of tasks is a setting of the service", INTEGER),
+}
+
+_DELIVERY: Mapping[str, Known] = {
+    "sink.delivery-guarantee": words(
+        "rows are written exactly once, whatever is asked for", "exactly-once", "at-least-once", "none"
+    ),
+    "sink.semantic": words("the older name of sink.delivery-guarantee", "exactly-once", "at-least-once", "none"),
+    "sink.transactional-id-prefix": ignored("transactional ids are made from the checkpoint", TEXT),
+    "sink.transaction-naming-strategy": ignored("transactions are named after the checkpoint"),
+}
+
+_BOUNDS: Mapping[str, Known] = {
+    "scan.bounded.mode": words(
+        "where reading ends", "unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"
+    ),
+    "scan.bounded.specific-offsets": Known(OFFSETS, "the offset to stop at, by partition"),
+    "scan.bounded.timestamp-millis": Known(INTEGER, "the time to stop at, in milliseconds since 1970"),
+}
+
+_TOPICS: Mapping[str, Known] = {
+    "topic": Known(LIST, "the topic, or several with semicolons between them to read from"),
+    "topic-pattern": refused("topics are named one by one, with semicolons between them"),
+    "scan.topic-partition-discovery.interval": ignored("partitions are looked up when the pipeline starts", DURATION),
+    "properties.*": Known(TEXT, "a property of Kafka's Java client; translated where the client here is another"),
+}
+
+KAFKA: Mapping[str, Known] = {
+    **_TOPICS,
+    "format": Known(TEXT, "the format of the value"),
+    "key.format": Known(TEXT, "the format of the key"),
+    "key.fields": Known(LIST, "the columns that the key holds"),
+    "key.fields-prefix": Known(TEXT, "what the names of the key's columns start with, and the key's fields do not"),
+    "value.format": Known(TEXT, "the format of the value; the same as 'format'"),
+    "value.fields-include": words("whether the value holds the key's columns too", "ALL", "EXCEPT_KEY"),
+    "scan.startup.mode": words(
+        "where reading starts", "group-offsets", "earliest-offset", "latest-offset", "timestamp", "specific-offsets"
+    ),
+    "scan.startup.specific-offsets": Known(OFFSETS, "the offset to start at, by partition"),
+    "scan.startup.timestamp-millis": Known(INTEGER, "the time to start at, in milliseconds since 1970"),
+    **_BOUNDS,
+    **_WATERMARK,
+    **_PARALLELISM,
+    **_DELIVERY,
+    "sink.partitioner": words("rows of one key stay in one partition, in order", "default"),
+    "tailrace.bad-input": BAD_INPUT,
+    "tailrace.headers": HEADERS,
+}
+
+UPSERT_KAFKA: Mapping[str, Known] = {
+    **_TOPICS,
+    "key.format": Known(TEXT, "the format of the key"),
+    "key.fields-prefix": KAFKA["key.fields-prefix"],
+    "value.format": Known(TEXT, "the format of the value"),
+    "value.fields-include": KAFKA["value.fields-include"],
+    **_BOUNDS,
+    **_WATERMARK,
+    **_PARALLELISM,
+    **_DELIVERY,
+    "sink.buffer-flush.max-rows": ignored("a batch is consolidated as a whole before it is written"),
+    "sink.buffer-flush.interval": ignored("a batch is consolidated as a whole before it is written"),
+    "tailrace.bad-input": BAD_INPUT,
+    "tailrace.headers": HEADERS,
+}
+
+DATAGEN: Mapping[str, Known] = {
+    "rows-per-second": Known(INTEGER, "how many rows a second are made"),
+    "number-of-rows": Known(INTEGER, "how many rows are made in all; without it there is no end"),
+    "fields.*": Known(TEXT, "how the values of a column are made: .kind, .min, .max, .length, .start, .end, ..."),
+    **_WATERMARK,
+    "scan.parallelism": _PARALLELISM["scan.parallelism"],
+}
+
+PRINT: Mapping[str, Known] = {
+    "print-identifier": Known(TEXT, "what each line starts with"),
+    "standard-error": words("lines go to standard output", "false"),
+    "sink.parallelism": _PARALLELISM["sink.parallelism"],
+}
+
+CONNECTORS: Mapping[str, Mapping[str, Known]] = {
+    "kafka": KAFKA,
+    "upsert-kafka": UPSERT_KAFKA,
+    "datagen": DATAGEN,
+    "print": PRINT,
+    "blackhole": {},
+}
+
+FLINK_CONNECTORS = frozenset({"filesystem", "jdbc", "elasticsearch-7", "hbase-2.2", "mysql-cdc", "kinesis", "mongodb"})
+"""Connectors that a Flink user may have used, to say that they are known and not here."""

@@ -1,0 +1,45 @@
+"""The options of each format, as written behind the format's name: 'json.ignore-parse-errors'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.sql.options.known import BOOLEAN, TEXT, Known, ignored, words
+
+_TIMESTAMPS = words("how timestamps are written: '2020-12-30 12:13:14' or '2020-12-30T12:13:14'", "SQL", "ISO-8601")
+_MAP_NULL_KEYS: Mapping[str, Known] = {
+    "map-null-key.mode": words("what becomes of a NULL key of a map", "FAIL", "DROP", "LITERAL"),
+    "map-null-key.literal": Known(TEXT, "the text in place of a NULL key, with mode LITERAL"),
+}
+_DECODE: Mapping[str, Known] = {
+    "ignore-parse-errors": Known(BOOLEAN, "whether a record that cannot be decoded is skipped"),
+    "timestamp-format.standard": _TIMESTAMPS,
+}
+_ENCODE: Mapping[str, Known] = {
+    **_MAP_NULL_KEYS,
+    "encode.decimal-as-plain-number": Known(BOOLEAN, "whether a DECIMAL is written without an exponent"),
+    "encode.ignore-null-fields": Known(BOOLEAN, "whether a NULL field is left out"),
+}
+_UPDATES = words("whether an update is one record of op 'u', or as in Flink a 'd' and a 'c'", "u", "d-c")
+
+FORMATS: Mapping[str, Mapping[str, Known]] = {
+    "json": {
+        **_DECODE,
+        **_ENCODE,
+        "fail-on-missing-field": Known(BOOLEAN, "whether a record without a field of the table is refused"),
+        "decode.json-parser.enabled": ignored("there is one parser"),
+    },
+    "debezium-json": {
+        **_DECODE,
+        **_ENCODE,
+        "schema-include": Known(BOOLEAN, "whether records are wrapped in schema and payload"),
+        "tailrace.update": _UPDATES,
+    },
+    "changelog-json": {**_DECODE, **_ENCODE},
+}
+
+PLANNED = frozenset({"canal-json", "csv", "raw", "avro", "debezium-avro-confluent", "avro-confluent", "protobuf"})
+"""Formats of Flink's that are not here yet."""
+
+CARRIES_CHANGES = frozenset({"debezium-json", "changelog-json"})
+"""Formats whose records say what kind of change they are."""

@@ -1,0 +1,118 @@
+"""What an option may be: the shape of its value, and whether it has a meaning here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_UNITS = {
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000),
+}
+_FINE_UNITS = {
+    **dict.fromkeys(("us", "µs", "micro", "micros", "microsecond", "microseconds"), 1_000),
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1_000_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The shape of a value: `read` gives it, or raises ValueError with what is expected."""
+
+    name: str
+    read: Callable[[str], Any]
+
+
+def duration(text: str) -> int:
+    """Milliseconds of '10 s', '5min', '1 d'; a number alone is milliseconds, as in Flink."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
+    if found and found[2] in _UNITS:
+        return int(found[1]) * _UNITS[found[2]]
+    if found and found[2] in _FINE_UNITS:
+        return int(found[1]) // _FINE_UNITS[found[2]]
+    raise ValueError("a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'")
+
+
+def _boolean(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("'true' or 'false'")
+    return text.strip().lower() == "true"
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"\s*-?\d+\s*", text):
+        raise ValueError("a whole number")
+    return int(text)
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text that is not empty")
+    return text
+
+
+def _list(text: str) -> tuple[str, ...]:
+    parts = tuple(p.strip() for p in text.split(";") if p.strip())
+    if not parts:
+        raise ValueError("one or more names with semicolons between them")
+    return parts
+
+
+def _offsets(text: str) -> tuple[tuple[int, int], ...]:
+    found = re.findall(r"partition:(\d+),offset:(\d+)(?:;|$)", text.strip())
+    if not found or ";".join(f"partition:{p},offset:{o}" for p, o in found) != text.strip().rstrip(";"):
+        raise ValueError("'partition:0,offset:42;partition:1,offset:300'")
+    return tuple((int(p), int(o)) for p, o in found)
+
+
+TEXT = Kind("text", _text)
+ANY = Kind("text", str)
+BOOLEAN = Kind("boolean", _boolean)
+INTEGER = Kind("integer", _integer)
+DURATION = Kind("duration", duration)
+LIST = Kind("list", _list)
+OFFSETS = Kind("offsets", _offsets)
+
+
+def one_of(*values: str) -> Kind:
+    """One of a few words; case does not matter."""
+
+    def read(text: str) -> str:
+        for value in values:
+            if text.strip().lower() == value.lower():
+                return value
+        raise ValueError("one of " + ", ".join(f"'{v}'" for v in values))
+
+    return Kind("word", read)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An option that we know. With `refused`, a sentence, it is known to Flink but cannot be had here; with `ignored`,
+    a sentence, it is accepted since leaving it out of account changes no answer."""
+
+    kind: Kind
+    meaning: str
+    refused: str = ""
+    ignored: str = ""
+    values: tuple[str, ...] = ()
+
+
+def words(meaning: str, *values: str) -> Known:
+    """An option whose value is one of a few words."""
+    return Known(one_of(*values), meaning, values=values)
+
+
+def refused(why: str) -> Known:
+    """An option of Flink's that we cannot honour."""
+    return Known(ANY, "", refused=why)
+
+
+def ignored(why: str, kind: Kind = ANY) -> Known:
+    """An option of Flink's that does not matter here."""
+    return Known(kind, "", ignored=why)

@@ -1,0 +1,191 @@
+"""A pipeline file: its statements in order, to the jobs that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlglot import exp
+
+from service.plan.nodes import Job, Sink
+from service.plan.table import Connector, Table, TableColumn
+from service.plan.validate import problems
+from service.sql.errors import Mistakes, PipelineErrors
+from service.sql.like import with_base
+from service.sql.resolve.from_clause import resolve_view
+from service.sql.resolve.insert import resolve_insert
+from service.sql.resolve.query import resolve_query
+from service.sql.resolve.relation import visible
+from service.sql.resolve.session import Abandoned, Catalog, Session, View
+from service.sql.settings import Settings
+from service.sql.source import read_source
+from service.sql.statement_grammar import read_statements
+from service.sql.statements import (
+    CreateTable,
+    CreateView,
+    Explain,
+    Insert,
+    Reset,
+    SetOption,
+    Statement,
+    StatementSet,
+)
+from service.sql.tables import read_table
+
+__all__ = ["Pipeline", "PipelineErrors", "load", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What a file asks for: `jobs` to run, `explains` to show; its `tables`, and the `settings` at its end."""
+
+    name: str
+    jobs: tuple[Job, ...]
+    explains: tuple[Job, ...]
+    tables: Mapping[str, Table]
+    settings: tuple[tuple[str, str], ...]
+
+
+def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
+    """The pipeline of a file; PipelineErrors with all its mistakes if it has any."""
+    return read(path.read_text(encoding="utf-8"), environment, name=path.name)
+
+
+def read(text: str, environment: Mapping[str, str] | None = None, name: str = "pipeline.sql") -> Pipeline:
+    """The pipeline of a text; PipelineErrors with all its mistakes if it has any."""
+    source = read_source(name, text, environment or {})
+    mistakes = Mistakes(source)
+    for missing in source.missing:
+        mistakes.add_written(
+            f"the environment has no variable {missing.name}",
+            hint=f"set it, or write ${{{missing.name}:-default}}",
+            at=missing.offset,
+        )
+    builder = _Builder(mistakes)
+    for statement in read_statements(mistakes):
+        builder.take(statement)
+    if not mistakes:
+        for problem in (p for job in (*builder.jobs, *builder.explains) for p in problems(job)):
+            mistakes.add_placed(problem.place, problem.primary, problem.detail, problem.hint)
+    if mistakes:
+        raise PipelineErrors(mistakes.all())
+    return builder.pipeline(name)
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Goes through the statements of one file."""
+
+    mistakes: Mistakes
+    settings: Settings = field(init=False)
+    catalog: Catalog = field(default_factory=Catalog)
+    jobs: list[Job] = field(default_factory=list)
+    explains: list[Job] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.settings = Settings(self.mistakes)
+
+    @property
+    def session(self) -> Session:
+        read = self.settings.value
+        return Session(
+            catalog=self.catalog,
+            mistakes=self.mistakes,
+            zone=read("table.local-time-zone", "UTC"),
+            ttl=read("table.exec.state.ttl", 0),
+            idle_timeout=read("table.exec.source.idle-timeout", 0),
+            drops_nulls=read("table.exec.sink.not-null-enforcer", "ERROR") == "DROP",
+            trims_text=read("table.exec.sink.type-length-enforcer", "IGNORE") == "TRIM_PAD",
+            deduplicate_cdc=read("table.exec.source.cdc-events-duplicate", False),
+        )
+
+    def take(self, statement: Statement) -> None:
+        """Act on one statement."""
+        self.mistakes.statement = statement.at
+        match statement:
+            case SetOption():
+                self.settings.set(statement.option)
+            case Reset():
+                self.settings.reset(statement.key.text if statement.key else None)
+            case CreateTable():
+                self._table(statement)
+            case CreateView():
+                self._view(statement)
+            case Insert():
+                self._job((statement,), self.jobs)
+            case StatementSet():
+                self._job(statement.inserts, self.jobs)
+            case Explain(Insert() as insert):
+                self._job((insert,), self.explains)
+            case Explain(StatementSet() as inserts):
+                self._job(inserts.inserts, self.explains)
+            case Explain(exp.Expr() as query):
+                self._explained_query(query)
+
+    def _table(self, statement: CreateTable) -> None:
+        if not self._is_new(statement):
+            return
+        name, session = statement.name.text, self.session
+        self.catalog.entries[name] = None
+        with self.mistakes.collecting(statement.at):
+            statement = with_base(statement, self.catalog.declared)
+            self.catalog.declared[name] = statement
+            self.catalog.entries[name] = read_table(statement, session.context, self.mistakes, session.idle_timeout)
+
+    def _view(self, statement: CreateView) -> None:
+        """A view is resolved where it is declared, for its mistakes, and again wherever it is used."""
+        if not self._is_new(statement):
+            return
+        name = statement.name.text
+        view = View(name, tuple(c.text for c in statement.columns), statement.query)
+        try:
+            resolve_view(view, self.session)
+        except Abandoned:
+            self.catalog.entries[name] = None
+        else:
+            self.catalog.entries[name] = view
+
+    def _is_new(self, statement: CreateTable | CreateView) -> bool:
+        name = statement.name
+        if name.text not in self.catalog.entries:
+            return True
+        if not statement.if_not_exists:
+            self.mistakes.add(
+                f'"{name.text}" is declared already', hint="give it another name, or write IF NOT EXISTS", at=name.at
+            )
+        return False
+
+    def _job(self, inserts: tuple[Insert, ...], jobs: list[Job]) -> None:
+        sinks: list[Sink] = []
+        session = self.session
+        for insert in inserts:
+            try:
+                sinks.append(resolve_insert(insert, session))
+            except Abandoned:
+                continue
+        if sinks:
+            jobs.append(self._named(tuple(sinks), len(jobs)))
+
+    def _named(self, sinks: tuple[Sink, ...], position: int) -> Job:
+        """A job is named after 'pipeline.name', else after its tables."""
+        name = self.settings.value("pipeline.name", "") or "_".join(dict.fromkeys(s.table.name for s in sinks))
+        taken = {j.name for j in (*self.jobs, *self.explains)}
+        name = next(n for n in (name, *(f"{name}_{i}" for i in range(2, position + 3))) if n not in taken)
+        return Job(name=name, sinks=sinks, settings=self.settings.in_force, zone=self.session.zone)
+
+    def _explained_query(self, query: exp.Expr) -> None:
+        """EXPLAIN of a query: as if it were inserted into a table of its own."""
+        session = self.session
+        try:
+            relation = visible(resolve_query(query, session), session.place(query))
+        except Abandoned:
+            return
+        columns = tuple(TableColumn(f.name, f.type, nullable=f.nullable) for f in relation.fields)
+        table = Table("query", columns, Connector("print"))
+        sink = Sink(input=relation.node, table=table, columns=tuple(range(len(columns))), place=session.place(query))
+        self.explains.append(self._named((sink,), len(self.explains)))
+
+    def pipeline(self, name: str) -> Pipeline:
+        tables = {n: t for n, t in self.catalog.entries.items() if isinstance(t, Table)}
+        return Pipeline(name, tuple(self.jobs), tuple(self.explains), tables, self.settings.in_force)

@@ -1,0 +1,151 @@
+"""What Flink's queries add to SQL: window table functions, hints behind a table, NOT NULL inside types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import TokenType
+
+if TYPE_CHECKING:
+    _Base = Parser
+else:
+    _Base = object
+
+WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+
+
+def _hint_body(parser: Any) -> exp.Hint:
+    return exp.Hint(expressions=parser._parse_csv(parser._parse_hint_call))
+
+
+class QueryGrammar(_Base):
+    """What a sqlglot parser of Flink SQL overrides in queries.
+
+    A window table function becomes exp.Table(this=exp.Anonymous(TUMBLE, ...)); its table argument is an exp.Table or
+    a query, DESCRIPTOR(ts) an exp.Anonymous, `NAME => value` an exp.Kwarg. Hints stand in the table's `hints`.
+    """
+
+    def _parse_table(
+        self,
+        schema: bool = False,
+        joins: bool = False,
+        alias_tokens: Collection[TokenType] | None = None,
+        parse_bracket: bool = False,
+        is_db_reference: bool = False,
+        parse_partition: bool = False,
+        consume_pipe: bool = False,
+    ) -> exp.Expr | None:
+        wrapped = self._match_pair(TokenType.TABLE, TokenType.L_PAREN)
+        if wrapped or self._at_window_function():
+            call = self._parse_window_table_function()
+            if wrapped:
+                self._match_r_paren()
+            table = self.expression(exp.Table(this=call))
+            if alias := self._parse_table_alias(alias_tokens=alias_tokens or self.TABLE_ALIAS_TOKENS):
+                table.set("alias", alias)
+            if joins:
+                for join in self._parse_joins(alias_tokens=alias_tokens):
+                    table.append("joins", join)
+            return table
+        return super()._parse_table(
+            schema=schema,
+            joins=joins,
+            alias_tokens=alias_tokens,
+            parse_bracket=parse_bracket,
+            is_db_reference=is_db_reference,
+            parse_partition=parse_partition,
+            consume_pipe=consume_pipe,
+        )
+
+    def _parse_select_query(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """A query; it starts with SELECT, WITH, VALUES or a parenthesis, and not with FROM as in DuckDB."""
+        if self._match(TokenType.FROM, advance=False):
+            return None
+        return super()._parse_select_query(*args, **kwargs)
+
+    def _at_window_function(self) -> bool:
+        if not self._curr or self._curr.text.upper() not in WINDOW_FUNCTIONS:
+            return False
+        return bool(self._next) and self._next.token_type == TokenType.L_PAREN
+
+    def _parse_window_table_function(self) -> exp.Expr:
+        name = self._curr
+        if not self._at_window_function():
+            self.raise_error(f"Expected one of {', '.join(WINDOW_FUNCTIONS)}")
+        self._advance(2)
+        arguments = self._parse_csv(self._parse_window_argument)
+        self._match_r_paren()
+        return self.expression(exp.Anonymous(this=name.text, expressions=arguments), name)
+
+    def _parse_window_argument(self) -> exp.Expr | None:
+        if self._next and self._next.token_type == TokenType.FARROW:
+            name = self._curr
+            self._advance(2)
+            value = self._parse_window_argument()
+            return self.expression(exp.Kwarg(this=exp.var(name.text.upper()), expression=value), name)
+        if self._match(TokenType.TABLE):
+            table = self._parse_wrapped_query() or self._parse_table_parts(schema=True)
+            if table is not None and self._match(TokenType.PARTITION_BY):
+                columns = self._parse_wrapped_csv(self._parse_column, optional=True)
+                table.set("partition", self.expression(exp.Tuple(expressions=columns)))
+            return table
+        if self._match(TokenType.L_PAREN, advance=False):
+            return self._parse_wrapped_query()
+        return self._parse_disjunction()
+
+    def _parse_wrapped_query(self) -> exp.Expr | None:
+        if not self._match(TokenType.L_PAREN):
+            return None
+        query = self._parse_select()
+        self._match_r_paren()
+        return self.expression(exp.Subquery(this=query))
+
+    def _parse_table_parts(
+        self,
+        schema: bool = False,
+        is_db_reference: bool = False,
+        wildcard: bool = False,
+        fast: bool = False,
+    ) -> exp.Table | exp.Dot | None:
+        table = super()._parse_table_parts(schema, is_db_reference, wildcard, fast)
+        if table is not None and (hint := self._parse_hint()):
+            table.meta["hints"] = [hint]
+        return table
+
+    def _parse_table_hints(self) -> list[exp.Expr] | None:
+        return None
+
+    def _parse_hint(self) -> exp.Hint | None:
+        """A hint: its words are read where they stand, so that their places are those of the file."""
+        if not self._match(TokenType.HINT):
+            return None
+        token = self._prev
+        text = token.comments[0] if token.comments else ""
+        shift = token.start + len("/*+")
+        inner = self.dialect.tokenize(text)
+        for part in inner:
+            part.start, part.end = part.start + shift, part.end + shift
+        reader = type(self)(dialect=self.dialect, error_level=self.error_level)
+        calls = reader._parse(_hint_body, inner, self.sql)
+        hint = calls[0] if calls else exp.Hint()
+        assert isinstance(hint, exp.Hint)
+        return hint.update_positions(token)
+
+    def _parse_hint_call(self) -> exp.Expr | None:
+        name = self._curr
+        if not name or not self._next or self._next.token_type != TokenType.L_PAREN:
+            self.raise_error("Expected a hint such as STATE_TTL('a' = '1d')")
+        self._advance(2)
+        arguments = self._parse_csv(self._parse_equality)
+        self._match_r_paren()
+        return self.expression(exp.Anonymous(this=name.text, expressions=arguments), name)
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """A type; one that is followed by NOT NULL, inside ARRAY< >, MAP< > or ROW< >, says so in its `nullable`."""
+        kind = super()._parse_types(*args, **kwargs)
+        if isinstance(kind, exp.DataType) and self._match_pair(TokenType.NOT, TokenType.NULL):
+            kind.meta["not null"] = True
+        return kind

@@ -1,0 +1,55 @@
+"""The page of options and settings, made from the tables that read them: `python -m service.sql.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from service.sql.options.connector_options import CONNECTORS
+from service.sql.options.format_options import FORMATS
+from service.sql.options.known import Known
+from service.sql.settings import SETTINGS
+
+_HEAD = """# Options and settings
+
+Every key that `WITH (...)`, a format and `SET` take. The names are Flink's, so that a file written for Flink runs
+unchanged; those with `tailrace` in them are our own. A key that is not listed is refused with a hint, never ignored.
+This page is made by `python -m service.sql.reference`.
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for kind, known in CONNECTORS.items():
+        parts.append(f"## Connector `{kind}`\n\n{_table(known) if known else 'It has no options.'}\n")
+    for kind, known in FORMATS.items():
+        parts.append(
+            f"## Format `{kind}`\n\nWritten behind the format's name: `'{kind}.<option>'`, or "
+            f"`'key.{kind}.<option>'` and `'value.{kind}.<option>'`.\n\n{_table(known)}\n"
+        )
+    parts.append(f"## SET\n\n{_table(SETTINGS)}\n")
+    return "\n".join(parts)
+
+
+def _table(options: Mapping[str, Known]) -> str:
+    lines = ["| key | value | meaning |", "|---|---|---|"]
+    lines += [_row(key, known) for key, known in _sorted(options.items())]
+    return "\n".join(lines)
+
+
+def _sorted(options: Iterable[tuple[str, Known]]) -> list[tuple[str, Known]]:
+    """Options with a meaning, then those that are taken without one, then those that are refused."""
+    return sorted(options, key=lambda item: (bool(item[1].ignored), bool(item[1].refused)))
+
+
+def _row(key: str, known: Known) -> str:
+    value = " ".join(f"`{v}`" for v in known.values) or known.kind.name
+    if known.refused:
+        return f"| `{key}` | | refused: {known.refused} |"
+    if known.ignored:
+        return f"| `{key}` | {value} | taken, without effect: {known.ignored} |"
+    return f"| `{key}` | {value} | {known.meaning} |"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,41 @@
+"""How a sink enforces the types of its columns: NOT NULL, and the length of text.
+
+A NULL in a NOT NULL column ends a Flink job; here it costs its own row, which goes to the dead-letter output, or under
+'table.exec.sink.not-null-enforcer' = 'DROP' nowhere. The check is a filter, so that keys of the plan stay proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from service.plan.expressions import Call, Expression
+from service.plan.passes.push_filters import both
+from service.plan.types import BOOLEAN, BYTES, STRING, Binary, DataType, Text
+from service.sql.casts import cast
+from service.sql.literals import quoted
+from service.sql.resolve.relation import Relation, column, filtered
+from service.sql.resolve.session import Session
+
+
+def without_nulls(relation: Relation, columns: Sequence[tuple[int, str]], session: Session, at: int) -> Relation:
+    """`relation` with the NULLs of `columns` refused; each has the name of the sink's column."""
+    checks = [_check(column(relation.scope, index), name, session) for index, name in columns]
+    condition = both(checks)
+    return relation if condition is None else filtered(relation, condition, session.place(at))
+
+
+def _check(value: Expression, name: str, session: Session) -> Expression:
+    if session.drops_nulls:
+        return Call("IS NOT NULL", (value,), BOOLEAN, "({0} IS NOT NULL)")
+    # The text depends on the value, so that the cast fails in the row and not when the statement is prepared.
+    told = quoted(f'column "{name}" is NOT NULL, but has no value').replace("{", "{{").replace("}", "}}")
+    fails = f"CAST(concat({told}, CAST({{0}} AS VARCHAR)) AS BOOLEAN)"
+    return Call("NOT NULL", (value,), BOOLEAN, f"(CASE WHEN {{0}} IS NULL THEN {fails} ELSE true END)")
+
+
+def fitted(value: Expression, to: DataType, session: Session) -> Expression:
+    """`value` as the sink's column takes it; 'table.exec.sink.type-length-enforcer' says whether text is cut."""
+    if session.trims_text and isinstance(to, Text | Binary):
+        free = STRING if isinstance(to, Text) else BYTES
+        return cast(cast(value, free, implicit=True, zone=session.zone), to, zone=session.zone)
+    return cast(value, to, implicit=True, zone=session.zone)

@@ -1,0 +1,178 @@
+"""What stands in FROM: tables, views, WITH queries, subqueries, window table functions."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from service.plan.nodes import Field, Node, Normalize, Scan, WindowRows
+from service.plan.nodes import Session as SessionWindow
+from service.plan.table import Table
+from service.plan.types import Timestamp
+from service.sql.errors import SqlError, did_you_mean
+from service.sql.options.format_options import CARRIES_CHANGES
+from service.sql.query_grammar import WINDOW_FUNCTIONS
+from service.sql.resolve.relation import Relation, WindowColumns, column, projected
+from service.sql.resolve.session import Abandoned, Session, View, not_yet
+from service.sql.resolve.syntax import call_name
+from service.sql.resolve.table_hints import with_options
+from service.sql.resolve.values import resolve_values
+from service.sql.resolve.windows import (
+    EKUIPER,
+    described_time,
+    table_call,
+    time_attribute,
+    window_time,
+    window_zone,
+)
+from service.sql.scope import Scope
+from service.sql.table_grammar import local_name
+from service.sql.tables import table_fields
+
+_TIMESTAMP = Timestamp(3)
+
+
+def resolve_relation(node: exp.Expr, session: Session) -> Relation:
+    """The relation that an item of FROM gives, under its alias."""
+    _check(node, session)
+    match node:
+        case exp.Table(this=exp.Anonymous() as call):
+            return _aliased(window_rows(call, session), node, session)
+        case exp.Table(this=exp.Values() as values):
+            return _aliased(resolve_values(values, session), node, session)
+        case exp.Table():
+            return _aliased(_named(node, session), node, session, local_name([p.name for p in node.parts]))
+        case exp.Subquery():
+            return _aliased(query_inside(node.this, session), node, session)
+        case exp.Values():
+            return resolve_values(node, session)
+        case _:
+            raise session.give_up(not_yet(f"{type(node).__name__.upper()} in FROM", node))
+
+
+def query_inside(query: exp.Expr, session: Session) -> Relation:
+    """A query inside a query."""
+    from service.sql.resolve.query import resolve_query  # queries nest, so the modules do
+
+    return resolve_query(query, session)
+
+
+def _check(node: exp.Expr, session: Session) -> None:
+    if node.args.get("version"):
+        raise session.give_up(not_yet("the temporal join FOR SYSTEM_TIME AS OF", node.args["version"]))
+    for key, shown in (("joins", "a join in parentheses"), ("sample", "TABLESAMPLE"), ("pivots", "PIVOT")):
+        if node.args.get(key):
+            raise session.give_up(not_yet(shown, node))
+
+
+def _aliased(relation: Relation, node: exp.Expr, session: Session, default: str = "") -> Relation:
+    alias = node.args.get("alias")
+    if alias is None:
+        return relation.qualified(default)
+    names = [c.name for c in alias.args.get("columns") or ()]
+    if names:
+        relation = renamed(relation, names, session, alias)
+    return relation.qualified(alias.name)
+
+
+def renamed(relation: Relation, names: list[str], session: Session, at: exp.Expr | None) -> Relation:
+    """The relation with other names for its columns."""
+    listed = relation.scope.starred()
+    if len(names) != len(listed):
+        raise session.give_up(
+            SqlError(
+                f"{len(names)} column names are given for {len(listed)} columns",
+                detail=f"the columns are {', '.join(relation.scope.field(i).name for i in listed)}",
+                at=at,
+            )
+        )
+    items = [(name, column(relation.scope, i)) for name, i in zip(names, listed, strict=True)]
+    return projected(relation, items, session.place(at))
+
+
+def _named(node: exp.Table, session: Session) -> Relation:
+    name = local_name([p.name for p in node.parts])
+    if name in session.ctes:
+        common = session.ctes[name]
+        relation = query_inside(common.query, common.session)
+        return renamed(relation, list(common.columns), session, node) if common.columns else relation
+    if name not in session.catalog.entries:
+        known = (*session.ctes, *session.catalog.names)
+        raise session.give_up(
+            SqlError(
+                f'table "{name}" does not exist',
+                detail=f"known here: {', '.join(known)}" if known else "no table is declared before this line",
+                hint=did_you_mean(name, known),
+                at=node,
+            )
+        )
+    entry = session.catalog.entries[name]
+    match entry:
+        case Table():
+            return scan(with_options(entry, node, session), session, node)
+        case View():
+            return resolve_view(entry, session)
+        case None:
+            raise Abandoned
+
+
+def resolve_view(view: View, session: Session) -> Relation:
+    """The relation of a view, whose query sees the catalog and nothing of the query around it."""
+    relation = query_inside(view.query, session.inside(view.name))
+    return renamed(relation, list(view.columns), session, None) if view.columns else relation
+
+
+def scan(table: Table, session: Session, at: exp.Expr) -> Relation:
+    """All columns of a source table. An upsert stream becomes a relation of rows by its key; so does a keyed CDC stream
+    that may repeat itself, if 'table.exec.source.cdc-events-duplicate' says so."""
+    if table.connector.kind in ("print", "blackhole"):
+        raise session.give_up(
+            SqlError(f'table "{table.name}" cannot be read', detail=f"'{table.connector.kind}' is a sink", at=at)
+        )
+    fields = table_fields(table)
+    place = session.place(at)
+    node: Node = Scan(table=table, columns=tuple(range(len(fields))), fields=fields, place=place)
+    value = table.connector.value_format
+    repeats = session.deduplicate_cdc and value is not None and value.kind in CARRIES_CHANGES
+    if table.key and (table.connector.kind == "upsert-kafka" or repeats):
+        node = Normalize(input=node, key=table.key, ttl=session.ttl, place=place)
+    return Relation(node, Scope.of(fields))
+
+
+def window_rows(call: exp.Anonymous, session: Session) -> Relation:
+    """A window table function: its table's rows, with window_start, window_end and window_time."""
+    if call_name(call) in EKUIPER:
+        raise session.give_up(not_yet(f"the window {call.name}", call))
+    if call_name(call) not in WINDOW_FUNCTIONS:
+        raise session.give_up(
+            SqlError(
+                f"the table function {call.name} does not exist",
+                detail=f"there is {', '.join(WINDOW_FUNCTIONS)}",
+                hint=did_you_mean(call.name, WINDOW_FUNCTIONS),
+                at=call,
+            )
+        )
+    try:
+        window = table_call(call)
+        data = window.arguments["DATA"]
+        relation = resolve_relation(data, session)
+        name = f"the window {window.name}"
+        time = time_attribute(described_time(window.arguments["TIMECOL"]), relation.scope, name)
+        shape = window.window()
+    except SqlError as error:
+        raise session.give_up(error, call) from error
+    if isinstance(shape, SessionWindow):
+        raise session.give_up(not_yet("the window SESSION", call))
+    attribute = relation.scope.field(time)
+    added = (
+        Field("window_start", _TIMESTAMP, False),
+        Field("window_end", _TIMESTAMP, False),
+        window_time(attribute),
+    )
+    # As in Flink, the time attribute itself is a plain timestamp after the table function.
+    scope = relation.scope.without_time()
+    fields = (*scope.fields, *added)
+    zone = window_zone(attribute, session.zone)
+    node = WindowRows(input=relation.node, time=time, window=shape, fields=fields, zone=zone, place=session.place(call))
+    width = len(relation.fields)
+    windows = WindowColumns(width, width + 1, width + 2, added[2], zone)
+    return Relation(node, scope.beside(Scope.of(added)), (windows,))

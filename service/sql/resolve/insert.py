@@ -1,0 +1,189 @@
+"""INSERT INTO: the query's columns against the table's, cast where that loses nothing."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from service.plan.expressions import Expression, Literal
+from service.plan.nodes import Node, Sink
+from service.plan.table import ColumnKind, Table
+from service.plan.types import duckdb, flink
+from service.sql.casts import assignable
+from service.sql.errors import SqlError, did_you_mean, offset_of
+from service.sql.metadata_columns import WRITABLE_METADATA
+from service.sql.options.connector import read_connector
+from service.sql.resolve.enforcers import fitted, without_nulls
+from service.sql.resolve.query import resolve_query
+from service.sql.resolve.relation import Relation, column, projected
+from service.sql.resolve.session import Abandoned, Session, View
+from service.sql.scope import INTERNAL
+from service.sql.statements import Insert, Name
+
+
+def resolve_insert(insert: Insert, session: Session) -> Sink:
+    """The sink of an INSERT; raises Abandoned, its mistakes noted, if it has any."""
+    before = len(session.mistakes)
+    table = _table(insert, session)
+    try:
+        relation = resolve_query(insert.query, session)
+    except Abandoned:
+        relation = None
+    if table is None or relation is None or len(session.mistakes) > before:
+        raise Abandoned
+    targets = _targets(table, insert, session)
+    items = _values(table, targets, relation, insert, session)
+    if len(session.mistakes) > before:
+        raise Abandoned
+    columns = writable(table)
+    relation = without_nulls(relation, _not_null(table, targets, relation), session, insert.at)
+    node: Node = relation.node
+    if not _already(items, relation):
+        node = projected(relation, items, session.place(insert.at)).node
+    return Sink(input=node, table=table, columns=columns, place=session.place(insert.at))
+
+
+def _table(insert: Insert, session: Session) -> Table | None:
+    name = insert.table
+    if name.text not in session.catalog.entries:
+        session.mistakes.add(
+            f'table "{name.text}" does not exist',
+            detail=f"known here: {', '.join(session.catalog.names)}" if session.catalog.names else "",
+            hint=did_you_mean(name.text, session.catalog.names),
+            at=name.at,
+        )
+        return None
+    table = session.catalog.entries[name.text]
+    if isinstance(table, View):
+        session.mistakes.add(f'"{name.text}" is a view and cannot be written to', at=name.at)
+        return None
+    if table is None:
+        return None
+    if table.connector.kind == "datagen":
+        session.mistakes.add(f'table "{table.name}" cannot be written to', detail="'datagen' is a source", at=name.at)
+    if len(table.connector.topics) > 1:
+        session.mistakes.add(f'table "{table.name}" cannot be written to', detail="a sink has one topic", at=name.at)
+    if insert.options:
+        declared = {o.key: o for o in (*session.catalog.declared[table.name].options, *insert.options)}
+        connector = read_connector(declared.values(), session.mistakes, name.at, session.idle_timeout)
+        if connector is None:
+            return None
+        table = Table(table.name, table.columns, connector, table.key, table.rowtime, table.watermark, table.proctimes)
+    return table
+
+
+def writable(table: Table) -> tuple[int, ...]:
+    """The columns that a row to be written has: physical ones, and metadata that is not VIRTUAL."""
+    return tuple(
+        i
+        for i, c in enumerate(table.columns)
+        if c.kind is ColumnKind.PHYSICAL or (c.kind is ColumnKind.METADATA and not c.virtual)
+    )
+
+
+def _targets(table: Table, insert: Insert, session: Session) -> tuple[int, ...]:
+    """The columns that the query fills, in its order."""
+    allowed = writable(table)
+    for index in allowed:
+        each = table.columns[index]
+        if each.kind is ColumnKind.METADATA and each.metadata.removeprefix("value.") not in WRITABLE_METADATA:
+            session.mistakes.add(
+                f'column "{each.name}" cannot be written',
+                detail=f"the metadata '{each.metadata}' of a record can only be read",
+                hint=f"declare {each.name} ... METADATA FROM '{each.metadata}' VIRTUAL",
+                at=insert.table.at,
+            )
+    if not insert.columns:
+        return allowed
+    names = {table.columns[i].name.removeprefix(INTERNAL): i for i in allowed}
+    found: list[int] = []
+    for name in insert.columns:
+        if name.text not in names:
+            session.mistakes.add_error(_unwritable(name, table, names), name.at)
+        elif names[name.text] in found:
+            session.mistakes.add(f'column "{name.text}" is filled twice', at=name.at)
+        else:
+            found.append(names[name.text])
+    for index in allowed:
+        each = table.columns[index]
+        if index not in found and not each.nullable and len(found) == len(insert.columns):
+            session.mistakes.add(
+                f'column "{each.name}" is NOT NULL and is left out', hint=f"add {each.name} to the list", at=insert.at
+            )
+    return tuple(found)
+
+
+def _not_null(table: Table, targets: tuple[int, ...], relation: Relation) -> list[tuple[int, str]]:
+    """The columns of the query that may be NULL where the table's may not, with the names of the latter."""
+    return [
+        (given, table.columns[target].name)
+        for target, given in zip(targets, relation.scope.starred(), strict=True)
+        if relation.scope.field(given).nullable and not table.columns[target].nullable
+    ]
+
+
+def _unwritable(name: Name, table: Table, names: dict[str, int]) -> SqlError:
+    declared = next((c for c in table.columns if c.name == name.text), None)
+    if declared is None:
+        return SqlError(
+            f'column "{name.text}" does not exist in table "{table.name}"',
+            detail=f"{table.name} has the columns {', '.join(names)}",
+            hint=did_you_mean(name.text, names),
+        )
+    why = "it is computed" if declared.kind is ColumnKind.COMPUTED else "it is VIRTUAL"
+    return SqlError(f'column "{name.text}" cannot be written', detail=why)
+
+
+def _values(
+    table: Table, targets: tuple[int, ...], relation: Relation, insert: Insert, session: Session
+) -> list[tuple[str, Expression]]:
+    """One expression for each writable column, NULL for those left out."""
+    given = relation.scope.starred()
+    at = offset_of(insert.query)
+    if len(given) != len(targets):
+        shown = [table.columns[i] for i in targets]
+        session.mistakes.add(
+            f'the query gives {len(given)} columns, and "{table.name}" takes {len(targets)}',
+            detail=f"the query: {_listed([(f.name, flink(f.type)) for f in map(relation.scope.field, given)])}; "
+            f"the table: {_listed([(c.name, flink(c.type)) for c in shown])}",
+            at=insert.at if at is None else at,
+        )
+        return []
+    sources = dict(zip(targets, given, strict=True))
+    items: list[tuple[str, Expression]] = []
+    for index in writable(table):
+        target = table.columns[index]
+        if index not in sources:
+            items.append((target.name, Literal(f"CAST(NULL AS {duckdb(target.type)})", target.type, "NULL")))
+            continue
+        field = relation.scope.field(sources[index])
+        if not assignable(field.type, target.type):
+            session.mistakes.add(
+                f'column "{field.name}" does not fit into "{target.name}" of table "{table.name}"',
+                detail=f"it is {flink(field.type)}, and {target.name} takes {flink(target.type)}",
+                hint=f"write CAST({field.name} AS {flink(target.type)})",
+                at=_item_place(insert.query, given.index(sources[index]), insert.at),
+            )
+            continue
+        with session.mistakes.collecting(insert.query):
+            value = fitted(column(relation.scope, sources[index]), target.type, session)
+            items.append((target.name, value))
+    return items
+
+
+def _item_place(query: exp.Expr, position: int, default: int) -> int:
+    """Where the column at `position` of a query is written, as far as that is known."""
+    if isinstance(query, exp.Select) and not any(e.find(exp.Star) for e in query.expressions):
+        found = offset_of(query.expressions[position])
+        if found is not None:
+            return found
+    return offset_of(query) or default
+
+
+def _listed(columns: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns)
+
+
+def _already(items: list[tuple[str, Expression]], relation: Relation) -> bool:
+    """Whether the query gives the columns just as the table takes them."""
+    own = [column(relation.scope, i) for i in range(len(relation.scope))]
+    return [e for _, e in items] == own

@@ -1,0 +1,119 @@
+"""The nodes of joins, from their inputs and sorted conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from service.plan.expressions import Expression
+from service.plan.nodes import IntervalJoin, Join, JoinKind
+from service.plan.table import TimeKind
+from service.sql.resolve.join_conditions import Conditions
+from service.sql.resolve.join_inputs import Keyed
+from service.sql.resolve.relation import Relation
+from service.sql.resolve.session import Session
+from service.sql.scope import Scope, ScopeColumn
+
+
+def join_of(
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    found: Conditions,
+    ttls: tuple[int, int],
+    at: exp.Expr,
+    session: Session,
+) -> Relation:
+    """An interval join where the times of both inputs are bounded on both sides, else a regular join."""
+    times = found.times()
+    if times is None:
+        return _regular_join(left, right, kind, found, ttls, at, session)
+    return _interval_join(left, right, kind, found, times, at, session)
+
+
+def _regular_join(
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    found: Conditions,
+    ttls: tuple[int, int],
+    at: exp.Expr,
+    session: Session,
+) -> Relation:
+    """Every row of both inputs is kept; the result keeps no order of time."""
+    rest = [*found.rest, *_compiled([node for _, node in found.bounds], left, right, session)]
+    keyed = Keyed.of(left, right, found, rest, session.place(at))
+    scope = Scope(_joined_columns(keyed, kind)).without_time()
+    node = Join(
+        left=keyed.left.node,
+        right=keyed.right.node,
+        kind=kind,
+        left_keys=keyed.left_keys,
+        right_keys=keyed.right_keys,
+        null_safe=tuple(safe for _, _, safe in found.keys),
+        residual=keyed.residual,
+        fields=scope.fields,
+        left_ttl=ttls[0],
+        right_ttl=ttls[1],
+        place=session.place(at),
+    )
+    return Relation(node, scope)
+
+
+def _interval_join(
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    found: Conditions,
+    times: tuple[int, int, int, int],
+    at: exp.Expr,
+    session: Session,
+) -> Relation:
+    """`times` are the two time attributes, by position in the joined scope, and the bounds of their difference."""
+    left_time, right_time, lower, upper = times
+    others = [node for b, node in found.bounds if (b.left, b.right) != (left_time, right_time)]
+    rest = [*found.rest, *_compiled(others, left, right, session)]
+    keyed = Keyed.of(left, right, found, rest, session.place(at))
+    scope = Scope(_joined_columns(keyed, kind))
+    node = IntervalJoin(
+        left=keyed.left.node,
+        right=keyed.right.node,
+        kind=kind,
+        left_keys=keyed.left_keys,
+        right_keys=keyed.right_keys,
+        null_safe=tuple(safe for _, _, safe in found.keys),
+        left_time=left_time,
+        right_time=right_time - len(left.scope),
+        lower=lower,
+        upper=upper,
+        residual=keyed.residual,
+        fields=scope.fields,
+        place=session.place(at),
+    )
+    return Relation(node, scope)
+
+
+def _compiled(nodes: Sequence[exp.Expr], left: Relation, right: Relation, session: Session) -> list[Expression]:
+    scope = left.scope.beside(right.scope)
+    unique = {id(n): n for n in nodes}.values()
+    compiled = [session.compile(node, scope) for node in unique]
+    return [c for c in compiled if c is not None]
+
+
+def _joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
+    """Left's columns, then right's; those of a side that may be padded may be NULL."""
+    left, right = keyed.left.scope.columns, keyed.right.scope.columns
+    if kind in (JoinKind.SEMI, JoinKind.ANTI):
+        return left
+    if kind in (JoinKind.RIGHT, JoinKind.FULL):
+        left = tuple(map(_nullable, left))
+    if kind in (JoinKind.LEFT, JoinKind.FULL):
+        right = tuple(map(_nullable, right))
+    return (*left, *right)
+
+
+def _nullable(column: ScopeColumn) -> ScopeColumn:
+    """A column of a side that may be padded with NULLs, which are no times."""
+    return replace(column, field=replace(column.field, nullable=True, time=TimeKind.NONE))

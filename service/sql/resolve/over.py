@@ -1,0 +1,220 @@
+"""OVER: aggregates over the rows up to each row, in the order of time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from service.plan import types
+from service.plan.expressions import Column, Expression, Literal, describe, render
+from service.plan.nodes import Field, Frame, Over, OverCall
+from service.plan.table import TimeKind
+from service.plan.types import DataType
+from service.sql.aggregate_types import AGGREGATES
+from service.sql.casts import cast
+from service.sql.errors import SqlError, did_you_mean
+from service.sql.resolve.aggregate_calls import typed_call
+from service.sql.resolve.over_frame import frame_of
+from service.sql.resolve.relation import Relation, extended
+from service.sql.resolve.session import Abandoned, Session, not_yet
+from service.sql.resolve.syntax import call_name, canonical, reference, replaced
+from service.sql.resolve.windows import not_a_time_attribute
+from service.sql.scope import INTERNAL, Scope, ScopeColumn
+
+_RANKS = ("RANK", "DENSE_RANK", "NTILE", "PERCENT_RANK", "CUME_DIST", "LEAD")
+
+Item = tuple[str, exp.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One OVER call over expressions of the input; calls of equal `partition` and `time` share a node."""
+
+    text: str
+    partition: tuple[Expression, ...]
+    time: int
+    frame: Frame
+    function: str
+    arguments: tuple[Expression, ...]
+    type: DataType
+    distinct: bool
+    filter: Expression | None
+    constants: tuple[str, ...]
+
+    @property
+    def shown(self) -> str:
+        return f"{self.function}({', '.join(map(describe, self.arguments)) or '*'})"
+
+
+def resolve_over(
+    select: exp.Select, relation: Relation, items: list[Item], session: Session
+) -> tuple[Relation, list[Item]]:
+    """The relation with a column for each OVER call of `items`, and the items over it."""
+    named = {w.name: w for w in select.args.get("windows") or ()}
+    before = len(session.mistakes)
+    calls: dict[str, _Call] = {}
+    for _, node in items:
+        for window in node.find_all(exp.Window):
+            with session.mistakes.collecting(window), suppress(Abandoned):
+                call = _call(window, named, relation.scope, session)
+                calls.setdefault(call.text, call)
+    if len(session.mistakes) > before:
+        raise Abandoned
+    if not calls:
+        return relation, items
+    names: dict[str, str] = {}
+    groups: dict[tuple[tuple[Expression, ...], int], list[_Call]] = {}
+    for call in calls.values():
+        groups.setdefault((call.partition, call.time), []).append(call)
+    scope = relation.scope
+    for group in groups.values():
+        relation = _over(relation, group, names, session, select)
+
+    def part(node: exp.Expr) -> exp.Expr | None:
+        return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
+
+    return relation, [(name, replaced(node, part)) for name, node in items]
+
+
+def _over(
+    relation: Relation, calls: list[_Call], names: dict[str, str], session: Session, select: exp.Select
+) -> Relation:
+    place = session.place(select)
+    places: dict[Expression, int] = {}
+    added: list[Expression] = []
+    width = len(relation.scope)
+
+    def place_of(expression: Expression) -> int:
+        if isinstance(expression, Column):
+            return expression.index
+        if expression not in places:
+            places[expression] = width + len(added)
+            added.append(expression)
+        return places[expression]
+
+    partition = tuple(place_of(e) for e in calls[0].partition)
+    placed = tuple(
+        OverCall(
+            function=c.function,
+            arguments=tuple(place_of(a) for a in c.arguments),
+            type=c.type,
+            frame=c.frame,
+            distinct=c.distinct,
+            filter=None if c.filter is None else place_of(c.filter),
+            constants=c.constants,
+        )
+        for c in calls
+    )
+    below = extended(relation, added, place)
+    new = []
+    for call in calls:
+        names[call.text] = f"{INTERNAL}over{len(names)}"
+        field = Field(call.shown, call.type, call.function not in ("COUNT", "ROW_NUMBER"))
+        new.append(ScopeColumn(field, alias=names[call.text]))
+    fields = (*below.fields, *(c.field for c in new))
+    node = Over(
+        input=below.node,
+        partition=partition,
+        time=calls[0].time,
+        calls=placed,
+        fields=fields,
+        ttl=session.ttl,
+        place=place,
+    )
+    scope = Scope((*below.scope.columns, *new))
+    return Relation(node, scope, relation.windows)
+
+
+def _call(node: exp.Window, named: dict[str, exp.Window], scope: Scope, session: Session) -> _Call:
+    partition_nodes, order, spec = _definition(node, named)
+    function_node = node.this
+    function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
+    if function in _RANKS:
+        raise not_yet(f"{function} in OVER", node)
+    if function not in AGGREGATES and function not in ("ROW_NUMBER", "LAG"):
+        known = (*AGGREGATES, "ROW_NUMBER", "LAG")
+        raise SqlError(f"{function or 'this'} is no function for OVER", hint=did_you_mean(function, known), at=node)
+    time = _time(order, function, scope, node)
+    partition = tuple(e for n in partition_nodes if (e := session.compile(n, scope)) is not None)
+    frame = frame_of(spec, function)
+    text = canonical(node, scope)
+    if function == "ROW_NUMBER":
+        return _Call(text, partition, time, frame, function, (), types.BIGINT, False, None, ())
+    if function == "LAG":
+        argument, constants = _lag(function_node, scope, session)
+        return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, constants)
+    typed = typed_call(function_node, scope, session)
+    return _Call(text, partition, time, frame, function, typed.arguments, typed.type, typed.distinct, typed.filter, ())
+
+
+def _definition(
+    node: exp.Window, named: dict[str, exp.Window]
+) -> tuple[list[exp.Expr], exp.Expr | None, exp.WindowSpec | None]:
+    """PARTITION BY, ORDER BY and the frame, from the call itself and the window that it names."""
+    partition = list(node.args.get("partition_by") or ())
+    order, spec = node.args.get("order"), node.args.get("spec")
+    alias = node.args.get("alias")
+    if alias is None:
+        return partition, order, spec
+    name = alias.name if isinstance(alias, exp.Expr) else str(alias)
+    if name not in named:
+        raise SqlError(
+            f'window "{name}" does not exist',
+            detail=f"WINDOW declares {', '.join(named)}" if named else "the query has no WINDOW clause",
+            hint=did_you_mean(name, named),
+            at=node,
+        )
+    base_partition, base_order, base_spec = _definition(named[name], {k: v for k, v in named.items() if k != name})
+    return partition or base_partition, order or base_order, spec or base_spec
+
+
+def _time(order: exp.Expr | None, function: str, scope: Scope, at: exp.Expr) -> int:
+    """The time attribute that rows are ordered by."""
+    if order is None or not order.expressions:
+        raise SqlError("OVER needs ORDER BY", hint="order by the time attribute of the table", at=at)
+    if len(order.expressions) > 1:
+        raise _order_mistake(function, "OVER is ordered by one column, a time attribute", order.expressions[1])
+    ordered = order.expressions[0]
+    node = ordered.this
+    try:
+        index = scope.lookup([p.name for p in node.parts]).index if isinstance(node, exp.Column) else None
+    except SqlError as error:
+        error.at = node
+        raise
+    if ordered.args.get("desc"):
+        raise _order_mistake(function, "OVER is ordered by time, ascending", ordered)
+    if index is None:
+        raise _order_mistake(function, "OVER is ordered by a time attribute, not an expression", node)
+    if scope.field(index).time is TimeKind.NONE:
+        if function == "ROW_NUMBER":
+            raise not_yet("Top-N (ROW_NUMBER by a column that is no time attribute)", ordered)
+        raise not_a_time_attribute(scope.field(index), "ORDER BY in OVER", node)
+    return index
+
+
+def _order_mistake(function: str, primary: str, at: exp.Expr) -> SqlError:
+    if function == "ROW_NUMBER":
+        return not_yet("Top-N and deduplication (ROW_NUMBER in another order than ascending time)", at)
+    return SqlError(primary, at=at)
+
+
+def _lag(node: exp.Expr, scope: Scope, session: Session) -> tuple[Expression, tuple[str, ...]]:
+    """The argument of LAG, and its constants: how many rows back, and the value where there is none."""
+    if not isinstance(node, exp.Anonymous) or not 1 <= len(node.expressions) <= 3:
+        raise SqlError("LAG takes a value, a number of rows and a default", at=node)
+    compiled = [session.compile(e, scope) for e in node.expressions]
+    known = [c for c in compiled if c is not None]
+    if len(known) < len(compiled):
+        raise Abandoned
+    for constant, each in zip(known[1:], node.expressions[1:], strict=True):
+        if not isinstance(constant, Literal):
+            raise SqlError("the number of rows and the default of LAG are constants", at=each)
+    constants = [c.text for c in known[1:2] if isinstance(c, Literal)]
+    if not all(text.isdigit() for text in constants):
+        raise SqlError("LAG takes a whole number of rows", at=node.expressions[1])
+    if len(known) == 3:
+        default = cast(known[2], known[0].type, implicit=True, zone=session.zone)
+        constants.append(render(default))
+    return known[0], tuple(constants) or ("1",)

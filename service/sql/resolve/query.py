@@ -1,0 +1,134 @@
+"""Queries of every form: SELECT, set operations, VALUES, WITH, parentheses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from service.plan.expressions import Expression
+from service.plan.nodes import Field, Node, Union
+from service.plan.table import TimeKind
+from service.plan.types import flink
+from service.sql.casts import cast, common_type
+from service.sql.errors import SqlError
+from service.sql.resolve.distinct import deduplicated
+from service.sql.resolve.relation import Relation, column, projected, visible
+from service.sql.resolve.select import resolve_select
+from service.sql.resolve.session import Abandoned, CommonTable, Session, not_yet
+from service.sql.resolve.values import resolve_values
+from service.sql.scope import Scope
+
+_REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
+
+
+def resolve_query(query: exp.Expr, session: Session) -> Relation:
+    """The relation that `query` gives; raises Abandoned, its mistakes noted, if it has any."""
+    session = _with(query, session)
+    match query:
+        case exp.Select():
+            return resolve_select(query, session)
+        case exp.Values():
+            return resolve_values(query, session)
+        case exp.Subquery():
+            _check_modifiers(query, session)
+            return resolve_query(query.this, session)
+        case exp.Table(this=exp.Values() as values):
+            return resolve_values(values, session)
+        case exp.SetOperation():
+            _check_modifiers(query, session)
+            return _set_operation(query, session)
+        case _:
+            raise session.give_up(SqlError("a query is expected here", at=query))
+
+
+def _with(query: exp.Expr, session: Session) -> Session:
+    """The session with the WITH queries of `query`; each sees those before it."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return session
+    if clause.args.get("recursive"):
+        raise session.give_up(not_yet("WITH RECURSIVE", clause))
+    for each in clause.expressions:
+        alias = each.args["alias"]
+        names = tuple(c.name for c in alias.args.get("columns") or ())
+        session = replace(session, ctes={**session.ctes, alias.name: CommonTable(names, each.this, session)})
+    return session
+
+
+def _check_modifiers(query: exp.Expr, session: Session) -> None:
+    for key, name in _REFUSED.items():
+        if query.args.get(key):
+            raise session.give_up(not_yet(name, query.args[key], "a stream has no end to sort up to"))
+
+
+def _set_operation(query: exp.SetOperation, session: Session) -> Relation:
+    if not isinstance(query, exp.Union):
+        raise session.give_up(not_yet(type(query).__name__.upper(), query.expression))
+    distinct = bool(query.args.get("distinct"))
+    branches = [*_branches(query.left, distinct), *_branches(query.right, distinct)]
+    relations: list[Relation] = []
+    for branch in branches:
+        try:
+            relations.append(visible(resolve_query(branch, session), session.place(branch)))
+        except Abandoned:
+            continue
+    if len(relations) < len(branches):
+        raise Abandoned
+    union = _union(relations, branches, session)
+    return deduplicated(union, session, session.place(query)) if distinct else union
+
+
+def _branches(query: exp.Expr, distinct: bool) -> list[exp.Expr]:
+    """The queries that a chain of UNIONs of one kind puts together."""
+    if isinstance(query, exp.Union) and bool(query.args.get("distinct")) == distinct and not query.args.get("with_"):
+        return [*_branches(query.left, distinct), *_branches(query.right, distinct)]
+    return [query]
+
+
+def _union(relations: list[Relation], branches: list[exp.Expr], session: Session) -> Relation:
+    first = relations[0]
+    for relation, branch in zip(relations, branches, strict=True):
+        if len(relation.fields) != len(first.fields):
+            raise session.give_up(
+                SqlError(
+                    "the queries of a UNION have different numbers of columns",
+                    detail=f"the first has {len(first.fields)}, this one {len(relation.fields)}",
+                    at=branch,
+                )
+            )
+    fields = tuple(_union_field(i, relations, branches, session) for i in range(len(first.fields)))
+    if any(f is None for f in fields):
+        raise Abandoned
+    known = tuple(f for f in fields if f is not None)
+    inputs = tuple(_cast_to(r, known, session) for r in relations)
+    node = Union(inputs=inputs, fields=known, place=session.place(branches[0]))
+    return Relation(node, Scope.of(known))
+
+
+def _union_field(position: int, relations: list[Relation], branches: list[exp.Expr], session: Session) -> Field | None:
+    given = [r.fields[position] for r in relations]
+    kind = common_type([f.type for f in given])
+    if kind is None:
+        session.mistakes.add(
+            f'column {position + 1} ("{given[0].name}") of a UNION has types that do not go together',
+            detail=f"they are {', '.join(dict.fromkeys(flink(f.type) for f in given))}",
+            hint="use CAST",
+            at=branches[-1],
+        )
+        return None
+    times = {f.time for f in given}
+    time = times.pop() if len(times) == 1 and all(f.type == kind for f in given) else TimeKind.NONE
+    return Field(given[0].name, kind, any(f.nullable for f in given), time)
+
+
+def _cast_to(relation: Relation, fields: tuple[Field, ...], session: Session) -> Node:
+    """The relation's rows with the types of `fields`."""
+    own = relation.fields
+    if all(a.type == b.type and a.time is b.time for a, b in zip(own, fields, strict=True)):
+        return relation.node
+    items: list[tuple[str, Expression]] = [
+        (f.name, cast(column(relation.scope, i), f.type, implicit=True, zone=session.zone))
+        for i, f in enumerate(fields)
+    ]
+    return projected(relation, items, session.place(None)).node

@@ -1,0 +1,112 @@
+"""A relation while a query is resolved: its node, what names its columns have, which windows they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from service.plan.expressions import Column, Expression, describe
+from service.plan.nodes import Field, Filter, Node, Place, Project
+from service.plan.table import TimeKind
+from service.sql.scope import INTERNAL, Scope, ScopeColumn
+
+
+@dataclass(frozen=True, slots=True)
+class WindowColumns:
+    """Where a relation carries the windows of a window table function or a window aggregate: the positions of
+    window_start, window_end and window_time; `field` describes the last."""
+
+    start: int
+    end: int
+    time: int
+    field: Field
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """`node` gives the rows; `scope` has one column for each of its fields, in order."""
+
+    node: Node
+    scope: Scope
+    windows: tuple[WindowColumns, ...] = ()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.scope.fields
+
+    def qualified(self, qualifier: str) -> Relation:
+        """The relation under an alias."""
+        return replace(self, scope=self.scope.qualified(qualifier))
+
+
+def column(scope: Scope, index: int) -> Column:
+    """A reference to the column at `index`."""
+    field = scope.field(index)
+    return Column(index, field.type, field.name)
+
+
+def field_for(name: str, expression: Expression, scope: Scope) -> Field:
+    """The field that `expression` makes; a plain column keeps its time attribute, and whether it may be NULL."""
+    if isinstance(expression, Column):
+        return replace(scope.field(expression.index), name=name)
+    time = TimeKind.PROCESSING if getattr(expression, "name", "") == "PROCTIME" else TimeKind.NONE
+    return Field(name, expression.type, True, time)
+
+
+def extended(relation: Relation, added: Sequence[Expression], place: Place) -> Relation:
+    """`relation` with more columns behind its own, which no name of the query finds."""
+    if not added:
+        return relation
+    scope = relation.scope
+    own = tuple(column(scope, i) for i in range(len(scope)))
+    new = tuple(field_for(describe(e), e, scope) for e in added)
+    node = Project(
+        input=relation.node,
+        expressions=(*own, *added),
+        fields=scope.fields + new,
+        place=place,
+    )
+    columns = tuple(ScopeColumn(f, alias=f"{INTERNAL}{f.name}") for f in new)
+    return Relation(node, Scope(scope.columns + columns), relation.windows)
+
+
+def filtered(relation: Relation, condition: Expression, place: Place) -> Relation:
+    """The rows of `relation` for which `condition` is true."""
+    return replace(relation, node=Filter(input=relation.node, condition=condition, place=place))
+
+
+def projected(
+    relation: Relation, items: Sequence[tuple[str, Expression]], place: Place, qualifier: str = ""
+) -> Relation:
+    """One column an item, named; windows are carried on where their start and end are.
+
+    The window_time of such windows comes along, under no name, since whoever groups by them again needs it.
+    """
+    scope = relation.scope
+    expressions = [e for _, e in items]
+    columns = [ScopeColumn(field_for(name, e, scope), qualifier) for name, e in items]
+    places: dict[int, int] = {}
+    for position, expression in enumerate(expressions):
+        if isinstance(expression, Column):
+            places.setdefault(expression.index, position)
+    windows: list[WindowColumns] = []
+    for each in relation.windows:
+        if each.start in places and each.end in places:
+            if each.time not in places:
+                places[each.time] = len(columns)
+                expressions.append(column(scope, each.time))
+                columns.append(ScopeColumn(scope.field(each.time), alias=f"{INTERNAL}window_time{len(columns)}"))
+            windows.append(replace(each, start=places[each.start], end=places[each.end], time=places[each.time]))
+    fields = tuple(c.field for c in columns)
+    node = Project(input=relation.node, expressions=tuple(expressions), fields=fields, place=place)
+    return Relation(node, Scope(tuple(columns)), tuple(windows))
+
+
+def visible(relation: Relation, place: Place) -> Relation:
+    """The columns that `*` stands for, alone."""
+    listed = relation.scope.starred()
+    if len(listed) == len(relation.scope):
+        return relation
+    bare = replace(relation, windows=())
+    return projected(bare, [(relation.scope.field(i).name, column(relation.scope, i)) for i in listed], place)

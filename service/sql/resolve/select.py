@@ -1,0 +1,139 @@
+"""SELECT: FROM, WHERE, grouping, windows, the list of columns, DISTINCT, in the order in which they act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from service.plan.expressions import Expression
+from service.plan.nodes import Place, Values
+from service.plan.passes.push_filters import both
+from service.sql.errors import SqlError
+from service.sql.resolve.distinct import deduplicated
+from service.sql.resolve.grouping import is_grouped, resolve_grouped
+from service.sql.resolve.join_conditions import checked_condition
+from service.sql.resolve.joins import resolve_from
+from service.sql.resolve.over import resolve_over
+from service.sql.resolve.relation import Relation, field_for, filtered, projected
+from service.sql.resolve.semi_joins import resolve_query_condition
+from service.sql.resolve.session import Abandoned, Session, not_yet
+from service.sql.resolve.syntax import has_query, output_name
+from service.sql.resolve.table_hints import state_ttls
+from service.sql.scope import Scope
+
+_HANDLED = {"with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "distinct", "hint"}
+_NAMES = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "fetch": "FETCH", "match": "MATCH_RECOGNIZE"}
+
+Item = tuple[str, exp.Expr]
+"""A column of a SELECT list: its name and its expression, without the alias."""
+
+
+def resolve_select(select: exp.Select, session: Session) -> Relation:
+    """The relation of one SELECT."""
+    _check_clauses(select, session)
+    before = len(session.mistakes)
+    relation, where = _from(select, session)
+    ttls = state_ttls(select, relation.scope.qualifiers, session)
+    relation = _where(relation, where, ttls, session)
+    items = list(_items(select, relation.scope, session))
+    having = select.args["having"].this if select.args.get("having") else None
+    if is_grouped(select, [node for _, node in items], having):
+        ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
+        relation, items, having = resolve_grouped(select, relation, items, having, ttl, session)
+    elif having is not None:
+        raise session.give_up(SqlError("HAVING without GROUP BY or an aggregate", hint="write WHERE", at=having))
+    if having is not None:
+        relation = _where(relation, [having], ttls, session)
+    relation, items = resolve_over(select, relation, items, session)
+    named = list(_compiled(items, relation.scope, session))
+    if len(session.mistakes) > before or len(named) < len(items):
+        raise Abandoned
+    if not select.args.get("from_"):
+        return _single_row(named, session.place(select))
+    relation = projected(relation, named, session.place(select))
+    return deduplicated(relation, session, session.place(select)) if select.args.get("distinct") else relation
+
+
+def _check_clauses(select: exp.Select, session: Session) -> None:
+    for key, value in select.args.items():
+        if value and key not in _HANDLED:
+            at = value if isinstance(value, exp.Expr) else select
+            hint = "a stream has no end to sort up to" if key in ("order", "limit") else ""
+            raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at, hint))
+
+
+def _from(select: exp.Select, session: Session) -> tuple[Relation, list[exp.Expr]]:
+    """The relation of FROM; without FROM, a single row without columns."""
+    if select.args.get("from_"):
+        return resolve_from(select, session)
+    if select.args.get("where"):
+        raise session.give_up(SqlError("WHERE needs FROM", at=select.args["where"]))
+    return Relation(Values(rows=((),), fields=()), Scope()), []
+
+
+def _single_row(items: list[tuple[str, Expression]], place: Place) -> Relation:
+    """SELECT 1, 'a': one row of constants."""
+    fields = tuple(field_for(name, e, Scope()) for name, e in items)
+    return Relation(Values(rows=(tuple(e for _, e in items),), fields=fields, place=place), Scope.of(fields))
+
+
+def _where(relation: Relation, conditions: list[exp.Expr], ttls: Mapping[str, int], session: Session) -> Relation:
+    """The rows for which all conditions are true: plain ones first, then those with a query in them."""
+    compiled: list[Expression] = []
+    for node in conditions:
+        condition = None if has_query(node) else session.compile(node, relation.scope)
+        if condition is not None:
+            with session.mistakes.collecting(node):
+                compiled.append(checked_condition(condition, node))
+    condition = both(compiled)
+    if condition is not None:
+        relation = filtered(relation, condition, session.place(conditions[0]))
+    for node in conditions:
+        if has_query(node):
+            relation = resolve_query_condition(relation, node, ttls, session)
+    return relation
+
+
+def _items(select: exp.Select, scope: Scope, session: Session) -> Iterator[Item]:
+    """The columns of the SELECT list, stars spelled out."""
+    for position, node in enumerate(select.expressions):
+        star, qualifier = _star(node)
+        if not star:
+            yield output_name(node, position), node.unalias()
+            continue
+        indexes = scope.starred(qualifier)
+        if not indexes:
+            name = f"{qualifier}.*" if qualifier else "*"
+            session.mistakes.add(
+                f"{name} stands for no columns", detail=f"the query reads {', '.join(scope.qualifiers)}", at=node
+            )
+        for index in indexes:
+            yield scope.field(index).name, _column(scope, index, node)
+
+
+def _star(node: exp.Expr) -> tuple[bool, str]:
+    """Whether `node` is * or t.*, and the t."""
+    if isinstance(node, exp.Star):
+        return True, ""
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return True, node.table
+    return False, ""
+
+
+def _column(scope: Scope, index: int, star: exp.Expr) -> exp.Column:
+    """A reference to the column at `index` that means it alone, even where another bears its name."""
+    found = scope.columns[index]
+    table = exp.Identifier(this=found.qualifier, quoted=True) if found.qualifier else None
+    node = exp.Column(this=exp.Identifier(this=found.name, quoted=True), table=table)
+    return node.update_positions(star) if star._meta else node
+
+
+def _compiled(items: list[Item], scope: Scope, session: Session) -> Iterator[tuple[str, Expression]]:
+    for name, node in items:
+        if has_query(node):
+            session.mistakes.add_error(not_yet("a query as a value", node))
+            continue
+        expression = session.compile(node, scope)
+        if expression is not None:
+            yield name, expression

@@ -1,0 +1,121 @@
+"""Small questions about syntax trees of queries: conjunctions, calls, columns, names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from service.sql.aggregate_types import AGGREGATES
+from service.sql.errors import SqlError, offset_of
+from service.sql.scope import Scope
+
+
+def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The conditions that AND joins, from left to right."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        yield from conjuncts(node.left)
+        yield from conjuncts(node.right)
+    elif node is not None:
+        yield node
+
+
+def call_name(node: exp.Expr) -> str:
+    """The name of a call in capitals; empty if `node` is none."""
+    if not isinstance(node, exp.Anonymous):
+        return ""
+    return (node.this.name if isinstance(node.this, exp.Expr) else str(node.this)).upper()
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether `node` is an aggregate call, its FILTER (WHERE ...) around it included."""
+    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        node = node.this
+    return call_name(node) in AGGREGATES
+
+
+def columns_in(node: exp.Expr) -> Iterator[exp.Column]:
+    """The column references of an expression, those of its subqueries left out."""
+    if isinstance(node, exp.Column):
+        yield node
+    elif not isinstance(node, exp.Query):
+        for child in node.iter_expressions():
+            yield from columns_in(child)
+
+
+def has_query(node: exp.Expr) -> bool:
+    """Whether there is a subquery in an expression."""
+    return next(node.find_all(exp.Query), None) is not None
+
+
+def names_of(node: exp.Column) -> list[str]:
+    """The dotted name of a column reference."""
+    return [part.name for part in node.parts]
+
+
+def positions(node: exp.Expr, scope: Scope) -> set[int] | None:
+    """The positions of the columns that `node` reads; None where one of its names is not in `scope`."""
+    try:
+        return {scope.lookup(names_of(c)).index for c in columns_in(node)}
+    except SqlError:
+        return None
+
+
+def reference(name: str, like: exp.Expr) -> exp.Column:
+    """A reference to the column `name`, at the place of `like`."""
+    column = exp.Column(this=exp.Identifier(this=name, quoted=True))
+    start = offset_of(like)
+    if start is not None:
+        column.meta["start"] = start
+    return column
+
+
+def canonical(node: exp.Expr, scope: Scope) -> str:
+    """A text that is equal for expressions that are equal over `scope`, however their columns are qualified."""
+
+    def positional(each: exp.Expr) -> exp.Expr:
+        if isinstance(each, exp.Column):
+            try:
+                found = scope.lookup(names_of(each))
+            except SqlError:
+                return each
+            return exp.Identifier(this=f"${found.index}{''.join('.' + p for p in found.path)}", quoted=True)
+        return each
+
+    return _unwrapped(node).copy().transform(positional).sql(comments=False)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def replaced(node: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+    """A copy of `node` in which `rule` replaces whole parts, outermost first; subqueries are left alone."""
+    new = rule(node)
+    if new is not None:
+        return new
+    if isinstance(node, exp.Query):
+        return node
+    copy = node.copy()
+    for child, original in zip(list(copy.iter_expressions()), list(node.iter_expressions()), strict=True):
+        other = replaced(original, rule)
+        if other is not original:
+            child.replace(other)
+    return copy
+
+
+def output_name(node: exp.Expr, position: int) -> str:
+    """The name of a column of a SELECT list: its alias, its column's name, else EXPR$n as in Flink."""
+    if isinstance(node, exp.Alias):
+        return node.alias
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        return node.expression.name
+    return f"EXPR${position}"

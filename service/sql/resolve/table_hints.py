@@ -1,0 +1,69 @@
+"""Hints: OPTIONS behind a table's name, STATE_TTL behind SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from service.plan.table import Table
+from service.sql.errors import SqlError, did_you_mean, offset_of
+from service.sql.options.connector import read_connector
+from service.sql.options.known import duration
+from service.sql.resolve.session import Abandoned, Session
+from service.sql.statement_grammar import hint_options
+
+
+def with_options(table: Table, node: exp.Table, session: Session) -> Table:
+    """`table` with the options of an OPTIONS hint in place of its own."""
+    hints = node.meta.get("hints")
+    if not hints:
+        return table
+    try:
+        options = hint_options(hints[0])
+    except SqlError as error:
+        raise session.give_up(error, node) from error
+    declared = session.catalog.declared[table.name].options
+    overridden = {o.key: o for o in (*declared, *options)}
+    connector = read_connector(overridden.values(), session.mistakes, offset_of(node) or 0, session.idle_timeout)
+    if connector is None:
+        raise Abandoned
+    return replace(table, connector=connector)
+
+
+def state_ttls(select: exp.Select, qualifiers: Iterable[str], session: Session) -> Mapping[str, int]:
+    """How long state is kept, in ms, by the alias that /*+ STATE_TTL('alias' = '1d') */ names."""
+    hint = select.args.get("hint")
+    known = tuple(qualifiers)
+    found: dict[str, int] = {}
+    for call in hint.expressions if hint else ():
+        if call.name.upper() != "STATE_TTL":
+            session.mistakes.add(
+                f"the hint {call.name} has no meaning here",
+                detail="SELECT takes STATE_TTL('alias' = '1d', ...)",
+                hint=did_you_mean(call.name, ["STATE_TTL"]),
+                at=call,
+            )
+            continue
+        for pair in call.expressions:
+            with session.mistakes.collecting(pair):
+                name, value = _pair(pair, known)
+                found[name] = value
+    return found
+
+
+def _pair(pair: exp.Expr, known: tuple[str, ...]) -> tuple[str, int]:
+    if not isinstance(pair, exp.EQ) or not isinstance(pair.right, exp.Literal):
+        raise SqlError("a time to live is written 'alias' = '1d'")
+    name = pair.left.name
+    if name not in known:
+        raise SqlError(
+            f'STATE_TTL names "{name}", which the query does not read',
+            detail=f"it reads {', '.join(known)}",
+            hint=did_you_mean(name, known),
+        )
+    try:
+        return name, duration(pair.right.name)
+    except ValueError as error:
+        raise SqlError(f"'{pair.right.name}' is no time to live", detail=f"it takes {error}", at=pair.right) from error

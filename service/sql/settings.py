@@ -1,0 +1,153 @@
+"""The keys of SET: Flink's, where they have a meaning here or do no harm; everything else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from service.sql.errors import Mistakes, did_you_mean
+from service.sql.options.known import ANY, BOOLEAN, DURATION, INTEGER, TEXT, Kind, Known, ignored, refused, words
+from service.sql.statements import Option
+
+_SERVICE = "it is a setting of the service"
+_INNER = "the engine here decides this itself"
+
+
+def _zone(text: str) -> str:
+    name = text.strip()
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError("a time zone such as 'Europe/Berlin' or 'UTC'") from error
+    return name
+
+
+SETTINGS: Mapping[str, Known] = {
+    "table.exec.state.ttl": Known(DURATION, "how long state without a bound of its own is kept after it was written"),
+    "table.local-time-zone": Known(Kind("zone", _zone), "the session's time zone"),
+    "table.exec.source.idle-timeout": Known(DURATION, "a partition without rows for this long is idle"),
+    "table.exec.sink.not-null-enforcer": words(
+        "what becomes of a row with a NULL in a NOT NULL column: it goes to the dead-letter topic, or nowhere",
+        "ERROR",
+        "DROP",
+    ),
+    "table.exec.sink.type-length-enforcer": words(
+        "what becomes of a text too long for its column: written all the same, or cut", "IGNORE", "TRIM_PAD"
+    ),
+    "table.exec.sink.upsert-materialize": words("a sink keeps rows by key where the plan proves no key", "AUTO"),
+    "table.exec.source.cdc-events-duplicate": Known(BOOLEAN, "whether a keyed CDC source may repeat itself"),
+    "table.optimizer.agg-phase-strategy": ignored("rows are aggregated before they are exchanged where they can be"),
+    "pipeline.name": Known(TEXT, "the name of the next query"),
+    "table.dml-sync": ignored("a pipeline's queries run side by side", BOOLEAN),
+    "sql-client.execution.result-mode": ignored("there is no client"),
+    "sql-client.verbose": ignored("there is no client"),
+    "execution.runtime-mode": words("a pipeline is a stream", "STREAMING", "BATCH", "AUTOMATIC"),
+    "parallelism.default": ignored(_SERVICE, INTEGER),
+    "pipeline.max-parallelism": ignored(_SERVICE, INTEGER),
+    "pipeline.object-reuse": ignored(_INNER, BOOLEAN),
+    "pipeline.operator-chaining": ignored(_INNER),
+    "pipeline.operator-chaining.enabled": ignored(_INNER),
+    "pipeline.auto-watermark-interval": ignored("the watermark is worked out for every batch"),
+    "table.exec.resource.default-parallelism": ignored(_SERVICE, INTEGER),
+    "table.exec.mini-batch.enabled": ignored("rows always come in batches", BOOLEAN),
+    "table.exec.mini-batch.allow-latency": ignored("the trigger interval is a setting of the service", DURATION),
+    "table.exec.mini-batch.size": ignored("the size of a batch is a setting of the service", INTEGER),
+    "table.optimizer.distinct-agg.split.enabled": ignored(_INNER, BOOLEAN),
+    "table.optimizer.reuse-sub-plan-enabled": ignored(_INNER, BOOLEAN),
+    "table.optimizer.reuse-source-enabled": ignored(_INNER, BOOLEAN),
+    "table.optimizer.join-reorder-enabled": ignored(_INNER, BOOLEAN),
+    "table.optimizer.multiple-input-enabled": ignored(_INNER, BOOLEAN),
+    "execution.checkpointing.interval": ignored("every batch is a checkpoint", DURATION),
+    "execution.checkpointing.mode": ignored("every batch is exactly once"),
+    "execution.checkpointing.timeout": ignored("every batch is a checkpoint", DURATION),
+    "execution.checkpointing.min-pause": ignored("every batch is a checkpoint", DURATION),
+    "execution.checkpointing.unaligned": ignored("every batch is a checkpoint", BOOLEAN),
+    "execution.checkpointing.max-concurrent-checkpoints": ignored("every batch is a checkpoint", INTEGER),
+    "execution.checkpointing.tolerable-failed-checkpoints": ignored("every batch is a checkpoint", INTEGER),
+    "execution.checkpointing.externalized-checkpoint-retention": ignored("a checkpoint is always kept"),
+    "execution.checkpointing.dir": ignored(_SERVICE),
+    "execution.attached": ignored("a pipeline runs in the service", BOOLEAN),
+    "execution.target": ignored("a pipeline runs in the service"),
+    "state.backend": ignored("state is kept in one way"),
+    "state.backend.type": ignored("state is kept in one way"),
+    "state.backend.incremental": ignored("a checkpoint always holds only what is new", BOOLEAN),
+    "state.checkpoints.dir": ignored(_SERVICE),
+    "state.checkpoint-storage": ignored(_SERVICE),
+    "restart-strategy": ignored(_SERVICE),
+    "restart-strategy.type": ignored(_SERVICE),
+    "restart-strategy.fixed-delay.attempts": ignored(_SERVICE),
+    "restart-strategy.fixed-delay.delay": ignored(_SERVICE),
+    "table.exec.emit.early-fire.enabled": refused("windows fire when they close; early firing is not here yet"),
+    "table.exec.emit.late-fire.enabled": refused("windows fire when they close; late firing is not here yet"),
+    "table.exec.emit.allow-lateness": refused("late rows are counted and go to the late topic"),
+    "table.sql-dialect": words("only Flink's own dialect", "default"),
+    "table.exec.legacy-cast-behaviour": words("CAST fails where a value does not fit", "DISABLED"),
+    "table.exec.sink.keyed-shuffle": ignored("rows are always exchanged by the sink's key"),
+    "table.exec.sink.rowtime-inserter": ignored("a record's timestamp is written where METADATA asks for it", ANY),
+    "table.exec.simplify-operator-name-enabled": ignored(_INNER, BOOLEAN),
+    "execution.savepoint.path": refused("a checkpoint of Flink's cannot be read"),
+}
+
+
+class Settings:
+    """The keys that are set at one point of a file."""
+
+    def __init__(self, mistakes: Mistakes) -> None:
+        self._mistakes = mistakes
+        self._values: dict[str, str] = {}
+        self._read: dict[str, Any] = {}
+
+    def set(self, option: Option) -> None:
+        """SET 'key' = 'value'."""
+        known = SETTINGS.get(option.key)
+        if known is None:
+            self._mistakes.add(
+                f"the setting '{option.key}' is not known", hint=did_you_mean(option.key, SETTINGS), at=option.key_at
+            )
+        elif known.refused:
+            self._mistakes.add(f"the setting '{option.key}' is not supported", detail=known.refused, at=option.key_at)
+        else:
+            self._take(option, known)
+
+    def _take(self, option: Option, known: Known) -> None:
+        try:
+            value = known.kind.read(option.value)
+        except ValueError as error:
+            self._mistakes.add(
+                f"'{option.key}' cannot be '{option.value}'",
+                detail=f"it takes {error}",
+                hint=self._near(option, known),
+                at=option.value_at,
+            )
+            return
+        if option.key == "execution.runtime-mode" and value != "STREAMING":
+            self._mistakes.add(
+                "a pipeline runs as a stream",
+                hint="bound the sources with 'scan.bounded.mode' to make it end",
+                at=option.value_at,
+            )
+            return
+        self._values[option.key] = option.value
+        self._read[option.key] = value
+
+    @staticmethod
+    def _near(option: Option, known: Known) -> str:
+        if known.kind.name == "zone":
+            return did_you_mean(option.value, sorted(available_timezones()))
+        return did_you_mean(option.value, known.values)
+
+    def reset(self, key: str | None) -> None:
+        """RESET ['key']."""
+        for each in [key] if key is not None else list(self._values):
+            self._values.pop(each, None)
+            self._read.pop(each, None)
+
+    def value(self, key: str, default: Any) -> Any:
+        """The value of `key`, in the shape that its kind gives it."""
+        return self._read.get(key, default)
+
+    @property
+    def in_force(self) -> tuple[tuple[str, str], ...]:
+        """The keys that mean something, and their values as written."""
+        return tuple((k, v) for k, v in sorted(self._values.items()) if not SETTINGS[k].ignored)

@@ -1,0 +1,39 @@
+"""Arguments that a template names often are written once.
+
+DuckDB computes a repeated expression once, but its text would grow with every level of nesting; and one that is not
+deterministic must be evaluated once only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from service.plan.expressions import Call, Column, Expression, Literal
+
+_OFTEN = 2
+
+
+def shared(expression: Expression) -> Expression:
+    """`expression`, its long arguments bound to names if its template repeats them."""
+    if not isinstance(expression, Call) or not any(_repeated(expression, i) for i in range(len(expression.arguments))):
+        return expression
+    places = range(len(expression.arguments))
+    fields = ", ".join(f"a{i} := {{{i}}}" for i in places)
+    body = expression.template
+    for i in places:
+        body = body.replace(f"{{{i}}}", f"x.a{i}")
+    return replace(expression, template=f"list_transform([struct_pack({fields})], lambda x: {body})[1]")
+
+
+def _repeated(call: Call, place: int) -> bool:
+    argument = call.arguments[place]
+    if isinstance(argument, Column | Literal):
+        return False
+    return call.template.count(f"{{{place}}}") > (_OFTEN if deterministic(argument) else 1)
+
+
+def deterministic(expression: Expression) -> bool:
+    """Whether `expression` has the same value each time it is evaluated over one row."""
+    if isinstance(expression, Call):
+        return expression.deterministic and all(map(deterministic, expression.arguments))
+    return True

@@ -1,0 +1,246 @@
+"""Joins: keys, residual conditions, bounds between times, state kept per side."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.outline import columns, outline, plan
+
+CASES = [
+    (
+        """SELECT a1, b1 FROM a JOIN b ON a1 = b1 AND a2 > b2""",
+        """
+project a1, b1
+  inner join a1 = b1 where (a2 > b2)
+    scan a
+    scan b
+""",
+        "a1 INT, b1 INT",
+    ),
+    (
+        """SELECT * FROM pay INNER JOIN item ON pay.id = item.id""",
+        """
+project pay.who, pay.amount, pay.id, pay.ts, pay.at, item.id, item.name
+  inner join id = id
+    scan pay
+    normalize id
+      scan item
+""",
+        "who STRING!, amount DECIMAL(10, 2), id BIGINT, ts TIMESTAMP(3), at TIMESTAMP_LTZ(3)!, id BIGINT!, name STRING",
+    ),
+    (
+        """SELECT a1, b3 FROM a LEFT JOIN b ON a1 + 1 = b1 AND a.a2 IS NOT DISTINCT FROM b.b2""",
+        """
+project a1, b3
+  left join (a1 + 1) = b1 and a2 is b2
+    project a1, a2, a3, (a1 + 1)
+      scan a
+    scan b
+""",
+        "a1 INT, b3 STRING",
+    ),
+    (
+        """SELECT b3, a1 FROM a RIGHT JOIN b ON a1 + 1 = b1""",
+        """
+project b3, a1
+  right join (a1 + 1) = b1
+    project a1, a2, a3, (a1 + 1)
+      scan a
+    scan b
+""",
+        "b3 STRING, a1 INT",
+    ),
+    (
+        """SELECT /*+ STATE_TTL('x' = '1d', 'y' = '4h') */ x.a1 FROM a AS x JOIN b AS y ON x.a1 = y.b1""",
+        """
+project x.a1
+  inner join a1 = b1 for 86400000 ms | for 14400000 ms
+    scan a
+    scan b
+""",
+        "a1 INT",
+    ),
+    (
+        """SELECT a1 FROM a, b WHERE a1 = b1 AND a2 = 3""",
+        """
+project a1
+  filter (a2 = 3)
+    inner join a1 = b1
+      scan a
+      scan b
+""",
+        "a1 INT",
+    ),
+    (
+        """SELECT a.a1, x.a1 AS other FROM a JOIN b ON a1 = b1 JOIN a AS x ON x.a1 = b.b2""",
+        """
+project a.a1, x.a1
+  inner join b2 = a1
+    inner join a1 = b1
+      scan a
+      scan b
+    scan a
+""",
+        "a1 INT, other INT",
+    ),
+    (
+        """SELECT id, pay.ts, name FROM pay JOIN item USING (id)""",
+        """
+project id, pay.ts, name
+  inner join id = id
+    scan pay
+    normalize id
+      scan item
+""",
+        "id BIGINT, ts TIMESTAMP(3), name STRING",
+    ),
+    (
+        """SELECT p.id, port FROM pay p, ship s WHERE p.id = s.pay_id AND s.ts BETWEEN p.ts AND p.ts +
+INTERVAL '4' HOUR""",
+        """
+project p.id, port
+  inner interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 0
+    scan pay
+    project pay_id, port, ts, CAST(s.pay_id)
+      scan ship
+""",
+        "id BIGINT, port STRING",
+    ),
+    (
+        """SELECT p.id FROM pay p JOIN ship s ON p.id = s.pay_id AND p.ts > s.ts - INTERVAL '4' HOUR AND
+p.ts - INTERVAL '1' HOUR < s.ts AND p.amount > 1""",
+        """
+project p.id
+  inner interval join id = CAST(s.pay_id), -14399999 <= ts - ts <= 3599999 where (p.amount > 1)
+    scan pay
+    project pay_id, port, ts, CAST(s.pay_id)
+      scan ship
+""",
+        "id BIGINT",
+    ),
+    (
+        """SELECT a1, b1 FROM a FULL OUTER JOIN b ON a1 = b1 AND a2 < b2""",
+        """
+project a1, b1
+  full join a1 = b1 where (a2 < b2)
+    scan a
+    scan b
+""",
+        "a1 INT, b1 INT",
+    ),
+    (
+        """SELECT * FROM a WHERE a1 IN (SELECT b1 FROM b WHERE b2 > 0) AND a2 = 1""",
+        """
+project a.a1, a.a2, a.a3
+  semi join a1 = b1
+    filter (a2 = 1)
+      scan a
+    project b1
+      filter (b2 > 0)
+        scan b
+""",
+        "a1 INT, a2 INT, a3 INT",
+    ),
+    (
+        """SELECT * FROM a WHERE a1 NOT IN (SELECT b1 FROM b)""",
+        """
+project a.a1, a.a2, a.a3
+  anti join all where (((a1 = b1) OR IS NULL(a1)) OR IS NULL(b1))
+    scan a
+    project b1
+      scan b
+""",
+        "a1 INT, a2 INT, a3 INT",
+    ),
+    (
+        """SELECT * FROM item WHERE id NOT IN (SELECT i.id FROM item AS i)""",
+        """
+project item.id, item.name
+  anti join id = id
+    normalize id
+      scan item
+    project i.id
+      normalize id
+        scan item
+""",
+        "id BIGINT!, name STRING",
+    ),
+    (
+        """SELECT * FROM a WHERE (a1, a2) IN (SELECT b1, b2 FROM b)""",
+        """
+project a.a1, a.a2, a.a3
+  semi join a1 = b1 and a2 = b2
+    scan a
+    project b1, b2
+      scan b
+""",
+        "a1 INT, a2 INT, a3 INT",
+    ),
+    (
+        """SELECT /*+ STATE_TTL('a' = '1 h') */ a2 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.b1 = a.a1
+AND b2 > 0 AND b2 < a2)""",
+        """
+project a2
+  semi join a1 = b1 where (b2 < a2) for 3600000 ms |
+    scan a
+    filter (b2 > 0)
+      scan b
+""",
+        "a2 INT",
+    ),
+    (
+        """SELECT a2 FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b1 = a1)""",
+        """
+project a2
+  anti join a1 = b1
+    scan a
+    scan b
+""",
+        "a2 INT",
+    ),
+    (
+        """SELECT a1, COUNT(*) AS n FROM a GROUP BY a1 HAVING COUNT(*) IN (SELECT b1 FROM b)""",
+        """
+project a1, COUNT(*)
+  semi join COUNT(*) = CAST(b1)
+    group by a1: COUNT(*)
+      project a1
+        scan a
+    project b1, CAST(b1)
+      project b1
+        scan b
+""",
+        "a1 INT, n BIGINT!",
+    ),
+    (
+        """SELECT p.id, s.port, p.ts FROM pay p LEFT JOIN ship s ON p.id = s.pay_id AND s.ts BETWEEN p.ts -
+INTERVAL '1' MINUTE AND p.ts + INTERVAL '4' HOUR""",
+        """
+project p.id, s.port, p.ts
+  left interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 60000
+    scan pay
+    project pay_id, port, ts, CAST(s.pay_id)
+      scan ship
+""",
+        "id BIGINT, port STRING, ts TIMESTAMP(3) *event",
+    ),
+    (
+        """SELECT id FROM pay WHERE NOT EXISTS (SELECT * FROM ship WHERE pay_id = id AND ship.ts BETWEEN
+pay.ts AND pay.ts + INTERVAL '4' HOUR)""",
+        """
+project id
+  anti interval join id = CAST(pay_id), -14400000 <= ts - ts <= 0
+    scan pay
+    project pay_id, port, ts, CAST(pay_id)
+      scan ship
+""",
+        "id BIGINT",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "nodes", "shape"), CASES)
+def test_a_join_resolves(query: str, nodes: str, shape: str):
+    found = plan(query)
+    assert outline(found) == nodes.strip("\n")
+    assert columns(found) == shape

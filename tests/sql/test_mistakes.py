@@ -1,0 +1,212 @@
+"""What a query is told when it is wrong: what, what we know, what to do. Each mistake once, and all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.sql.pipeline import PipelineErrors, read
+from tests.sql.outline import TABLES, mistakes
+
+LOST = "a time attribute is declared with its table, and lost in a regular join, a GROUP BY or an expression"
+
+
+@pytest.mark.parametrize(
+    ("query", "mistake"),
+    [
+        (
+            "SELECT amout FROM pay",
+            'column "amout" does not exist in "pay"\n  detail: pay has the columns who, amount, id, ts, at\n'
+            '  hint:   did you mean "amount"?',
+        ),
+        (
+            "SELECT payy.amount FROM pay",
+            'table or column "payy" does not exist here\n  detail: the query reads pay\n  hint:   did you mean "pay"?',
+        ),
+        (
+            "SELECT Amount FROM pay",
+            'column "Amount" does not exist in "pay"\n  detail: pay has the columns who, amount, id, ts, at\n'
+            '  hint:   did you mean "amount"?',
+        ),
+        (
+            "SELECT ts FROM pay JOIN ship ON id = pay_id",
+            'column "ts" is ambiguous\n  detail: it is a column of pay and of ship\n  hint:   write pay.ts or ship.ts',
+        ),
+        (
+            "SELECT * FROM payments",
+            'table "payments" does not exist\n  detail: known here: pay, ship, item, a, b',
+        ),
+        ("SELECT x.* FROM a", "x.* stands for no columns\n  detail: the query reads a"),
+        (
+            "SELECT a2 FROM a GROUP BY a1",
+            'column "a2" is neither grouped by nor aggregated\n  detail: the query groups by a1\n'
+            "  hint:   add a2 to GROUP BY, or take MAX(a2)",
+        ),
+        (
+            "SELECT a2, COUNT(*) FROM a",
+            'column "a2" is neither grouped by nor aggregated\n  detail: the query has one group, of all rows\n'
+            "  hint:   add a2 to GROUP BY, or take MAX(a2)",
+        ),
+        (
+            "SELECT COUNT(*) FROM a GROUP BY 1",
+            "GROUP BY takes columns and expressions, not positions\n  hint:   write the expression itself",
+        ),
+        ("SELECT COUNT(*) FROM a GROUP BY SUM(a1)", "an aggregate cannot be grouped by"),
+        (
+            "SELECT a1 FROM a WHERE COUNT(*) > 1",
+            "the aggregate COUNT is not allowed here\n  hint:   aggregates stand in SELECT and HAVING",
+        ),
+        ("SELECT a1 FROM a HAVING a1 > 1", "HAVING without GROUP BY or an aggregate\n  hint:   write WHERE"),
+        ("SELECT a1 FROM a WHERE a2", "a condition must be BOOLEAN, this is INT"),
+        ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   COUNT(*) has"),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(a1), INTERVAL '1' HOUR))",
+            f'the window TUMBLE needs a time attribute, and "a1" is none\n  detail: {LOST}\n'
+            "  hint:   declare WATERMARK FOR a1 AS a1 - INTERVAL '5' SECOND in CREATE TABLE, or proctime AS PROCTIME()",
+        ),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts)))",
+            "TUMBLE lacks SIZE\n  detail: its arguments are DATA, TIMECOL, SIZE, OFFSET",
+        ),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), SIZ => INTERVAL '1' HOUR))",
+            "TUMBLE has no argument SIZ\n  detail: its arguments are DATA, TIMECOL, SIZE, OFFSET\n"
+            '  hint:   did you mean "SIZE"?',
+        ),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' MONTH))",
+            "the size of TUMBLE has no fixed length\n  detail: months and years differ in length\n"
+            "  hint:   write it in days, hours, minutes or seconds",
+        ),
+        (
+            "SELECT * FROM TABLE(CUMULATE(TABLE pay, DESCRIPTOR(ts), INTERVAL '3' HOUR, INTERVAL '10' HOUR))",
+            "the size of CUMULATE is not a multiple of its step\n"
+            "  detail: the size is 36000000 ms, the step 10800000 ms",
+        ),
+        (
+            "SELECT TUMBLE_END(ts, INTERVAL '2' HOUR) FROM pay GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
+            "TUMBLE_END is about another window than GROUP BY\n  hint:   give it the arguments of TUMBLE in GROUP BY",
+        ),
+        (
+            "SELECT TUMBLE_ROWTIME(at, INTERVAL '1' HOUR) FROM pay GROUP BY TUMBLE(at, INTERVAL '1' HOUR)",
+            "TUMBLE_ROWTIME does not fit the window\n  detail: it is a window in processing time\n"
+            "  hint:   write TUMBLE_PROCTIME",
+        ),
+        (
+            "SELECT SUM(a1) OVER (ORDER BY a2) FROM a",
+            f'ORDER BY in OVER needs a time attribute, and "a2" is none\n  detail: {LOST}\n'
+            "  hint:   declare WATERMARK FOR a2 AS a2 - INTERVAL '5' SECOND in CREATE TABLE, or proctime AS PROCTIME()",
+        ),
+        ("SELECT SUM(id) OVER (ORDER BY ts DESC) FROM pay", "OVER is ordered by time, ascending"),
+        (
+            "SELECT SUM(id) OVER (PARTITION BY who) FROM pay",
+            "OVER needs ORDER BY\n  hint:   order by the time attribute of the table",
+        ),
+        (
+            "SELECT SUM(id) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM pay",
+            "a frame ends at CURRENT ROW\n  detail: rows that have not come yet cannot be waited for",
+        ),
+        (
+            "SELECT SUM(id) OVER v FROM pay WINDOW w AS (ORDER BY ts)",
+            'window "v" does not exist\n  detail: WINDOW declares w',
+        ),
+        (
+            "SELECT * FROM a JOIN a ON a.a1 = a.a1",
+            'the name "a" stands for two tables of the query\n  hint:   give one of them an alias: a AS other',
+        ),
+        (
+            "SELECT a1 FROM a JOIN b ON a1 = b3 AND a2 = b2",
+            "INT and STRING cannot be compared\n  hint:   use CAST",
+        ),
+        (
+            "SELECT /*+ STATE_TTL('aa' = '1d') */ a1 FROM a JOIN b ON a1 = b1",
+            'STATE_TTL names "aa", which the query does not read\n  detail: it reads a, b\n  hint:   did you mean "a"?',
+        ),
+        (
+            "SELECT /*+ STATE_TLL('a' = '1d') */ a1 FROM a JOIN b ON a1 = b1",
+            "the hint STATE_TLL has no meaning here\n  detail: SELECT takes STATE_TTL('alias' = '1d', ...)\n"
+            '  hint:   did you mean "STATE_TTL"?',
+        ),
+        (
+            "SELECT a1 FROM a UNION ALL SELECT b1, b2 FROM b",
+            "the queries of a UNION have different numbers of columns\n  detail: the first has 1, this one 2",
+        ),
+        (
+            "SELECT a1 FROM a UNION ALL SELECT b3 FROM b",
+            'column 1 ("a1") of a UNION has types that do not go together\n  detail: they are INT, STRING\n'
+            "  hint:   use CAST",
+        ),
+        (
+            "SELECT x.a1 FROM (SELECT a1 FROM a) AS x (u, v)",
+            "2 column names are given for 1 columns\n  detail: the columns are a1",
+        ),
+    ],
+)
+def test_a_wrong_query_is_told_why(query: str, mistake: str):
+    assert mistakes(query) == [mistake]
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("SELECT v.k FROM (VALUES (1, 'x'), (2, 'yz')) AS v (k, t)", "VALUES, or SELECT without FROM,"),
+        ("SELECT 1, 'a'", "VALUES, or SELECT without FROM,"),
+        ("SELECT * FROM a ORDER BY a1", "ORDER BY"),
+        ("SELECT * FROM a LIMIT 3", "LIMIT"),
+        ("SELECT name FROM pay FULL JOIN item USING (id)", "FULL JOIN with USING"),
+        ("SELECT * FROM a WHERE a2 > 1 OR a1 IN (SELECT b1 FROM b)", "a query in this place of a condition"),
+        ("SELECT (SELECT MAX(b1) FROM b) FROM a", "a query as a value"),
+        ("SELECT a1 FROM a INTERSECT SELECT b1 FROM b", "INTERSECT"),
+        ("SELECT a1 FROM a EXCEPT SELECT b1 FROM b", "EXCEPT"),
+        ("SELECT COUNT(*) FROM a GROUP BY ROLLUP (a1, a2)", "ROLLUP"),
+        ("SELECT COUNT(*) FROM a GROUP BY GROUPING SETS ((a1), ())", "GROUPING SETS"),
+        ("SELECT COUNT(*) FROM pay GROUP BY SESSION(ts, INTERVAL '1' HOUR)", "the window SESSION"),
+        ("SELECT * FROM TABLE(SESSION(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' HOUR))", "the window SESSION"),
+        ("SELECT COUNT(*) FROM pay GROUP BY id, TUMBLINGWINDOW(ss, 10)", "the window TUMBLINGWINDOW"),
+        ("SELECT COUNT(*) FROM pay GROUP BY COUNTWINDOW(5, 1)", "the window COUNTWINDOW"),
+        (
+            "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a1 ORDER BY a2) AS n FROM a) WHERE n <= 3",
+            "Top-N (ROW_NUMBER by a column that is no time attribute)",
+        ),
+        (
+            "SELECT * FROM pay JOIN item FOR SYSTEM_TIME AS OF pay.ts ON pay.id = item.id",
+            "the temporal join FOR SYSTEM_TIME AS OF",
+        ),
+        ("SELECT * FROM pay o, LATERAL TABLE(Rates(o.ts)) r WHERE o.id = r.id", "LATERAL in FROM"),
+    ],
+)
+def test_what_does_not_run_yet_says_so(query: str, what: str):
+    assert [m.splitlines()[0] for m in mistakes(query)] == [f"{what} is not supported yet"]
+
+
+def test_all_mistakes_of_a_query_are_listed():
+    found = mistakes("SELECT amout, FOO(id), SUM(who) FROM pay WHERE whoo = 'x' GROUP BY who, idd")
+    assert [m.splitlines()[0] for m in found] == [
+        'column "amout" does not exist in "pay"',
+        "the function FOO does not exist",
+        "SUM takes a number, not STRING",
+        'column "whoo" does not exist in "pay"',
+        'column "idd" does not exist in "pay"',
+    ]
+
+
+def test_all_mistakes_of_a_file_are_listed_in_its_order():
+    text = TABLES.lstrip() + "\n".join(
+        [
+            "CREATE TABLE out (n INT, m STRIN) WITH ('connector' = 'prind');",
+            "CREATE VIEW v AS SELECT a9 FROM a;",
+            "INSERT INTO out SELECT * FROM v;",
+            "INSERT INTO outt SELECT a8 FROM a;",
+            "SET 'x' = 'y';",
+        ]
+    )
+    first = TABLES.lstrip().count("\n") + 1
+    with pytest.raises(PipelineErrors) as raised:
+        read(text)
+    assert [(m.place.line - first, m.place.column, m.primary) for m in raised.value.mistakes] == [
+        (0, 28, '"STRIN" is not expected here'),
+        (1, 25, 'column "a9" does not exist in "a"'),
+        (2, 13, 'table "out" does not exist'),
+        (3, 13, 'table "outt" does not exist'),
+        (3, 25, 'column "a8" does not exist in "a"'),
+        (4, 5, "the setting 'x' is not known"),
+    ]

@@ -1,0 +1,209 @@
+"""WITH options: what they become, and what is said of those that are not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.plan.table import Bounded, Connector, Format, Startup
+from service.sql.pipeline import PipelineErrors, read
+
+BASE = {
+    "connector": "kafka",
+    "topic": "t",
+    "properties.bootstrap.servers": "b:9092",
+    "format": "json",
+}
+
+
+def declared(options: dict[str, str], before: str = "") -> Connector:
+    written = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+    return (
+        read(f"{before}CREATE TABLE t (a INT, b INT, PRIMARY KEY (a) NOT ENFORCED) WITH ({written})")
+        .tables["t"]
+        .connector
+    )
+
+
+def mistakes(options: dict[str, str]) -> list[str]:
+    with pytest.raises(PipelineErrors) as raised:
+        declared(options)
+    return [str(m).split(": ", 1)[1] for m in raised.value.mistakes]
+
+
+def test_the_defaults_are_those_of_flink():
+    assert declared(BASE) == Connector(
+        kind="kafka",
+        topics=("t",),
+        properties={"bootstrap.servers": "b:9092"},
+        value_format=Format("json", {}),
+        startup=Startup("group-offsets"),
+        bounded=Bounded("unbounded"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "value"),
+    [
+        ({"topic": "a; b"}, "topics", ("a", "b")),
+        ({"scan.startup.mode": "earliest-offset"}, "startup", Startup("earliest-offset")),
+        (
+            {"scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": "12"},
+            "startup",
+            Startup("timestamp", timestamp=12),
+        ),
+        (
+            {
+                "scan.startup.mode": "specific-offsets",
+                "scan.startup.specific-offsets": "partition:0,offset:42;partition:1,offset:300",
+            },
+            "startup",
+            Startup("specific-offsets", offsets=((0, 42), (1, 300))),
+        ),
+        ({"scan.bounded.mode": "latest-offset"}, "bounded", Bounded("latest-offset")),
+        ({"scan.watermark.idle-timeout": "30 s"}, "idle_timeout", 30_000),
+        ({"json.ignore-parse-errors": "true"}, "bad_input", "skip"),
+        ({"tailrace.bad-input": "fail"}, "bad_input", "fail"),
+        (
+            {"json.timestamp-format.standard": "ISO-8601"},
+            "value_format",
+            Format("json", {"timestamp-format.standard": "ISO-8601"}),
+        ),
+        (
+            {"key.format": "json", "key.fields": "a", "key.json.ignore-parse-errors": "false"},
+            "key_format",
+            Format("json", {"ignore-parse-errors": "false"}),
+        ),
+        ({"key.format": "json", "key.fields": "a;b"}, "key_fields", ("a", "b")),
+        (
+            {"key.format": "json", "key.fields": "a", "value.fields-include": "EXCEPT_KEY"},
+            "value_fields_include",
+            "EXCEPT_KEY",
+        ),
+        (
+            {"format": "debezium-json", "debezium-json.schema-include": "true"},
+            "value_format",
+            Format("debezium-json", {"schema-include": "true"}),
+        ),
+        (
+            {"sink.parallelism": "4", "sink.delivery-guarantee": "at-least-once"},
+            "options",
+            {"sink.delivery-guarantee": "at-least-once"},
+        ),
+        ({"properties.group.id": "g"}, "properties", {"bootstrap.servers": "b:9092", "group.id": "g"}),
+    ],
+)
+def test_an_option_has_its_place(options: dict[str, str], field: str, value: object):
+    assert getattr(declared({**BASE, **options}), field) == value
+
+
+def test_an_upsert_table_is_read_from_the_start():
+    found = declared(
+        {
+            **{k: v for k, v in BASE.items() if k != "format"},
+            "connector": "upsert-kafka",
+            "key.format": "json",
+            "value.format": "json",
+        }
+    )
+    assert found.startup == Startup("earliest-offset")
+
+
+def test_the_idle_timeout_may_be_set_for_all_tables():
+    assert declared(BASE, "SET 'table.exec.source.idle-timeout' = '2 min';").idle_timeout == 120_000
+
+
+def test_datagen_keeps_its_own_options():
+    found = declared({"connector": "datagen", "rows-per-second": "5", "fields.a.kind": "sequence"})
+    assert found.options == {"rows-per-second": "5", "fields.a.kind": "sequence"}
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"),
+    [
+        (
+            {"scan.startup.mod": "x"},
+            "option 'scan.startup.mod' is not known to connector 'kafka'\n"
+            '  hint:   did you mean "scan.startup.mode"?',
+        ),
+        (
+            {"scan.startup.mode": "earliest"},
+            "option 'scan.startup.mode' cannot be 'earliest'\n  detail: it takes one of 'group-offsets', "
+            "'earliest-offset', 'latest-offset', 'timestamp', 'specific-offsets'\n"
+            "  hint:   did you mean 'earliest-offset'?",
+        ),
+        (
+            {"rows-per-second": "5"},
+            "option 'rows-per-second' is not known to connector 'kafka'\n"
+            "  detail: it is an option of connector datagen",
+        ),
+        (
+            {"debezium-json.schema-include": "true"},
+            "option 'debezium-json.schema-include' is not known to connector 'kafka'\n"
+            "  detail: it needs 'format' = 'debezium-json'",
+        ),
+        (
+            {"json.ignore-errors": "true"},
+            "option 'json.ignore-errors' is not known to connector 'kafka'\n"
+            "  detail: format json has the options ignore-parse-errors, timestamp-format.standard, map-null-key.mode, "
+            "map-null-key.literal, encode.decimal-as-plain-number, encode.ignore-null-fields, fail-on-missing-field, "
+            'decode.json-parser.enabled\n  hint:   did you mean "json.ignore-parse-errors"?',
+        ),
+        (
+            {"scan.watermark.alignment.group": "g"},
+            "option 'scan.watermark.alignment.group' is not supported\n"
+            "  detail: watermarks of different tables are not aligned",
+        ),
+        (
+            {"scan.watermark.idle-timeout": "soon"},
+            "option 'scan.watermark.idle-timeout' cannot be 'soon'\n"
+            "  detail: it takes a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'",
+        ),
+        (
+            {"scan.startup.mode": "timestamp"},
+            "option 'scan.startup.timestamp-millis' is missing\n  detail: 'scan.startup.mode' = 'timestamp' needs it",
+        ),
+        (
+            {"scan.startup.timestamp-millis": "1"},
+            "'scan.startup.timestamp-millis' has no meaning here\n  hint:   set 'scan.startup.mode' = 'timestamp'",
+        ),
+        ({"key.format": "json"}, "option 'key.fields' is missing\n  detail: 'key.format' needs it"),
+        ({"key.fields": "a"}, "option 'key.format' is missing\n  detail: 'key.fields' needs it"),
+        (
+            {"key.format": "json", "key.fields": "aa"},
+            "'key.fields' names the column \"aa\", which does not exist\n  detail: the physical columns are a, b\n"
+            '  hint:   did you mean "a"?',
+        ),
+        (
+            {"key.format": "json", "key.fields": "a", "key.fields-prefix": "k_"},
+            "key column \"a\" does not start with 'k_'\n  detail: 'key.fields-prefix' says that all of them do",
+        ),
+        (
+            {"format": "avro"},
+            "format 'avro' is not supported\n  detail: 'avro' is a format of Flink's that is not here yet; "
+            "the formats are json, debezium-json, changelog-json",
+        ),
+        (
+            {"topic-pattern": "t.*"},
+            "option 'topic-pattern' is not supported\n"
+            "  detail: topics are named one by one, with semicolons between them",
+        ),
+        (
+            {"sink.partitioner": "round-robin"},
+            "option 'sink.partitioner' cannot be 'round-robin'\n  detail: it takes one of 'default'",
+        ),
+        ({"value.format": "json"}, "'format' and 'value.format' are both given"),
+        (
+            {"connector": "kafk"},
+            "connector 'kafk' is not supported\n  detail: the connectors are kafka, upsert-kafka, datagen, print, "
+            'blackhole\n  hint:   did you mean "kafka"?',
+        ),
+    ],
+)
+def test_a_wrong_option_is_refused(options: dict[str, str], mistake: str):
+    assert mistakes({**BASE, **options}) == [mistake]
+
+
+def test_all_that_is_missing_is_listed():
+    assert mistakes({"connector": "kafka"}) == [
+        f"option '{key}' is missing\n  detail: connector 'kafka' needs it" for key in ("topic", "format")
+    ]

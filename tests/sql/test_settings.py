@@ -1,0 +1,82 @@
+"""SET: Flink's keys that mean something here, those that do no harm, and the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.plan.nodes import Aggregate
+from service.plan.walk import in_order
+from service.sql.pipeline import PipelineErrors, read
+from service.sql.settings import SETTINGS
+from tests.sql.outline import TABLES
+
+INSERT = "CREATE TABLE out (n BIGINT) WITH ('connector' = 'print'); INSERT INTO out SELECT COUNT(*) FROM a;"
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(PipelineErrors) as raised:
+        read(text)
+    return [str(m) for m in raised.value.mistakes]
+
+
+def test_a_setting_holds_from_its_line_on():
+    pipeline = read(
+        f"{TABLES}{INSERT}SET 'table.exec.state.ttl' = '1 d';{INSERT.split(';')[1]};"
+        f"RESET 'table.exec.state.ttl';{INSERT.split(';')[1]}"
+    )
+    ttls = [node.ttl for job in pipeline.jobs for node in in_order(job.sinks) if isinstance(node, Aggregate)]
+    assert ttls == [0, 86_400_000, 0]
+
+
+def test_the_zone_and_the_name_of_a_job_are_settings():
+    (job,) = read(f"{TABLES}SET 'table.local-time-zone' = 'Europe/Berlin';SET 'pipeline.name' = 'counts';{INSERT}").jobs
+    assert (job.name, job.zone) == ("counts", "Europe/Berlin")
+    assert dict(job.settings) == {"pipeline.name": "counts", "table.local-time-zone": "Europe/Berlin"}
+
+
+def test_a_key_that_changes_no_answer_is_taken_and_left_out():
+    (job,) = read(
+        f"{TABLES}SET 'parallelism.default' = '4';SET 'execution.checkpointing.interval' = '10s';{INSERT}"
+    ).jobs
+    assert job.settings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        (
+            "SET 'table.exec.state.tll' = '1 d'",
+            "pipeline.sql:1:5: the setting 'table.exec.state.tll' is not known\n"
+            '  hint:   did you mean "table.exec.state.ttl"?',
+        ),
+        (
+            "SET 'table.exec.state.ttl' = 'soon'",
+            "pipeline.sql:1:30: 'table.exec.state.ttl' cannot be 'soon'\n"
+            "  detail: it takes a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'",
+        ),
+        (
+            "SET 'table.local-time-zone' = 'Europe/Berlim'",
+            "pipeline.sql:1:31: 'table.local-time-zone' cannot be 'Europe/Berlim'\n"
+            "  detail: it takes a time zone such as 'Europe/Berlin' or 'UTC'\n"
+            '  hint:   did you mean "Europe/Berlin"?',
+        ),
+        (
+            "SET 'execution.runtime-mode' = 'batch'",
+            "pipeline.sql:1:32: a pipeline runs as a stream\n"
+            "  hint:   bound the sources with 'scan.bounded.mode' to make it end",
+        ),
+        (
+            "SET 'table.exec.emit.early-fire.enabled' = 'true'",
+            "pipeline.sql:1:5: the setting 'table.exec.emit.early-fire.enabled' is not supported\n"
+            "  detail: windows fire when they close; early firing is not here yet",
+        ),
+    ],
+)
+def test_a_setting_without_a_meaning_is_refused(text: str, mistake: str):
+    assert mistakes(text) == [mistake]
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_setting_says_what_it_is_for(key: str):
+    known = SETTINGS[key]
+    assert sum(map(bool, (known.meaning, known.ignored, known.refused))) == 1

@@ -1,0 +1,129 @@
+"""Windows that group, as table functions and in GROUP BY, and what they are aggregated with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.outline import columns, outline, plan
+
+CASES = [
+    (
+        """SELECT window_start, window_end, who, SUM(amount) AS s FROM TABLE(TUMBLE(TABLE pay,
+DESCRIPTOR(ts), INTERVAL '10' MINUTES)) WHERE id > 0 GROUP BY window_start, window_end, who""",
+        """
+project window_start, window_end, who, s
+  project window_start, window_end, who, SUM(amount), window_time
+    Tumble(size=600000, offset=0) on ts in UTC by who: SUM(amount)
+      project who, amount, ts
+        filter (id > 0)
+          scan pay
+""",
+        "window_start TIMESTAMP(3)!, window_end TIMESTAMP(3)!, who STRING!, s DECIMAL(38, 2)",
+    ),
+    (
+        """SELECT COUNT(*) AS n FROM TABLE(HOP(DATA => TABLE pay, TIMECOL => DESCRIPTOR(ts), SLIDE =>
+INTERVAL '5' MINUTES, SIZE => INTERVAL '10' MINUTES, OFFSET => INTERVAL '1' MINUTE)) GROUP BY
+window_start, window_end""",
+        """
+project COUNT(*)
+  Hop(size=600000, slide=300000, offset=60000) on ts in UTC by nothing: COUNT(*)
+    project ts
+      scan pay
+""",
+        "n BIGINT!",
+    ),
+    (
+        """SELECT window_time, COUNT(*) AS n FROM CUMULATE(TABLE pay, DESCRIPTOR(ts), INTERVAL '2' MINUTES,
+INTERVAL '10' MINUTES) GROUP BY window_start, window_end, window_time""",
+        """
+project window_time, COUNT(*)
+  Cumulate(size=600000, step=120000, offset=0) on ts in UTC by nothing: COUNT(*)
+    project ts
+      scan pay
+""",
+        "window_time TIMESTAMP(3)! *event, n BIGINT!",
+    ),
+    (
+        """SELECT id, window_end FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE
+window_start > TIMESTAMP '2020-01-01 00:00:00'""",
+        """
+project id, window_end
+  filter (window_start > CAST(TIMESTAMP '2020-01-01 00:00:00'))
+    rows of Tumble(size=3600000, offset=0) on ts in UTC
+      scan pay
+""",
+        "id BIGINT, window_end TIMESTAMP(3)!",
+    ),
+    (
+        """SELECT who, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, TUMBLE_ROWTIME(ts, INTERVAL '10'
+SECONDS) AS r, COUNT(*) AS n FROM pay GROUP BY TUMBLE(ts, INTERVAL '10' SECOND), who""",
+        """
+project who, window_start, window_time, COUNT(*)
+  Tumble(size=10000, offset=0) on ts in UTC by who: COUNT(*)
+    project who, ts
+      scan pay
+""",
+        "who STRING!, s TIMESTAMP(3)!, r TIMESTAMP(3)! *event, n BIGINT!",
+    ),
+    (
+        """SELECT who, HOP_END(at, INTERVAL '5' SECOND, INTERVAL '1' MINUTE) AS e, COUNT(*) AS n FROM pay
+GROUP BY who, HOP(at, INTERVAL '5' SECOND, INTERVAL '1' MINUTE)""",
+        """
+project who, window_end, COUNT(*)
+  Hop(size=60000, slide=5000, offset=0) on at in UTC by who: COUNT(*)
+    project who, at
+      scan pay
+""",
+        "who STRING!, e TIMESTAMP(3)!, n BIGINT!",
+    ),
+    (
+        """SELECT TUMBLE_END(r, INTERVAL '20' MINUTE) AS e, SUM(n) AS n FROM (SELECT TUMBLE_ROWTIME(ts,
+INTERVAL '10' SECOND) AS r, COUNT(*) AS n FROM pay GROUP BY TUMBLE(ts, INTERVAL '10' SECOND),
+who) GROUP BY TUMBLE(r, INTERVAL '20' MINUTE)""",
+        """
+project window_end, SUM(n)
+  Tumble(size=1200000, offset=0) on r in UTC by nothing: SUM(n)
+    project n, r
+      project window_time, COUNT(*)
+        Tumble(size=10000, offset=0) on ts in UTC by who: COUNT(*)
+          project who, ts
+            scan pay
+""",
+        "e TIMESTAMP(3)!, n BIGINT",
+    ),
+    (
+        """SELECT window_start, window_end, MAX(s) AS top FROM (SELECT window_start, window_end, who,
+SUM(amount) AS s FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '10' MINUTES)) GROUP BY
+window_start, window_end, who) GROUP BY window_start, window_end""",
+        """
+project window_start, window_end, top
+  project window_start, window_end, MAX(s), window_time
+    Attached(start=2, end=3) on window_time in UTC by nothing: MAX(s)
+      project s, window_time, window_start, window_end
+        project window_start, window_end, who, SUM(amount), window_time
+          Tumble(size=600000, offset=0) on ts in UTC by who: SUM(amount)
+            project who, amount, ts
+              scan pay
+""",
+        "window_start TIMESTAMP(3)!, window_end TIMESTAMP(3)!, top DECIMAL(38, 2)",
+    ),
+    (
+        """SELECT MAX(window_end) AS m FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '10' MINUTES))
+GROUP BY window_start, window_end""",
+        """
+project MAX(window_end)
+  Attached(start=2, end=0) on window_time in UTC by nothing: MAX(window_end)
+    project window_end, window_time, window_start
+      rows of Tumble(size=600000, offset=0) on ts in UTC
+        scan pay
+""",
+        "m TIMESTAMP(3)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "nodes", "shape"), CASES)
+def test_a_window_resolves(query: str, nodes: str, shape: str):
+    found = plan(query)
+    assert outline(found) == nodes.strip("\n")
+    assert columns(found) == shape

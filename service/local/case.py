@@ -1,0 +1,180 @@
+"""A golden case: a folder with a pipeline, its input and what it must answer. Runs in this process, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.formats.codec import decoder
+from service.formats.contract import Decoder
+from service.local import changelog, written
+from service.local.changelog import Change
+from service.local.expected import Section, Sections
+from service.local.feed import Feed
+from service.local.inputs import ROWS, clock, read
+from service.local.prepared import PreparedRows
+from service.local.runner import Answer, LocalRunner
+from service.plan.lower import compile_job
+from service.plan.nodes import Job
+from service.plan.program import Output, Program
+from service.plan.stage.channels import Tick, channel_name
+from service.plan.table import Table
+
+START = 1_704_067_200_000
+"""The wall clock of the first batch where a case does not say it: 2024-01-01 00:00:00 UTC."""
+
+STEP = 1_000
+"""Milliseconds from batch to batch where a case does not say it."""
+
+LATE = "late.changes"
+DEAD = "dead.changes"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a case answered: by sink the changes of each batch, and by batch what came late or could not be used."""
+
+    tables: dict[str, Output] = field(default_factory=dict)
+    changes: dict[str, list[list[Change]]] = field(default_factory=dict)
+    records: dict[str, list[list[str]]] = field(default_factory=dict)
+    late: list[list[Section]] = field(default_factory=list)
+    dead: list[list[Section]] = field(default_factory=list)
+
+    def files(self) -> dict[str, list[Sections]]:
+        """The expectation files that say just this, by name."""
+        found: dict[str, list[Sections]] = {}
+        for name, output in self.tables.items():
+            head = changelog.names(output)
+            batches = self.changes[name]
+            found[f"{name}.changes"] = [
+                (Section("", ("", *head), tuple((kind, *row) for kind, row in batch)),) for batch in batches
+            ]
+            if not output.append:
+                found[f"{name}.result"] = [(Section("", head, tuple(changelog.applied(batches, output.key))),)]
+        for name, sections in ((LATE, self.late), (DEAD, self.dead)):
+            if any(sections):
+                found[name] = [tuple(s) for s in sections]
+        return found
+
+
+def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, buckets: int = 2) -> Outcome:
+    """Run all jobs of a case over its input files."""
+    outcome = Outcome()
+    for job in jobs:
+        whole = (folder / LATE).exists()
+        part = _run_job(folder, compile_job(job, late_rows=whole), sql, buckets)
+        if any(part.late) and not whole:
+            # Late rows were only counted: once more, now with each of them to be seen.
+            part = _run_job(folder, compile_job(job, late_rows=True), sql, buckets)
+        _add(outcome, part)
+    return outcome
+
+
+def _run_job(folder: Path, program: Program, sql: Sql, buckets: int) -> Outcome:
+    inputs = {s.id: read(folder, s.table) for s in program.sources}
+    feeds = {s.id: Feed(s.table, inputs[s.id]) for s in program.sources}
+    decoders: dict[int, Decoder] = {
+        s.id: PreparedRows(s.table, s.columns, inputs[s.id], sql)
+        if inputs[s.id].path.suffix == ROWS
+        else decoder(s.table, s.columns)
+        for s in program.sources
+    }
+    channels = {i: tuple(channel_name(i, feeds[i].topic, p) for p in each.partitions) for i, each in inputs.items()}
+    runner = LocalRunner(program, decoders, buckets, sql)
+    outcome = Outcome()
+    shown = written.wanted(folder, program)
+    times = clock(list(inputs.values()), START, STEP)
+    ended: set[int] = set()
+    for batch, now in enumerate(times):
+        last = batch == len(times) - 1
+        for source in program.sources:
+            arrivals = inputs[source.id].arrivals
+            says_end = batch < len(arrivals) and arrivals[batch].ended
+            if says_end or (last and source.table.connector.bounded.mode != "unbounded"):
+                ended.add(source.id)
+        records = {i: feed.records(batch, now) for i, feed in feeds.items()}
+        answer = runner.batch(records, Tick(channels, tuple(sorted(ended))), now)
+        _note(outcome, program, answer, shown, sql)
+    return outcome
+
+
+def _note(outcome: Outcome, program: Program, answer: Answer, shown: set[str], sql: Sql) -> None:
+    by_table: dict[str, list[Change]] = {}
+    records: dict[str, list[str]] = {name: [] for name in shown}
+    for output in program.outputs:
+        name = output.table.name
+        outcome.tables.setdefault(name, output)
+        table = answer.outputs.get(output.id)
+        by_table.setdefault(name, []).extend(changelog.changes(output, table, sql) if table is not None else [])
+        if name in shown and table is not None:
+            records[name] += written.lines(program, output, table, sql)
+    for name, found in by_table.items():
+        outcome.changes.setdefault(name, []).append(found)
+    for name, lines in records.items():
+        outcome.records.setdefault(name, []).append(lines)
+    operators = {o.id: o for o in program.operators}
+    late: list[Section] = []
+    dead: list[Section] = []
+    for source in program.sources:
+        if source.id in answer.rejected:
+            dead.append(_rejected(source.table, answer.rejected[source.id]))
+    for identifier, tables in answer.dead.items():
+        dead += [_shown(operators[identifier].name, operators[identifier].ports, table, sql) for table in tables]
+    for identifier, tables in answer.late.items():
+        late += [_shown(operators[identifier].name, operators[identifier].ports, table, sql) for table in tables]
+    seen = {s.title for s in late}
+    for operator in program.operators:
+        count = int(answer.figures.counts.get(f'late_records_total{{operator="{operator.name}"}}', 0))
+        if count and operator.name not in seen:
+            late.append(Section(operator.name, ("late rows",), ((str(count),),)))
+    outcome.late.append(late)
+    outcome.dead.append(dead)
+
+
+def _shown(title: str, ports: Sequence[Sequence[str]], table: pa.Table, sql: Sql) -> Section:
+    """Rows of an operator's input, under the names of the port that has as many columns."""
+    visible = [n for n in table.column_names if not n.startswith("_")]
+    head = next((tuple(p) for p in ports if len(p) == len(visible)), tuple(visible))
+    columns = [*visible, *(["_reason"] if "_reason" in table.column_names else [])]
+    casts = ", ".join(f"coalesce(CAST({c} AS VARCHAR), 'NULL')" for c in columns)
+    rows = sql(f"SELECT {casts} FROM shown ORDER BY ALL", {"shown": table}) if columns else table
+    texts = tuple(zip(*(rows.column(i).to_pylist() for i in range(len(columns))), strict=True))
+    return Section(title, (*head, *(["reason"] if len(columns) > len(visible) else [])), texts)
+
+
+def _rejected(table: Table, records: pa.Table) -> Section:
+    head = ("reason", "detail", "partition", "offset", "value")
+    rows = (
+        (r["reason"], r["detail"], str(r["partition"]), str(r["offset"]), _text(r["value"]))
+        for r in records.select(list(head)).to_pylist()
+    )
+    return Section(f"table {table.name}", head, tuple(rows))
+
+
+def _text(value: bytes | None) -> str:
+    if value is None:
+        return "NULL"
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"hex {value.hex()}"
+
+
+def _add(outcome: Outcome, part: Outcome) -> None:
+    outcome.tables.update(part.tables)
+    outcome.records.update(part.records)
+    for name, batches in part.changes.items():
+        known = outcome.changes.setdefault(name, [[] for _ in batches])
+        for number, batch in enumerate(batches):
+            if number == len(known):
+                known.append([])
+            known[number].extend(batch)
+    for mine, theirs in ((outcome.late, part.late), (outcome.dead, part.dead)):
+        for number, sections in enumerate(theirs):
+            if number == len(mine):
+                mine.append([])
+            mine[number].extend(sections)

@@ -1,0 +1,119 @@
+"""The expectation files of a golden case: tables as text, a section a batch, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from service.local import text_table
+from service.local.errors import CaseError
+from service.local.text_table import Line
+
+Texts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One table of one batch, under a title (such as the operator whose late rows it holds), or none."""
+
+    title: str
+    head: Texts
+    rows: tuple[Texts, ...]
+
+
+Sections = tuple[Section, ...]
+"""The tables of one batch."""
+
+CUT = "---"
+
+
+def written(batches: Sequence[Sections]) -> str:
+    """The text of a file: what `read` gives back."""
+    head: Texts = ()
+    lines: list[str] = []
+    wide = _widths(batches)
+    for number, sections in enumerate(batches):
+        lines += [CUT] if number else []
+        for section in sections:
+            lines += [section.title] if section.title else []
+            table = text_table.aligned([section.head, *section.rows], wide[section.head])
+            again = section.head == head and not section.title
+            lines += table[2:] if again else table
+            head = section.head
+    return "\n".join(lines) + "\n"
+
+
+def _widths(batches: Sequence[Sections]) -> dict[Texts, list[int]]:
+    """One width a column for all tables that have the same head."""
+    rows: dict[Texts, list[Texts]] = {}
+    for section in (s for sections in batches for s in sections):
+        rows.setdefault(section.head, [section.head]).extend(section.rows)
+    return {head: text_table.widths(all_rows) for head, all_rows in rows.items()}
+
+
+def read(path: Path) -> list[Sections]:
+    """The batches of a file; a head that is not repeated stays that of the batch before."""
+    batches = []
+    head: Texts = ()
+    for batch in text_table.batches(path.read_text()):
+        sections: list[tuple[str, Texts, list[Texts]]] = []
+        for index, line in enumerate(batch.lines):
+            if not text_table.is_row(line):
+                sections.append((line.text, (), []))
+                continue
+            if text_table.is_rule(line):
+                continue
+            if _is_head(batch.lines, index):
+                head = text_table.cells(line)
+                title = sections.pop()[0] if sections and not sections[-1][1] else ""
+                sections.append((title, head, []))
+                continue
+            if not sections:
+                sections.append(("", head, []))
+            if len(text_table.cells(line)) != len(sections[-1][1]):
+                raise CaseError.at(path, line.number, "the row has not as many cells as the head")
+            sections[-1][2].append(text_table.cells(line))
+        batches.append(tuple(Section(t, h, tuple(rows)) for t, h, rows in sections))
+    return batches
+
+
+def _is_head(lines: Sequence[Line], index: int) -> bool:
+    return index + 1 < len(lines) and text_table.is_rule(lines[index + 1])
+
+
+def differences(name: str, wanted: Sequence[Sections], came: Sequence[Sections]) -> list[str]:
+    """What differs, batch by batch, as lines to read; nothing if both agree. The order of rows within a batch does not
+    count."""
+    lines: list[str] = []
+    for number in range(max(len(wanted), len(came))):
+        before = wanted[number] if number < len(wanted) else ()
+        after = came[number] if number < len(came) else ()
+        for title in dict.fromkeys(s.title for s in (*before, *after)):
+            left = [s for s in before if s.title == title]
+            right = [s for s in after if s.title == title]
+            found = _section(left[0] if left else None, right[0] if right else None)
+            if found:
+                lines += [f"{name}, batch {number + 1}{', ' + title if title else ''}:", *found]
+    return lines
+
+
+def _section(wanted: Section | None, came: Section | None) -> list[str]:
+    old, new = (sorted(s.rows) if s else [] for s in (wanted, came))
+    some = came or wanted
+    assert some is not None
+    if old == new and (not old or wanted is None or came is None or wanted.head == came.head):
+        return []
+    marked: list[tuple[str, Texts]] = []
+    if wanted and came and wanted.head != came.head:
+        return [f"    the columns are {', '.join(came.head)}; expected are {', '.join(wanted.head)}"]
+    for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if what == "equal":
+            marked += [("   ", row) for row in old[a:b]]
+        else:
+            marked += [(" - ", row) for row in old[a:b]] + [(" + ", row) for row in new[c:d]]
+    table = text_table.aligned([some.head, *(row for _, row in marked)])
+    marks = ["   ", "   ", *(mark for mark, _ in marked)]
+    note = {" - ": "  expected, did not come", " + ": "  came, is not expected"}
+    return [f"  {mark}{line}{note.get(mark, '')}" for mark, line in zip(marks, table, strict=True)]

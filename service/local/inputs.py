@@ -1,0 +1,126 @@
+"""The input files of a golden case: what arrives in each batch, in which Kafka partition, at which wall-clock time.
+
+`orders.rows` holds rows of the table as they are after decoding; `orders.records` holds Kafka records, one a line, that
+go through the table's real format. In both, a line of dashes ends a batch, and a line that starts with `@` says what
+holds from there on:
+
+    @ 2024-01-01 00:00:05     the wall clock (UTC) of this batch
+    @ partition 1             the Kafka partition of what follows
+    @ end                     the source ends with this batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+from service.local import text_table
+from service.local.errors import CaseError
+from service.local.text_table import Line
+from service.plan.table import Table
+
+ROWS = ".rows"
+RECORDS = ".records"
+
+
+@dataclass(slots=True)
+class Arrival:
+    """What one file says of one batch: lines by partition, and what was said with `@`."""
+
+    now: int | None = None
+    ended: bool = False
+    partitions: dict[int, list[Line]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input file: its arrivals, batch by batch. Of a `.rows` file the head is apart from the rows."""
+
+    path: Path
+    arrivals: tuple[Arrival, ...]
+    head: tuple[str, ...] = ()
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """All Kafka partitions that the file speaks of."""
+        return tuple(sorted({0, *(p for a in self.arrivals for p in a.partitions)}))
+
+    @property
+    def lines(self) -> list[Line]:
+        """All rows or records, in the order of the file."""
+        return sorted(line for a in self.arrivals for part in a.partitions.values() for line in part)
+
+
+def read(folder: Path, table: Table) -> Input:
+    """The input file of a table; CaseError if there is none, or two."""
+    found = [p for p in (folder / f"{table.name}{e}" for e in (ROWS, RECORDS)) if p.exists()]
+    if len(found) != 1:
+        wanted = f"{table.name}{ROWS} or {table.name}{RECORDS}"
+        raise CaseError(
+            f'{folder}: table "{table.name}" is read, so there must be {wanted}'
+            + ("; there are both" if found else "; there is neither")
+        )
+    arrivals = _arrivals(found[0])
+    if found[0].suffix == RECORDS:
+        return Input(found[0], arrivals)
+    return _with_head(found[0], arrivals)
+
+
+def clock(inputs: Sequence[Input], start: int, step: int) -> list[int]:
+    """The wall clock of each batch, in ms: as the files say, else `step` after the batch before."""
+    times: list[int] = []
+    for batch in range(max((len(i.arrivals) for i in inputs), default=0)):
+        said = [i.arrivals[batch].now for i in inputs if batch < len(i.arrivals)]
+        known = [t for t in said if t is not None]
+        times.append(max(known) if known else times[-1] + step if times else start)
+    return times
+
+
+def _arrivals(path: Path) -> tuple[Arrival, ...]:
+    partition = 0
+    arrivals = []
+    for batch in text_table.batches(path.read_text()):
+        arrival = Arrival()
+        for line in batch.lines:
+            if line.text.startswith("@"):
+                partition = _directive(path, line, arrival, partition)
+            else:
+                arrival.partitions.setdefault(partition, []).append(line)
+        arrivals.append(arrival)
+    return tuple(arrivals)
+
+
+def _directive(path: Path, line: Line, arrival: Arrival, partition: int) -> int:
+    """Take in a line that starts with `@`; the partition that holds from here on."""
+    said = line.text[1:].strip()
+    if said == "end":
+        arrival.ended = True
+    elif said.startswith("partition ") and said[10:].strip().isdigit():
+        partition = int(said[10:])
+        arrival.partitions.setdefault(partition, [])
+    else:
+        try:
+            arrival.now = int(datetime.fromisoformat(said).replace(tzinfo=UTC).timestamp() * 1000)
+        except ValueError:
+            known = "a time such as 2024-01-01 00:00:05, `partition N` or `end`"
+            raise CaseError.at(path, line.number, f"`@ {said}` is not {known}") from None
+    return partition
+
+
+def _with_head(path: Path, arrivals: tuple[Arrival, ...]) -> Input:
+    """Tell the head, which may be repeated after a cut, and the rules under it from the rows."""
+    lines = Input(path, arrivals).lines
+    for line in lines:
+        if not text_table.is_row(line):
+            raise CaseError.at(path, line.number, "a row begins with a bar: | value | value |")
+    head = text_table.cells(lines[0]) if lines else ()
+    for arrival in arrivals:
+        for partition, part in arrival.partitions.items():
+            heads = {id(line) for line, rule in pairwise(part) if text_table.is_rule(rule)}
+            arrival.partitions[partition] = [
+                line for line in part if not text_table.is_rule(line) and id(line) not in heads and line is not lines[0]
+            ]
+    return Input(path, arrivals, head)

@@ -1,0 +1,115 @@
+"""A program run in this process, batch by batch: the same ingest, buckets and kernels as on Spark.
+
+There is nothing around them: no Kafka, no recovery. State lives in memory and is opened anew in every batch, so that a
+kernel which keeps anything outside it is found out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from operators.kernel import MIN_TIME
+from operators.sql import Sql
+from service.formats.contract import Decoder
+from service.plan.program import Program
+from service.plan.stage.bucket import Bucket
+from service.plan.stage.channels import Tick
+from service.plan.stage.envelope import EGRESS, Envelope, Kind, unpack
+from service.plan.stage.figures import Figures
+from service.plan.stage.ingest import Ingest
+from service.plan.stage.wiring import Wiring
+
+
+@dataclass(slots=True)
+class Answer:
+    """What left the program in one batch. Tables are by id: of the output, of the operator (late and dead rows, a table
+    a port), of the source (records that could not be decoded)."""
+
+    outputs: dict[int, pa.Table] = field(default_factory=dict)
+    late: dict[int, list[pa.Table]] = field(default_factory=dict)
+    dead: dict[int, list[pa.Table]] = field(default_factory=dict)
+    rejected: dict[int, pa.Table] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
+
+
+class _Store:
+    """The manifest and blocks of one bucket, as a checkpoint would hold them."""
+
+    def __init__(self) -> None:
+        self.manifest: bytes | None = None
+        self.blocks: dict[str, pa.Buffer] = {}
+
+
+class LocalRunner:
+    """Runs `program` over batches of records. Every batch sees the state that the one before it sealed."""
+
+    def __init__(self, program: Program, decoders: Mapping[int, Decoder], buckets: int, sql: Sql) -> None:
+        self._program = program
+        self._wiring = Wiring(program)
+        self._decoders = decoders
+        self._buckets = buckets
+        self._sql = sql
+        self._stores: dict[tuple[int, int], _Store] = defaultdict(_Store)
+
+    def batch(self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int) -> Answer:
+        """Run one batch: for each source the records of its partitions, one table a partition, in offset order."""
+        waiting: list[Envelope] = []
+        for source in self._program.sources:
+            ingest = Ingest(self._wiring, source, self._decoders[source.id], self._buckets, self._sql)
+            for partition in records.get(source.id, ()):
+                waiting.extend(ingest.run([partition], now))
+        waiting.extend(self._ticks(tick, now))
+        for level in range(1, self._program.levels + 1):
+            here = [e for e in waiting if e.level == level]
+            waiting = [e for e in waiting if e.level != level]
+            for number in range(self._buckets):
+                waiting.extend(self._advance(level, number, [e for e in here if e.bucket == number]))
+        return _gathered(e for e in waiting if e.level == EGRESS)
+
+    def state_rows(self, answer: Answer) -> int:
+        """How many rows all operators kept after the batch of `answer`."""
+        return int(sum(v for name, v in answer.figures.levels.items() if name.startswith("state_rows{")))
+
+    def _ticks(self, tick: Tick, now: int) -> Iterable[Envelope]:
+        payload = tick.to_json()
+        for level in range(1, self._program.levels + 1):
+            for bucket in range(self._buckets):
+                yield Envelope(bucket, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, payload)
+
+    def _advance(self, level: int, number: int, envelopes: Sequence[Envelope]) -> list[Envelope]:
+        store = self._stores[level, number]
+        bucket = Bucket(self._wiring, level, number, self._buckets, self._sql, store.manifest, store.blocks.__getitem__)
+        answer = bucket.advance(envelopes)
+        saved = bucket.seal()
+        store.manifest = saved.manifest
+        store.blocks.update(saved.added)
+        for block in saved.removed:
+            store.blocks.pop(block, None)
+        return answer
+
+
+def _gathered(envelopes: Iterable[Envelope]) -> Answer:
+    answer = Answer()
+    outputs: dict[int, list[pa.Table]] = defaultdict(list)
+    rejected: dict[int, list[pa.Table]] = defaultdict(list)
+    for e in sorted(envelopes, key=lambda e: (e.channel, e.sequence)):
+        match Kind(e.kind):
+            case Kind.OUTPUT:
+                outputs[e.address].append(unpack(e.payload))
+            case Kind.LATE:
+                answer.late.setdefault(e.address, []).append(unpack(e.payload))
+            case Kind.DEAD:
+                answer.dead.setdefault(e.address, []).append(unpack(e.payload))
+            case Kind.REJECTED:
+                rejected[e.address].append(unpack(e.payload))
+            case Kind.FIGURES:
+                answer.figures.absorb(e.payload)
+            case _:
+                pass
+    answer.outputs = {k: pa.concat_tables(v) for k, v in outputs.items()}
+    answer.rejected = {k: pa.concat_tables(v) for k, v in rejected.items()}
+    return answer

@@ -1,0 +1,80 @@
+"""Tables as text, as one would write them in a note: rows of cells between bars, cut into batches by lines of dashes.
+
+    | user | amount |
+    |------|--------|
+    | ann  | 5      |
+    ---
+    | bob  | 7      |
+
+A line that starts with `@` or with a word instead of a bar belongs to whoever reads the file; `#` starts a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_CUT = re.compile(r"-{3,}$")
+_RULE = re.compile(r"\|(\s*:?-+:?\s*\|)+$")
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+class Line(NamedTuple):
+    """A line that means something, and its number in the file, from 1."""
+
+    number: int
+    text: str
+
+
+class Batch(NamedTuple):
+    """The lines between two cuts."""
+
+    lines: tuple[Line, ...]
+
+
+def batches(text: str) -> list[Batch]:
+    """The text cut at its lines of dashes; blank lines and comments are left out."""
+    found: list[list[Line]] = [[]]
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if _CUT.match(line):
+            found.append([])
+        elif line and not line.startswith("#"):
+            found[-1].append(Line(number, line))
+    return [Batch(tuple(lines)) for lines in found]
+
+
+def is_row(line: Line) -> bool:
+    """Whether a line is one of a table."""
+    return line.text.startswith("|")
+
+
+def is_rule(line: Line) -> bool:
+    """Whether a line is the rule under a table's head."""
+    return _RULE.match(line.text) is not None
+
+
+def cells(line: Line) -> tuple[str, ...]:
+    """The cells of a row, as written, without the spaces around them."""
+    inner = line.text[1:-1] if line.text.endswith("|") else line.text[1:]
+    return tuple(c.strip().replace("\\|", "|") for c in _BAR.split(inner))
+
+
+def widths(table: Sequence[Sequence[str]]) -> list[int]:
+    """How wide each column must be."""
+    return [max(len(_escaped(cell)) for cell in column) for column in zip(*table, strict=True)]
+
+
+def aligned(table: Sequence[Sequence[str]], wide: Sequence[int] | None = None) -> list[str]:
+    """Rows as lines of one width; the first one is the head and gets a rule under it."""
+    wide = widths(table) if wide is None else wide
+    lines = [
+        "| " + " | ".join(_escaped(cell).ljust(w) for cell, w in zip(row, wide, strict=True)) + " |" for row in table
+    ]
+    rule = "|" + "|".join("-" * (w + 2) for w in wide) + "|"
+    return [lines[0], rule, *lines[1:]]
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")

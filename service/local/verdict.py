@@ -1,0 +1,69 @@
+"""What came against what a case expects: compared for a person to read, or written down as the new expectation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.local import cells, expected, written
+from service.local.case import Outcome
+from service.local.expected import Section
+from service.local.inputs import RECORDS
+from service.plan.program import Output
+
+
+def compare(folder: Path, outcome: Outcome, sql: Sql) -> list[str]:
+    """The differences between what a case says and what came, as lines to read; nothing if they agree."""
+    files = outcome.files()
+    lines: list[str] = []
+    for name in sorted({*files, *expectation_files(folder)}):
+        path = folder / name
+        wanted = expected.read(path) if path.exists() else []
+        output = outcome.tables.get(name.rsplit(".", 1)[0])
+        wanted = [tuple(_canonical(output, s, sql) for s in sections) for sections in wanted]
+        lines += expected.differences(name, wanted, files.get(name, []))
+    for name, batches in outcome.records.items():
+        lines += written.differences(folder / f"{name}{RECORDS}", batches)
+    return lines
+
+
+def update(folder: Path, outcome: Outcome) -> list[str]:
+    """Write what came as the expectation; the names of the files that changed."""
+    files = outcome.files()
+    changed = []
+    for name in expectation_files(folder):
+        if name not in files:
+            (folder / name).unlink()
+            changed.append(name)
+    texts = {name: expected.written(batches) for name, batches in files.items()}
+    texts |= {f"{name}{RECORDS}": written.text(batches) for name, batches in outcome.records.items()}
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            changed.append(name)
+    return changed
+
+
+def expectation_files(folder: Path) -> list[str]:
+    """The names of the files of a case that say what is expected."""
+    return sorted(p.name for p in folder.iterdir() if p.suffix in (".changes", ".result"))
+
+
+def _canonical(output: Output | None, section: Section, sql: Sql) -> Section:
+    """The section with each cell written the way in which answers are; a cell that is no value stays as it is."""
+    if output is None or not section.rows:
+        return section
+    types = {output.table.columns[c].name: output.table.columns[c].type for c in output.columns}
+    columns = []
+    for name, texts in zip(section.head, zip(*section.rows, strict=True), strict=True):
+        try:
+            known = types.get(name)
+            columns.append(
+                cells.render(pa.chunked_array([cells.parse(texts, known, sql)]), known, sql) if known else texts
+            )
+        except cells.CellError:
+            columns.append(texts)
+    return Section(section.title, section.head, tuple(zip(*columns, strict=True)))

@@ -1,0 +1,198 @@
+"""A job in words: what each step promises, what it keeps and until when, and where rows are exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from service.plan.lower import lower
+from service.plan.nodes import Job, Node, Sink
+from service.plan.passes import normalize
+from service.plan.program import Operator, Program
+from service.plan.properties import event_time, mode, unique_keys
+from service.plan.retention import kept
+from service.plan.types import flink
+from service.plan.validate import Problem, check, materializes, sink_key, warnings
+from service.plan.walk import consumers, fields, in_order, inputs
+from service.plan.words import headline, kind
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a step keeps between batches; no bound means that it may grow for ever."""
+
+    keeps: str
+    bound: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepText:
+    """One relation of the plan."""
+
+    id: int
+    kind: str
+    text: str
+    mode: str
+    keys: list[list[str]]
+    event_time: str | None
+    columns: list[tuple[str, str]]
+    state: list[State]
+    inputs: list[int]
+    readers: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SinkText:
+    """A table that is written."""
+
+    table: str
+    format: str
+    mode: str
+    key: list[str]
+    state: list[State]
+    input: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelText:
+    """Operators that stand side by side; `exchanges` say how rows come to them from earlier levels."""
+
+    level: int
+    exchanges: list[str]
+    operators: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A whole job."""
+
+    job: str
+    fingerprint: str
+    sinks: list[SinkText]
+    steps: list[StepText]
+    levels: list[LevelText]
+    late_rows: bool = False
+    warnings: list[Problem] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: plain values."""
+        return asdict(self)
+
+
+def explain(job: Job, *, late_rows: bool = False) -> Explained:
+    """Explain a job as it would be run; raises `validate.PlanErrors` if it would not."""
+    job = normalize(job)
+    check(job)
+    program = lower(job, late_rows=late_rows)
+    nodes = in_order(job.sinks)
+    number = {id(n): i for i, n in enumerate(nodes, 1)}
+    readers = consumers(job)
+    return Explained(
+        job=job.name,
+        fingerprint=program.fingerprint,
+        sinks=[_sink(s, number[id(s.input)]) for s in job.sinks],
+        steps=[_step(n, number, readers[id(n)]) for n in nodes],
+        levels=_levels(program),
+        late_rows=late_rows and any(o.name.startswith("window_partial") for o in program.operators),
+        warnings=list(warnings(job)),
+    )
+
+
+def _sink(sink: Sink, input: int) -> SinkText:
+    connector = sink.table.connector
+    value = connector.value_format
+    return SinkText(
+        table=sink.table.name,
+        format=", ".join(filter(None, (connector.kind, value.kind if value else ""))),
+        mode=mode(sink.input).value,
+        key=[sink.table.columns[sink.columns[k]].name for k in sink_key(sink)],
+        state=[State("all rows by the primary key", None)] if materializes(sink) else [],
+        input=input,
+    )
+
+
+def _step(node: Node, number: dict[int, int], readers: int) -> StepText:
+    time = event_time(node)
+    return StepText(
+        id=number[id(node)],
+        kind=kind(node),
+        text=headline(node),
+        mode=mode(node).value,
+        keys=[[fields(node)[c].name for c in sorted(k)] for k in unique_keys(node)],
+        event_time=None if time is None else fields(node)[time].name,
+        columns=[(f.name, flink(f.type)) for f in fields(node)],
+        state=[State(k.what, k.bound) for k in kept(node)],
+        inputs=[number[id(i)] for i in inputs(node)],
+        readers=readers,
+        line=node.place.line,
+    )
+
+
+def _levels(program: Program) -> list[LevelText]:
+    names_of = {s.id: s.table.name for s in program.sources} | {o.id: o.name for o in program.operators}
+    levels = []
+    for level in range(program.levels + 1):
+        operators = [o for o in program.operators if o.level == level]
+        exchanges = dict.fromkeys(text for o in operators for text in _exchanges(o, names_of))
+        here = [o.name for o in operators]
+        levels.append(LevelText(level, list(exchanges), [s.table.name for s in program.sources] * (not level) + here))
+    return levels
+
+
+def _exchanges(operator: Operator, names_of: dict[int, str]) -> Iterator[str]:
+    for port, edge in enumerate(operator.inputs):
+        if edge.key is None:
+            continue
+        known = operator.ports[port] if port < len(operator.ports) else ()
+        columns = ", ".join(known[k] if k < len(known) else f"${k}" for k in edge.key)
+        yield f"{names_of[edge.producer]} to {operator.name} " + (f"by ({columns})" if columns else "in one bucket")
+
+
+def as_text(explained: Explained, file: str) -> str:
+    """For people: a tree for each sink, the levels, the warnings."""
+    lines = [f'job "{explained.job}", fingerprint {explained.fingerprint}', ""]
+    steps = {s.id: s for s in explained.steps}
+    shown: set[int] = set()
+    for sink in explained.sinks:
+        key = f", primary key ({', '.join(sink.key)})" if sink.key else ""
+        lines.append(f"sink {sink.table}: {sink.format}, {sink.mode}{key}")
+        lines += [f"│  keeps {each.keeps}, without a bound" for each in sink.state]
+        lines += _tree(steps[sink.input], steps, shown, "")
+        lines.append("")
+    lines.append("levels")
+    for level in explained.levels:
+        lines.append(f"  {level.level}  {', '.join(level.operators)}")
+        lines += [f"     exchange {each}" for each in level.exchanges]
+    if explained.late_rows:
+        lines.append(
+            "     rows come to windows whole, so that late ones can be shown; without a late topic totals would"
+        )
+    if explained.warnings:
+        lines += ["", "warnings"]
+        for warning in explained.warnings:
+            lines.append(f"  {file}:{warning.place.line}:{warning.place.column}: {warning.primary}")
+            lines += [
+                f"    {what}: {text}" for what, text in (("detail", warning.detail), ("hint", warning.hint)) if text
+            ]
+    return "\n".join(lines)
+
+
+def _tree(step: StepText, steps: dict[int, StepText], shown: set[int], indent: str, last: bool = True) -> list[str]:
+    label = f"[{step.id}] " if step.readers > 1 else ""
+    corner, deeper = ("└─ ", f"{indent}   ") if last else ("├─ ", f"{indent}│  ")
+    if step.id in shown:
+        return [f"{indent}{corner}{label}as above"]
+    shown.add(step.id)
+    bar = "│  " if step.inputs else "   "
+    promises = [step.mode, *(f"key ({', '.join(k)})" for k in step.keys)]
+    if step.event_time:
+        promises.append(f"event time {step.event_time}")
+    lines = [f"{indent}{corner}{label}{step.text}", f"{deeper}{bar}{'; '.join(promises)}"]
+    for state in step.state:
+        until = f"until {state.bound}" if state.bound else "without a bound"
+        lines.append(f"{deeper}{bar}keeps {state.keeps}, {until}")
+    for each in step.inputs:
+        lines += _tree(steps[each], steps, shown, deeper, last=each == step.inputs[-1])
+    return lines

@@ -1,0 +1,136 @@
+"""Typed scalar expressions over the columns of one relation; rendered to DuckDB when a plan is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from service.plan.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The column at `index` of the input (of a join: left columns first, then right)."""
+
+    index: int
+    type: DataType
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; `duckdb` is its text in DuckDB, already of type `type`; `text` is how the user wrote it."""
+
+    duckdb: str
+    type: DataType
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, operator or cast applied to `arguments`.
+
+    `template` is DuckDB text with {0}, {1}, ... for the arguments, answering as Flink SQL does and of exactly `type`.
+    A template may hold the named parameter `$now`: the processing time of the batch, a TIMESTAMP in UTC.
+    `deterministic` is false for RAND, UUID and the like, which are evaluated once, where a row enters.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    type: DataType
+    template: str
+    deterministic: bool = True
+
+
+Expression = Column | Literal | Call
+
+
+def render(expression: Expression, column: Callable[[int], str] = "c{}".format) -> str:
+    """The DuckDB text of `expression`, where `column` names the column at an index."""
+    match expression:
+        case Column(index):
+            return column(index)
+        case Literal(duckdb):
+            return duckdb
+        case Call(arguments=arguments, template=template):
+            return template.format(*(render(a, column) for a in arguments))
+
+
+def deterministic(expression: Expression) -> bool:
+    """Whether `expression` has one value however often it is evaluated for a row in one batch."""
+    match expression:
+        case Call(arguments=arguments, deterministic=own):
+            return own and all(deterministic(a) for a in arguments)
+        case _:
+            return True
+
+
+def repeatable(expression: Expression) -> bool:
+    """Whether `expression` has the same value for a row in every batch: it neither draws lots nor asks for the time."""
+    match expression:
+        case Call(arguments=arguments, template=template):
+            return deterministic(expression) and "$now" not in template and all(repeatable(a) for a in arguments)
+        case Literal(duckdb):
+            return "$now" not in duckdb
+        case _:
+            return True
+
+
+ENFORCED = "NOT NULL"
+"""The name of a condition that is never false: for a NULL it cannot be computed, which costs the row its place."""
+
+
+def enforces(expression: Expression) -> bool:
+    """Whether `expression` asks for something that a row must have where it stands, not anywhere before."""
+    match expression:
+        case Call(name=name, arguments=arguments):
+            return name == ENFORCED or any(enforces(a) for a in arguments)
+        case _:
+            return False
+
+
+def columns_of(expression: Expression) -> Iterator[int]:
+    """The indexes of the columns that `expression` reads, in order, with repetitions."""
+    match expression:
+        case Column(index):
+            yield index
+        case Literal():
+            return
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from columns_of(argument)
+
+
+def moved(expression: Expression, places: Mapping[int, int]) -> Expression:
+    """`expression` with each column index i replaced by places[i]."""
+    match expression:
+        case Column(index):
+            return replace(expression, index=places[index])
+        case Literal():
+            return expression
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(moved(a, places) for a in arguments))
+
+
+def substituted(expression: Expression, inner: tuple[Expression, ...]) -> Expression:
+    """`expression` with each column i replaced by inner[i]: the composition of two projections."""
+    match expression:
+        case Column(index):
+            return inner[index]
+        case Literal():
+            return expression
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(substituted(a, inner) for a in arguments))
+
+
+def describe(expression: Expression) -> str:
+    """`expression` for a person, in `explain` and in messages."""
+    match expression:
+        case Column(index, _, name):
+            return name or f"${index}"
+        case Literal(duckdb, _, text):
+            return text or duckdb
+        case Call(name, arguments):
+            if len(arguments) == 2 and (name in ("AND", "OR") or not any(c.isalnum() for c in name)):
+                return f"({describe(arguments[0])} {name} {describe(arguments[1])})"
+            return f"{name}({', '.join(describe(a) for a in arguments)})"

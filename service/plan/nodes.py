@@ -1,0 +1,320 @@
+"""The nodes of a logical plan: immutable, typed, each one a relation whose rows change over time.
+
+Inside a plan every relation is a log of rows with weights, so its changelog mode is one of two: APPEND (only +1) or
+RETRACT (any weight). Upsert streams exist only outside: `Normalize` turns an upsert source into a retracting relation,
+and a sink consolidates by its key. Positions are indexes into the input's fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from service.plan.expressions import Expression
+from service.plan.table import Table, TimeKind
+from service.plan.types import DataType
+
+
+class Mode(Enum):
+    """What kinds of changes a relation's changelog holds."""
+
+    APPEND = "append"
+    RETRACT = "retract"
+
+
+class JoinKind(Enum):
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a relation."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    time: TimeKind = TimeKind.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the pipeline file a node was written, 1-based."""
+
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """Rows of a source table: the declared columns at `columns`, in that order, computed ones included.
+
+    The plan's `Scan` already is the decoded table with its watermark; an upsert source or a keyed CDC source that may
+    repeat itself has a `Normalize` on top.
+    """
+
+    table: Table
+    columns: tuple[int, ...]
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """Constant rows (VALUES), each row a tuple of constant expressions; append-only, emitted once."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normalize:
+    """The last row of each `key` of an upsert stream, as a retracting relation."""
+
+    input: Node
+    key: tuple[int, ...]
+    ttl: int = 0
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One expression a field over the input's columns. A plain column keeps its time attribute."""
+
+    input: Node
+    expressions: tuple[Expression, ...]
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """The rows for which `condition` is true."""
+
+    input: Node
+    condition: Expression
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union:
+    """All rows of all inputs (UNION ALL), which have the same types."""
+
+    inputs: tuple[Node, ...]
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Tumble:
+    """Windows of `size` ms; a start is inside, an end is not. Aligned to the epoch plus `offset` ms."""
+
+    size: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Windows of `size` ms, one starting every `slide` ms."""
+
+    size: int
+    slide: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulate:
+    """Windows that start every `size` ms and end after each `step` of it; `size` is a multiple of `step`."""
+
+    size: int
+    step: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Windows that end `gap` ms after their last row."""
+
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The windows that the input's rows already carry: the positions of window_start and window_end."""
+
+    start: int
+    end: int
+
+
+Window = Tumble | Hop | Cumulate | Session | Attached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRows:
+    """A window table function that is not aggregated at once: each row once a window, with window_start, window_end and
+    window_time appended. `zone` is the session zone when `time` is a TIMESTAMP_LTZ, which windows align to."""
+
+    input: Node
+    time: int
+    window: Window
+    fields: tuple[Field, ...]
+    zone: str = "UTC"
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate over columns of the input. `filter` is the position of a BOOLEAN column (FILTER (WHERE ...));
+    `constants` are literal arguments as DuckDB text, such as LISTAGG's separator."""
+
+    function: str
+    arguments: tuple[int, ...]
+    type: DataType
+    distinct: bool = False
+    filter: int | None = None
+    constants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAggregate:
+    """Aggregates per window and key, emitted once when the window closes.
+
+    Fields: the keys, the aggregates, then window_start, window_end (TIMESTAMP(3) as the session's wall clock) and
+    window_time (the time attribute, end - 1 ms).
+    """
+
+    input: Node
+    time: int
+    window: Window
+    keys: tuple[int, ...]
+    aggregates: tuple[AggregateCall, ...]
+    fields: tuple[Field, ...]
+    zone: str = "UTC"
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """Aggregates per key without a window; `ttl` in ms, 0 = for ever. Fields: the keys, then the aggregates.
+    Without keys there is one group, which exists from the start only once a row has come, as in Flink."""
+
+    input: Node
+    keys: tuple[int, ...]
+    aggregates: tuple[AggregateCall, ...]
+    fields: tuple[Field, ...]
+    ttl: int = 0
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """ROWS or RANGE BETWEEN `preceding` PRECEDING AND CURRENT ROW: rows, or ms; None = UNBOUNDED."""
+
+    rows: bool
+    preceding: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OverCall:
+    """An aggregate (or ROW_NUMBER, LAG, FIRST_VALUE, LAST_VALUE) over a frame; `constants` are literal arguments, such
+    as LAG's offset."""
+
+    function: str
+    arguments: tuple[int, ...]
+    type: DataType
+    frame: Frame
+    distinct: bool = False
+    filter: int | None = None
+    constants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """OVER windows sharing PARTITION BY and ORDER BY. Fields: the input's, then one a call."""
+
+    input: Node
+    partition: tuple[int, ...]
+    time: int
+    calls: tuple[OverCall, ...]
+    fields: tuple[Field, ...]
+    ttl: int = 0
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
+    TTLs in ms, 0 = for ever. Fields: left's then right's (left's only for SEMI and ANTI)."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    left_ttl: int = 0
+    right_ttl: int = 0
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalJoin:
+    """A join on keys and on left time - right time within [lower, upper], both in ms and inclusive."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    left_time: int
+    right_time: int
+    lower: int
+    upper: int
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """An INSERT INTO: the input's columns, already cast, in the order of the table's writable columns."""
+
+    input: Node
+    table: Table
+    columns: tuple[int, ...]
+    place: Place = Place()
+
+
+Node = (
+    Scan
+    | Values
+    | Normalize
+    | Project
+    | Filter
+    | Union
+    | WindowRows
+    | WindowAggregate
+    | Aggregate
+    | Over
+    | Join
+    | IntervalJoin
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One Spark query: the INSERTs of a statement set, or a single INSERT. Nodes shared by several sinks are the same
+    object. `settings` are the SET keys in force, in Flink's names."""
+
+    name: str
+    sinks: tuple[Sink, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    zone: str = "UTC"

@@ -1,0 +1,32 @@
+"""The passes over a plan, in order. Each is a function from job to job that keeps every sink's answer."""
+
+from __future__ import annotations
+
+from service.plan.nodes import Job
+from service.plan.passes.absorb_projections import absorb_projections
+from service.plan.passes.expand_computed import expand_computed
+from service.plan.passes.forget_watermarks import forget_watermarks
+from service.plan.passes.merge_projections import merge_projections
+from service.plan.passes.prune_columns import prune_columns
+from service.plan.passes.push_filters import push_filters
+from service.plan.passes.share_subplans import share_subplans
+
+PASSES = (
+    share_subplans,
+    forget_watermarks,
+    expand_computed,
+    merge_projections,
+    push_filters,
+    merge_projections,
+    prune_columns,
+    merge_projections,
+    absorb_projections,
+    share_subplans,
+)
+
+
+def normalize(job: Job) -> Job:
+    """The job in the form that is explained, lowered and fingerprinted."""
+    for each in PASSES:
+        job = each(job)
+    return job

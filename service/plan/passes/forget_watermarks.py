@@ -1,0 +1,37 @@
+"""A watermark that no step waits for is not computed, and its column is not decoded for its sake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from service.plan.nodes import IntervalJoin, Job, Node, Over, Scan, WindowAggregate
+from service.plan.table import TimeKind
+from service.plan.walk import fields, in_order, inputs, rewrite
+
+
+def forget_watermarks(job: Job) -> Job:
+    """Drop the watermark of every table of which only rows are asked, not how far time has come."""
+    nodes = in_order(job.sinks)
+    waited_for: set[int] = set()
+    for node in reversed(nodes):
+        if id(node) in waited_for or _waits(node):
+            waited_for.update(id(i) for i in inputs(node))
+    tables = {id(n.table) for n in nodes if isinstance(n, Scan) and id(n) in waited_for}
+
+    def rule(node: Node, _: tuple[bool, ...]) -> Node:
+        if isinstance(node, Scan) and id(node.table) not in tables and node.table.watermark is not None:
+            return replace(node, table=replace(node.table, watermark=None))
+        return node
+
+    return rewrite(job, rule)
+
+
+def _waits(node: Node) -> bool:
+    """Whether `node` acts on the watermark."""
+    match node:
+        case WindowAggregate() | Over():
+            return fields(node.input)[node.time].time is not TimeKind.PROCESSING
+        case IntervalJoin():
+            return fields(node.left)[node.left_time].time is not TimeKind.PROCESSING
+        case _:
+            return False

@@ -1,0 +1,254 @@
+"""Columns that nobody reads are dropped, down to the scan: a decoder decodes only what is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar, assert_never
+
+from service.plan.expressions import Column, columns_of, moved
+from service.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Attached,
+    Filter,
+    IntervalJoin,
+    Job,
+    Join,
+    Node,
+    Normalize,
+    Over,
+    OverCall,
+    Project,
+    Scan,
+    Sink,
+    Union,
+    Values,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.passes.expand_computed import watermark_columns
+from service.plan.walk import fields, in_order, inputs, shows_right
+
+Places = Mapping[int, int]
+"""Old positions of the columns that are left, and their new ones."""
+
+T = TypeVar("T")
+
+
+class Pruned(NamedTuple):
+    """A node without its unused columns, and where the others are now."""
+
+    node: Node
+    places: Places
+
+
+def prune_columns(job: Job) -> Job:
+    """Drop what no consumer of a node reads; a node that several read keeps what any of them does."""
+    nodes = in_order(job.sinks)
+    needs: dict[int, set[int]] = {id(n): set() for n in nodes}
+    for sink in job.sinks:
+        needs[id(sink.input)].update(range(len(fields(sink.input))))
+    for node in reversed(nodes):
+        for each, wanted in zip(inputs(node), _wanted(node, needs[id(node)]), strict=True):
+            needs[id(each)].update(wanted)
+    done: dict[int, Pruned] = {}
+    for node in nodes:
+        done[id(node)] = _pruned(node, needs[id(node)], [done[id(i)] for i in inputs(node)])
+    return replace(job, sinks=tuple(_sink(s, done[id(s.input)]) for s in job.sinks))
+
+
+def _sink(sink: Sink, pruned: Pruned) -> Sink:
+    """A sink reads all columns of its input in their order, so none may have moved."""
+    count = len(fields(sink.input))
+    if [pruned.places[i] for i in range(count)] == list(range(len(fields(pruned.node)))):
+        return replace(sink, input=pruned.node)
+    below = fields(sink.input)
+    columns = tuple(Column(pruned.places[i], below[i].type, below[i].name) for i in range(count))
+    return replace(sink, input=Project(input=pruned.node, expressions=columns, fields=below, place=sink.place))
+
+
+def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
+    """Which columns of each input `node` must see when `needed` of its own are read."""
+    match node:
+        case Scan() | Values():
+            return []
+        case Normalize(key=key):
+            return [needed | set(key)]
+        case Filter(condition=condition):
+            return [needed | set(columns_of(condition))]
+        case Project(expressions=expressions):
+            return [{c for i in needed for c in columns_of(expressions[i])}]
+        case Union():
+            return [needed for _ in node.inputs]
+        case WindowRows(time=time):
+            return [{i for i in needed if i < len(fields(node.input))} | {time}]
+        case WindowAggregate() | Aggregate():
+            calls = [node.aggregates[i] for i in _kept_calls(node, needed)]
+            own = {node.time, *_attached(node)} if isinstance(node, WindowAggregate) else set()
+            return [set(node.keys) | own | _read_by(calls)]
+        case Over():
+            width = len(fields(node.input))
+            over = [node.calls[i] for i in _kept_over(node, needed)]
+            return [{i for i in needed if i < width} | set(node.partition) | {node.time} | _read_by(over)]
+        case Join() | IntervalJoin():
+            width = len(fields(node.left))
+            read = needed | set(columns_of(node.residual) if node.residual else ())
+            left = {i for i in read if i < width} | set(node.left_keys)
+            right = {i - width for i in read if i >= width} | set(node.right_keys)
+            if isinstance(node, IntervalJoin):
+                left, right = left | {node.left_time}, right | {node.right_time}
+            return [left, right]
+        case _:
+            assert_never(node)
+
+
+def _read_by(calls: Iterable[AggregateCall | OverCall]) -> set[int]:
+    return {c for call in calls for c in (*call.arguments, *(() if call.filter is None else (call.filter,)))}
+
+
+def _attached(node: WindowAggregate) -> tuple[int, ...]:
+    return (node.window.start, node.window.end) if isinstance(node.window, Attached) else ()
+
+
+def _kept_calls(node: WindowAggregate | Aggregate, needed: set[int]) -> list[int]:
+    return [i for i in range(len(node.aggregates)) if i + len(node.keys) in needed]
+
+
+def _kept_over(node: Over, needed: set[int]) -> list[int]:
+    width = len(fields(node.input))
+    return [i for i in range(len(node.calls)) if i + width in needed] or [0]
+
+
+def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
+    match node:
+        case Scan():
+            watermark = {node.columns.index(c) for c in watermark_columns(node.table)}
+            kept = sorted(needed | watermark)
+            new: Node = replace(
+                node, columns=tuple(node.columns[i] for i in kept), fields=tuple(node.fields[i] for i in kept)
+            )
+            return Pruned(new if len(kept) < len(node.columns) else node, _places(kept))
+        case Values():
+            return Pruned(node, _places(range(len(node.fields))))
+        case Normalize(key=key):
+            input, places = below[0]
+            return Pruned(replace(node, input=input, key=_at(key, places)), places)
+        case Filter(condition=condition):
+            input, places = below[0]
+            return Pruned(replace(node, input=input, condition=moved(condition, places)), places)
+        case Project():
+            input, places = below[0]
+            kept = sorted(needed)
+            expressions = tuple(moved(node.expressions[i], places) for i in kept)
+            return Pruned(
+                replace(node, input=input, expressions=expressions, fields=_pick(node.fields, kept)), _places(kept)
+            )
+        case Union():
+            kept = sorted(needed)
+            narrow = tuple(_only(pruned, kept, node.fields) for pruned in below)
+            return Pruned(replace(node, inputs=narrow, fields=_pick(node.fields, kept)), _places(kept))
+        case WindowRows():
+            input, places = below[0]
+            width, narrow_width = len(fields(node.input)), len(fields(input))
+            window = {width + i: narrow_width + i for i in range(3)}
+            new_fields = (*_ordered(node.fields, places), *node.fields[width:])
+            return Pruned(replace(node, input=input, time=places[node.time], fields=new_fields), {**places, **window})
+        case WindowAggregate() | Aggregate():
+            return _pruned_aggregate(node, needed, below[0])
+        case Over():
+            return _pruned_over(node, needed, below[0])
+        case Join() | IntervalJoin():
+            return _pruned_join(node, below[0], below[1])
+        case _:
+            assert_never(node)
+
+
+def _pruned_aggregate(node: WindowAggregate | Aggregate, needed: set[int], below: Pruned) -> Pruned:
+    input, places = below
+    calls = _kept_calls(node, needed)
+    keys = len(node.keys)
+    kept = [*range(keys), *(keys + i for i in calls), *range(keys + len(node.aggregates), len(node.fields))]
+    aggregates = tuple(_call(node.aggregates[i], places) for i in calls)
+    common = replace(
+        node, input=input, keys=_at(node.keys, places), aggregates=aggregates, fields=_pick(node.fields, kept)
+    )
+    if isinstance(common, WindowAggregate):
+        window = common.window
+        if isinstance(window, Attached):
+            window = Attached(places[window.start], places[window.end])
+        common = replace(common, time=places[common.time], window=window)
+    return Pruned(common, _places(kept))
+
+
+def _pruned_over(node: Over, needed: set[int], below: Pruned) -> Pruned:
+    input, places = below
+    width, narrow_width = len(fields(node.input)), len(fields(input))
+    calls = _kept_over(node, needed)
+    new = replace(
+        node,
+        input=input,
+        partition=_at(node.partition, places),
+        time=places[node.time],
+        calls=tuple(
+            replace(
+                c,
+                arguments=_at(c.arguments, places),
+                filter=None if c.filter is None else places[c.filter],
+            )
+            for c in (node.calls[i] for i in calls)
+        ),
+        fields=(*_ordered(node.fields, places), *(node.fields[width + i] for i in calls)),
+    )
+    return Pruned(new, {**places, **{width + i: narrow_width + n for n, i in enumerate(calls)}})
+
+
+def _pruned_join(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> Pruned:
+    width, narrow_width = len(fields(node.left)), len(fields(left.node))
+    both = {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}}
+    shown = both if shows_right(node) else left.places
+    new = replace(
+        node,
+        left=left.node,
+        right=right.node,
+        left_keys=_at(node.left_keys, left.places),
+        right_keys=_at(node.right_keys, right.places),
+        residual=None if node.residual is None else moved(node.residual, both),
+        fields=_ordered(node.fields, shown),
+    )
+    if isinstance(new, IntervalJoin):
+        new = replace(new, left_time=left.places[new.left_time], right_time=right.places[new.right_time])
+    return Pruned(new, shown)
+
+
+def _only(pruned: Pruned, kept: list[int], wanted: tuple[object, ...]) -> Node:
+    """The input of a union with just the columns that are read, in order, since all inputs must agree."""
+    if [pruned.places[i] for i in kept] == list(range(len(fields(pruned.node)))):
+        return pruned.node
+    below = fields(pruned.node)
+    chosen = [below[pruned.places[i]] for i in kept]
+    columns = tuple(Column(pruned.places[i], f.type, f.name) for i, f in zip(kept, chosen, strict=True))
+    return Project(input=pruned.node, expressions=columns, fields=tuple(chosen))
+
+
+def _call(call: AggregateCall, places: Places) -> AggregateCall:
+    return replace(
+        call, arguments=_at(call.arguments, places), filter=None if call.filter is None else places[call.filter]
+    )
+
+
+def _at(positions: Iterable[int], places: Places) -> tuple[int, ...]:
+    return tuple(places[p] for p in positions)
+
+
+def _places(kept: Iterable[int]) -> Places:
+    return {old: new for new, old in enumerate(kept)}
+
+
+def _pick(items: tuple[T, ...], kept: Iterable[int]) -> tuple[T, ...]:
+    return tuple(items[i] for i in kept)
+
+
+def _ordered(items: tuple[T, ...], places: Places) -> tuple[T, ...]:
+    """The items that are left, in their new order."""
+    return tuple(items[old] for old, _ in sorted(places.items(), key=lambda p: p[1]))

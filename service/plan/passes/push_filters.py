@@ -1,0 +1,139 @@
+"""Filters move towards the sources: rows that nobody will see are dropped before they are moved, kept or counted.
+
+A filter passes a node when the node would treat the remaining rows just the same: a condition on the keys of a group
+drops whole groups, one on a join's preserved side drops that side's rows with everything they pad. A condition that a
+sink enforces is about the rows that reach it, and passes only what works row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from service.plan.expressions import Call, Expression, columns_of, deterministic, enforces, moved, substituted
+from service.plan.nodes import (
+    Aggregate,
+    Filter,
+    IntervalJoin,
+    Job,
+    Join,
+    JoinKind,
+    Node,
+    Normalize,
+    Over,
+    Project,
+    Union,
+    WindowAggregate,
+)
+from service.plan.types import BOOLEAN
+from service.plan.walk import fields, rewrite
+
+
+def push_filters(job: Job) -> Job:
+    """Push every filter as far down as it goes; it stops above what others read too."""
+
+    def step(node: Node, alone: tuple[bool, ...]) -> Node:
+        return _push(node) if isinstance(node, Filter) and alone[0] else node
+
+    while True:
+        moved_on = rewrite(job, step)
+        if all(a.input is b.input for a, b in zip(job.sinks, moved_on.sinks, strict=True)):
+            return job
+        job = moved_on
+
+
+def conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """The conditions that `condition` joins by AND."""
+    if isinstance(condition, Call) and condition.name == "AND":
+        return tuple(c for a in condition.arguments for c in conjuncts(a))
+    return (condition,)
+
+
+def both(conditions: Iterable[Expression]) -> Expression | None:
+    """One condition from several; a later one is evaluated only where those before it hold, as written."""
+    answer: Expression | None = None
+    for each in conditions:
+        answer = (
+            each if answer is None else Call("AND", (answer, each), BOOLEAN, "CASE WHEN {0} THEN {1} ELSE false END")
+        )
+    return answer
+
+
+def _push(node: Filter) -> Node:
+    """One step down; the very same node where it can go no further."""
+    below = node.input
+    match below:
+        case Filter():
+            merged = both((*conjuncts(below.condition), *conjuncts(node.condition)))
+            assert merged is not None
+            return replace(node, input=below.input, condition=merged)
+        case Project(expressions=expressions) if _passes_projection(node.condition, expressions):
+            inside = substituted(node.condition, expressions)
+            return replace(below, input=replace(node, input=below.input, condition=inside))
+        case Union():
+            return replace(below, inputs=tuple(replace(node, input=i) for i in below.inputs))
+        case Aggregate(keys=keys) | WindowAggregate(keys=keys):
+            return _through(node, below, dict(enumerate(keys)))
+        case Over(partition=partition):
+            return _through(node, below, {i: i for i in partition})
+        case Normalize(key=key):
+            return _through(node, below, {i: i for i in key})
+        case Join() | IntervalJoin():
+            return _into_join(node, below)
+        case _:
+            return node
+
+
+def _passes_projection(condition: Expression, expressions: tuple[Expression, ...]) -> bool:
+    return deterministic(condition) and all(deterministic(expressions[i]) for i in columns_of(condition))
+
+
+def _through(node: Filter, below: Aggregate | WindowAggregate | Over | Normalize, places: dict[int, int]) -> Node:
+    """The part of the filter that reads only columns at `places` moves under `below`, to the places they have there."""
+    under, over = _split(conjuncts(node.condition), set(places))
+    if not under or not places:
+        return node
+    condition = both(moved(c, places) for c in under)
+    assert condition is not None
+    pushed = replace(below, input=Filter(input=below.input, condition=condition, place=node.place))
+    return _remaining(node, pushed, over)
+
+
+def _into_join(node: Filter, below: Join | IntervalJoin) -> Node:
+    width = len(fields(below.left))
+    left_side = set(range(width))
+    right_side = set(range(width, width + len(fields(below.right))))
+    rest = conjuncts(node.condition)
+    left, right = below.left, below.right
+    if below.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
+        found, rest = _split(rest, left_side)
+        left = _filtered(left, found, node)
+    if below.kind in (JoinKind.INNER, JoinKind.RIGHT):
+        found, rest = _split(rest, right_side)
+        right = _filtered(right, tuple(moved(c, {i: i - width for i in right_side}) for c in found), node)
+    if left is below.left and right is below.right:
+        return node
+    return _remaining(node, replace(below, left=left, right=right), rest)
+
+
+def _filtered(node: Node, conditions: tuple[Expression, ...], source: Filter) -> Node:
+    condition = both(conditions)
+    return node if condition is None else Filter(input=node, condition=condition, place=source.place)
+
+
+def _split(
+    conditions: tuple[Expression, ...], columns: set[int]
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    """The conditions that read only `columns`, and may stand there, and the others."""
+    under: list[Expression] = []
+    over: list[Expression] = []
+    for each in conditions:
+        reads = set(columns_of(each))
+        moves = bool(reads) and reads <= columns and deterministic(each) and not enforces(each)
+        (under if moves else over).append(each)
+    return tuple(under), tuple(over)
+
+
+def _remaining(node: Filter, pushed: Node, conditions: tuple[Expression, ...]) -> Node:
+    condition = both(conditions)
+    return pushed if condition is None else replace(node, input=pushed, condition=condition)

@@ -1,0 +1,18 @@
+"""Equal sub-plans become one: a view that two sinks read is computed once."""
+
+from __future__ import annotations
+
+from service.plan.canonical import Memo, canonical
+from service.plan.nodes import Job, Node
+from service.plan.walk import rewrite
+
+
+def share_subplans(job: Job) -> Job:
+    """Replace every node by the first one of the job that computes the same.
+
+    A RAND() of one view read twice was one value to its writer, so equal expressions that are not deterministic are
+    shared like any other.
+    """
+    texts: Memo = {}
+    first: dict[str, Node] = {}
+    return rewrite(job, lambda node, _: first.setdefault(canonical(node, texts), node))

@@ -1,0 +1,83 @@
+"""The program: what both runners execute. A DAG of kernels laid out as levels.
+
+Level 0 runs where rows enter, in one task a Kafka partition; each further level is one exchange and one stateful step,
+in which a bucket hosts every node of that level. A node hears its inputs over edges: an edge within a level hands an
+Arrow table on, an edge to a later level is an exchange by the hash of some columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from operators.kernel import Kernel
+from service.plan.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An input of a node. `key` holds the positions (in the producer's output) whose hash chooses the bucket when the
+    edge crosses levels; () sends everything to one bucket; None = the same level, no exchange."""
+
+    producer: int
+    key: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that is read. It is a producer by `id`, in level 0: the decoder's output has the *physical and metadata*
+    columns at `columns` (indexes into table.columns) as c0, c1, ... and `_weight`.
+
+    The decoded rows then go through ordinary level-0 nodes (computed columns, filters, pre-aggregation). `watermark` is
+    DuckDB text over the decoded columns that gives each row's asserted watermark (a TIMESTAMP in UTC), or None.
+    """
+
+    id: int
+    table: Table
+    columns: tuple[int, ...]
+    watermark: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A kernel at its place. `name` is stable across restarts, for metrics and fingerprints. `ports` are the names that
+    the columns of each input have in the query, for showing rows to people; of partial totals only the keys have names.
+    """
+
+    id: int
+    name: str
+    level: int
+    kernel: Kernel
+    inputs: tuple[Edge, ...]
+    ports: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A sink: changes of the edge's producer, already net and at their place, encoded and written.
+
+    `key` are the positions, among c0, c1, ..., of what tells rows apart: the table's primary key, or else a unique key
+    of the plan, () if there is one row at most, None if nothing tells them apart; rows of one key are in one bucket.
+    `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever taken back.
+    """
+
+    id: int
+    table: Table
+    edge: Edge
+    columns: tuple[int, ...]
+    append: bool
+    key: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One job, ready to run. Ids of sources, operators and outputs are distinct and in topological order.
+
+    `levels` is the number of the last level, so of exchanges in a row; 0 if every row is done where it enters.
+    """
+
+    name: str
+    sources: tuple[Source, ...]
+    operators: tuple[Operator, ...]
+    outputs: tuple[Output, ...]
+    levels: int
+    fingerprint: str

@@ -1,0 +1,165 @@
+"""What a plan promises of each relation: its changelog mode, its unique keys, its event-time column.
+
+One function a property; each is right for any plan, and none looks at how the plan will be run.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import assert_never
+
+from service.plan.expressions import Column
+from service.plan.nodes import (
+    Aggregate,
+    Attached,
+    Filter,
+    IntervalJoin,
+    Join,
+    JoinKind,
+    Mode,
+    Node,
+    Normalize,
+    Over,
+    Project,
+    Scan,
+    Session,
+    Tumble,
+    Union,
+    Values,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.table import Table, TimeKind
+from service.plan.walk import fields, inputs, shows_right
+
+Key = frozenset[int]
+"""Positions of columns that no two rows of the relation share at any one time; NULL counts as a value."""
+
+_ENOUGH = 12
+"""Keys followed per relation: equivalent keys of a chain of joins would otherwise multiply."""
+
+_CHANGELOGS = frozenset({"debezium-json", "changelog-json"})
+"""Formats whose records say what kind of change they are."""
+
+
+def carries_changes(table: Table) -> bool:
+    """Whether records of `table` may take rows back."""
+    connector = table.connector
+    value = connector.value_format
+    return connector.kind == "upsert-kafka" or (value is not None and value.kind in _CHANGELOGS)
+
+
+def mode(node: Node) -> Mode:
+    """Whether the relation only ever gains rows."""
+    match node:
+        case Scan(table=table):
+            return Mode.RETRACT if carries_changes(table) else Mode.APPEND
+        case Values() | WindowAggregate() | Over() | IntervalJoin():
+            return Mode.APPEND
+        case Aggregate() | Normalize():
+            return Mode.RETRACT
+        case Join(kind=JoinKind.INNER | JoinKind.SEMI) | Project() | Filter() | Union() | WindowRows():
+            retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
+            return Mode.RETRACT if retracts else Mode.APPEND
+        case Join():
+            return Mode.RETRACT
+        case _:
+            assert_never(node)
+
+
+def event_time(node: Node) -> int | None:
+    """The position of the event-time column, which the watermark is about; None if there is none (any more)."""
+    return next((i for i, f in enumerate(fields(node)) if f.time is TimeKind.EVENT), None)
+
+
+def unique_keys(node: Node) -> tuple[Key, ...]:
+    """The keys of the relation, smallest first; an empty key means that there is at most one row."""
+    match node:
+        case Scan():
+            return _scan_keys(node)
+        case Values():
+            return ()
+        case Normalize(key=key):
+            return (frozenset(key),)
+        case Filter() | Over():
+            return unique_keys(node.input)
+        case Project():
+            return _projected_keys(node)
+        case Union(inputs=(only,)):
+            return unique_keys(only)
+        case Union():
+            return ()
+        case WindowRows(window=Tumble()):
+            return unique_keys(node.input)
+        case WindowRows():
+            end = len(fields(node.input)) + 1
+            return _smallest([key | {end} for key in unique_keys(node.input)])
+        case WindowAggregate():
+            return _window_keys(node)
+        case Aggregate(keys=keys):
+            return (frozenset(range(len(keys))),)
+        case Join() | IntervalJoin():
+            return _join_keys(node)
+        case _:
+            assert_never(node)
+
+
+def _scan_keys(scan: Scan) -> tuple[Key, ...]:
+    key = scan.table.key
+    if not key or not set(key) <= set(scan.columns):
+        return ()
+    return (frozenset(scan.columns.index(k) for k in key),)
+
+
+def _projected_keys(node: Project) -> tuple[Key, ...]:
+    places: dict[int, list[int]] = {}
+    for place, expression in enumerate(node.expressions):
+        if isinstance(expression, Column):
+            places.setdefault(expression.index, []).append(place)
+    found: list[Key] = []
+    for key in unique_keys(node.input):
+        if all(k in places for k in key):
+            found.extend(frozenset(choice) for choice in product(*(places[k] for k in key)))
+    return _smallest(found)
+
+
+def _window_keys(node: WindowAggregate) -> tuple[Key, ...]:
+    keys = frozenset(range(len(node.keys)))
+    start, end, time = (len(node.keys) + len(node.aggregates) + i for i in range(3))
+    match node.window:
+        case Attached() | Session():
+            return (keys | {start, end}, keys | {start, time})
+        case _:
+            # Windows of one kind never share an end; cumulating ones share a start.
+            return (keys | {end}, keys | {time})
+
+
+def _join_keys(node: Join | IntervalJoin) -> tuple[Key, ...]:
+    left = unique_keys(node.left)
+    if not shows_right(node):
+        return left
+    width = len(fields(node.left))
+    right = [frozenset(k + width for k in key) for key in unique_keys(node.right)]
+    right_keys = frozenset(k + width for k in node.right_keys)
+    # A padded row has NULLs for a key, so a side that may be padded keeps its keys only beside those of the other.
+    left_matches_once = any(key <= right_keys for key in right)
+    right_matches_once = any(key <= frozenset(node.left_keys) for key in left)
+    found: list[Key] = []
+    if left_matches_once and node.kind in (JoinKind.INNER, JoinKind.LEFT):
+        found += left
+    if right_matches_once and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
+        found += right
+    if node.kind is not JoinKind.FULL:
+        found += [one | other for one in left for other in right]
+    if node.kind is JoinKind.INNER:
+        pairs = [(a, b + width) for a, b in zip(node.left_keys, node.right_keys, strict=True)]
+        for a, b in pairs:
+            found += [key - {a} | {b} for key in found if a in key] + [key - {b} | {a} for key in found if b in key]
+    return _smallest(found)
+
+
+def _smallest(keys: list[Key]) -> tuple[Key, ...]:
+    """The keys that contain no other key, smallest first."""
+    ordered = sorted(set(keys), key=lambda k: (len(k), sorted(k)))
+    minimal = [k for i, k in enumerate(ordered) if not any(other <= k for other in ordered[:i])]
+    return tuple(minimal[:_ENOUGH])

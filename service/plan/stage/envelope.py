@@ -1,0 +1,95 @@
+"""Envelopes: how blocks and clocks travel between the levels of a program.
+
+An envelope is one row of an exchange. It is addressed to a bucket of a level; a level hands envelopes that are
+addressed to a later one on, untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+import pyarrow as pa
+
+EGRESS = 2**31 - 1
+"""The level of what leaves the program: output changes, late and dead rows, figures."""
+
+
+class Kind(IntEnum):
+    """What an envelope carries, and so what its `address` is."""
+
+    ROWS = 0  # payload: changes; address: crossing
+    CLOCK = 1  # address: the producer, a source or an operator; `watermark` is the channel's; payload: as OFFSETS
+    TICK = 2  # payload: JSON of `channels.Tick`
+    OUTPUT = 3  # payload: changes; address: output
+    LATE = 4  # payload: rows; address: operator; channel ends in the port
+    DEAD = 5  # payload: rows that an operator could not compute; address: operator
+    REJECTED = 6  # payload: records that a format could not decode; address: source
+    FIGURES = 7  # payload: JSON of `figures.Figures`
+    OFFSETS = 8  # payload: marks of the source offsets that the batch was made from, see `offsets`
+
+
+class Envelope(NamedTuple):
+    """One row of an exchange.
+
+    `now` is the processing time of the batch and `watermark` that of the channel, both in milliseconds since the epoch;
+    `idle` marks a channel that says nothing about time. `payload` is an Arrow IPC stream, or JSON, or empty. Sorting by
+    (channel, sequence) gives the same order on every replay.
+    """
+
+    bucket: int
+    level: int
+    kind: int
+    address: int
+    channel: str
+    sequence: int
+    now: int
+    watermark: int
+    idle: bool
+    payload: bytes
+
+
+def port_of(envelope: Envelope) -> int:
+    """The input port of the rows of a LATE or DEAD envelope; where rows enter, every operator has one."""
+    return int(envelope.channel.rsplit("/", 1)[-1]) if envelope.channel.startswith("l") else 0
+
+
+SCHEMA = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("level", pa.int32()),
+        ("kind", pa.int32()),
+        ("address", pa.int32()),
+        ("channel", pa.string()),
+        ("sequence", pa.int64()),
+        ("now", pa.int64()),
+        ("watermark", pa.int64()),
+        ("idle", pa.bool_()),
+        ("payload", pa.binary()),
+    ]
+)
+
+
+def batch_of(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
+    """Envelopes as one Arrow record batch of SCHEMA."""
+    columns = list(zip(*envelopes, strict=True)) or [()] * len(SCHEMA)
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def from_batch(batch: pa.RecordBatch) -> list[Envelope]:
+    """The envelopes of a record batch of SCHEMA."""
+    return [Envelope(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+
+
+def pack(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpack(payload: bytes) -> pa.Table:
+    """The table of an Arrow IPC stream, read in place."""
+    return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()

@@ -1,0 +1,113 @@
+"""A table as a CREATE TABLE statement declares it: columns, time attribute, key, connector, formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from service.plan.expressions import Expression
+from service.plan.types import DataType
+
+
+class TimeKind(Enum):
+    """Whether a column is the table's time attribute, and of which clock."""
+
+    NONE = "none"
+    EVENT = "event"
+    PROCESSING = "processing"
+
+
+class ColumnKind(Enum):
+    PHYSICAL = "physical"
+    METADATA = "metadata"
+    COMPUTED = "computed"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A declared column. `metadata` is the connector's key ('timestamp', 'offset', ...) of a METADATA column;
+    `expression` computes a COMPUTED column from the physical and metadata columns, by their index among *all* declared
+    columns; a PROCTIME() column has time PROCESSING."""
+
+    name: str
+    type: DataType
+    kind: ColumnKind = ColumnKind.PHYSICAL
+    nullable: bool = True
+    metadata: str = ""
+    virtual: bool = False
+    expression: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """'scan.startup.mode': earliest-offset, latest-offset, group-offsets, timestamp (with `timestamp` in ms) or
+    specific-offsets (with `offsets` by partition)."""
+
+    mode: str = "group-offsets"
+    timestamp: int | None = None
+    offsets: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """'scan.bounded.mode': unbounded, latest-offset, group-offsets, timestamp or specific-offsets."""
+
+    mode: str = "unbounded"
+    timestamp: int | None = None
+    offsets: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A wire format and its options as written without the prefix: ('json', {'ignore-parse-errors': 'false'})."""
+
+    kind: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """Where a table's rows come from or go to.
+
+    `kind` is 'kafka', 'upsert-kafka', 'datagen', 'print' or 'blackhole'. `properties` are the `properties.*` options
+    without the prefix, in Java's names, unresolved secrets included; `options` are the remaining known options.
+    """
+
+    kind: str
+    topics: tuple[str, ...] = ()
+    topic_pattern: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    key_format: Format | None = None
+    value_format: Format | None = None
+    key_fields: tuple[str, ...] = ()
+    key_fields_prefix: str = ""
+    value_fields_include: str = "ALL"
+    startup: Startup = field(default_factory=Startup)
+    bounded: Bounded = field(default_factory=Bounded)
+    idle_timeout: int = 0
+    bad_input: str = "dead-letter"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the catalog.
+
+    `watermark` is the expression of WATERMARK FOR, over the declared columns by index; its value is the watermark that
+    the row asserts. `rowtime` is the index of the event-time column. `key` holds the indexes of PRIMARY KEY columns.
+    """
+
+    name: str
+    columns: tuple[TableColumn, ...]
+    connector: Connector
+    key: tuple[int, ...] = ()
+    rowtime: int | None = None
+    watermark: Expression | None = None
+    proctimes: frozenset[int] = frozenset()
+
+    def time_kind(self, index: int) -> TimeKind:
+        """What kind of time attribute the column at `index` is."""
+        if index == self.rowtime:
+            return TimeKind.EVENT
+        return TimeKind.PROCESSING if index in self.proctimes else TimeKind.NONE

@@ -1,0 +1,203 @@
+"""What a plan may not ask for, found before anything starts and said with its place; and what it had better not ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from service.plan.expressions import describe, repeatable
+from service.plan.nodes import (
+    Aggregate,
+    Filter,
+    IntervalJoin,
+    Job,
+    Join,
+    Mode,
+    Node,
+    Normalize,
+    Over,
+    Place,
+    Project,
+    Scan,
+    Sink,
+    Values,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.passes import normalize
+from service.plan.properties import carries_changes, mode, unique_keys
+from service.plan.retention import kept
+from service.plan.table import Table, TimeKind
+from service.plan.walk import fields, in_order, inputs
+from service.plan.words import kind, names
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a plan: `primary` says what, `detail` what we know, `hint` what to do, `place` where."""
+
+    place: Place
+    primary: str
+    detail: str = ""
+    hint: str = ""
+
+
+class PlanErrors(Exception):
+    """All that keeps a job from running."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("; ".join(p.primary for p in problems))
+        self.problems = problems
+
+
+def check(job: Job) -> None:
+    """Raise PlanErrors if the normalized job cannot run."""
+    found = _problems(job)
+    if found:
+        raise PlanErrors(found)
+
+
+def problems(job: Job) -> tuple[Problem, ...]:
+    """What keeps a job, as it was written, from running."""
+    return _problems(normalize(job))
+
+
+def _problems(job: Job) -> tuple[Problem, ...]:
+    """In the order of the nodes."""
+    found = [p for node in in_order(job.sinks) for p in _node_problems(node)]
+    found += [p for sink in job.sinks for p in _sink_problems(sink)]
+    return tuple(dict.fromkeys(found))
+
+
+def warnings(job: Job) -> tuple[Problem, ...]:
+    """What will run, but may not be meant: state without a bound, work that cannot be spread, a key not proven."""
+    found: list[Problem] = []
+    for node in in_order(job.sinks):
+        for state in kept(node):
+            if state.bound is None:
+                found.append(
+                    Problem(
+                        node.place,
+                        f"the state of this {kind(node)} has no bound: it keeps {state.what} for ever",
+                        hint="set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
+                    )
+                )
+        if isinstance(node, Join | IntervalJoin) and not node.left_keys:
+            found.append(
+                Problem(
+                    node.place,
+                    f"this {kind(node)} has no equality: all its rows meet in one bucket",
+                    hint="add a condition left.column = right.column",
+                )
+            )
+    for sink in job.sinks:
+        if materializes(sink):
+            found.append(
+                Problem(
+                    sink.place,
+                    f'the query does not prove that the primary key of "{sink.table.name}" is unique',
+                    detail=f"its rows are kept for ever, to show the last of each key; unique keys of the query:"
+                    f" {_keys_in_words(sink.input)}",
+                )
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def sink_key(sink: Sink) -> tuple[int, ...]:
+    """The primary key of the sink's table as positions among the columns that are written."""
+    return tuple(sink.columns.index(k) for k in sink.table.key if k in sink.columns)
+
+
+def materializes(sink: Sink) -> bool:
+    """Whether the sink must keep rows by its primary key: the plan updates rows under a key it does not prove."""
+    key = frozenset(sink_key(sink))
+    if not key or mode(sink.input) is Mode.APPEND:
+        return False
+    return not any(k <= key for k in unique_keys(sink.input))
+
+
+def only_appends(table: Table) -> bool:
+    """Whether the records of `table` can say nothing but that a row is new."""
+    return table.connector.kind in ("kafka", "upsert-kafka") and not carries_changes(table)
+
+
+def _node_problems(node: Node) -> Iterator[Problem]:
+    if isinstance(node, Values):
+        yield Problem(node.place, "VALUES, or SELECT without FROM, is not supported yet")
+    if isinstance(node, WindowAggregate | WindowRows | Over | IntervalJoin):
+        for each in inputs(node):
+            if mode(each) is Mode.RETRACT:
+                yield Problem(
+                    node.place,
+                    f"{_article(kind(node))} {kind(node)} cannot read rows that are taken back later",
+                    detail=f"{origin(each)} updates and deletes rows",
+                    hint="put it before that step, or use GROUP BY without a window",
+                )
+    if isinstance(node, WindowAggregate | WindowRows | Over):
+        field = fields(node.input)[node.time]
+        if field.time is TimeKind.NONE:
+            yield Problem(
+                node.place,
+                f'column "{field.name}" is no time attribute here',
+                hint=f"declare WATERMARK FOR {field.name} in CREATE TABLE, and do not change the column on its way",
+            )
+    if isinstance(node, Project | Filter) and mode(node.input) is Mode.RETRACT:
+        for value in node.expressions if isinstance(node, Project) else (node.condition,):
+            if not repeatable(value):
+                yield Problem(
+                    node.place,
+                    f"{describe(value)} would have another value when its row is taken back",
+                    detail=f"{origin(node.input)} updates and deletes rows",
+                    hint="compute it where rows enter, before that step",
+                )
+    if isinstance(node, Scan) and node.table.connector.kind == "upsert-kafka" and not node.table.key:
+        yield _no_key(node.table, node.place)
+
+
+def _sink_problems(sink: Sink) -> Iterator[Problem]:
+    table = sink.table
+    if table.connector.kind == "upsert-kafka" and not table.key:
+        yield _no_key(table, sink.place)
+    if only_appends(table) and mode(sink.input) is Mode.RETRACT:
+        value = table.connector.value_format
+        assert value is not None
+        yield Problem(
+            sink.place,
+            f'table "{table.name}" takes new rows only, but the query updates its answer',
+            detail=f"format '{value.kind}' cannot say that a row was changed; {origin(sink.input)} changes rows",
+            hint="use 'connector' = 'upsert-kafka' with a PRIMARY KEY, or 'format' = 'debezium-json'",
+        )
+
+
+def _no_key(table: Table, place: Place) -> Problem:
+    return Problem(
+        place,
+        f'table "{table.name}" needs a PRIMARY KEY',
+        detail="'upsert-kafka' keeps one row a key, the last one",
+        hint="add PRIMARY KEY (column, ...) NOT ENFORCED",
+    )
+
+
+def origin(node: Node) -> str:
+    """The node nearest to the sources that makes this relation take rows back, in words."""
+    for each in inputs(node):
+        if mode(each) is Mode.RETRACT:
+            return origin(each)
+    match node:
+        case Scan(table=table):
+            return f'table "{table.name}"'
+        case Normalize(input=Scan(table=table)):
+            return f'table "{table.name}"'
+        case Aggregate():
+            return f"GROUP BY {names(node.input, node.keys)}" if node.keys else "the aggregate"
+        case _:
+            return f"the {kind(node)}"
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "aeiou" else "a"
+
+
+def _keys_in_words(node: Node) -> str:
+    keys = unique_keys(node)
+    return " or ".join(f"({names(node, sorted(k))})" for k in keys) if keys else "none"

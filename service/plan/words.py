@@ -1,0 +1,167 @@
+"""How plans are put in words, in `explain` and in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from service.plan.expressions import describe
+from service.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Attached,
+    Cumulate,
+    Filter,
+    Hop,
+    IntervalJoin,
+    Join,
+    Node,
+    Normalize,
+    Over,
+    OverCall,
+    Project,
+    Scan,
+    Session,
+    Tumble,
+    Union,
+    Values,
+    Window,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.walk import fields
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time as '1 h 30 min'."""
+    if milliseconds < 0:
+        return f"-{duration(-milliseconds)}"
+    parts = []
+    for length, unit in _UNITS:
+        count, milliseconds = divmod(milliseconds, length)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts) or "0 s"
+
+
+def instant(milliseconds: int) -> str:
+    """A point in time as '2024-01-01 00:00:05', in UTC."""
+    text = datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return text.removesuffix(".000")
+
+
+def names(node: Node, positions: Iterable[int]) -> str:
+    """The names of the columns at `positions`, comma-separated."""
+    known = fields(node)
+    return ", ".join(known[p].name or f"${p}" for p in positions)
+
+
+def kind(node: Node) -> str:
+    """What a node is called: 'window aggregate', 'regular join'."""
+    match node:
+        case WindowAggregate():
+            return "window aggregate"
+        case WindowRows():
+            return "window rows"
+        case IntervalJoin():
+            return "interval join"
+        case Join():
+            return "join"
+        case _:
+            return type(node).__name__.lower()
+
+
+def headline(node: Node) -> str:
+    """A node in one line: what it computes, not what it promises."""
+    match node:
+        case Scan(table=table, fields=columns):
+            return f"scan {table.name} ({', '.join(f.name for f in columns)})"
+        case Values(rows=rows):
+            return f"values ({len(rows)} rows)"
+        case Normalize(key=key):
+            return f"normalize by ({names(node, key)}){_ttl(node.ttl)}"
+        case Project():
+            return "project " + ", ".join(_projected(node))
+        case Filter(condition=condition):
+            return f"filter {describe(condition)}"
+        case Union(inputs=parts):
+            return f"union all of {len(parts)}"
+        case WindowRows():
+            return f"window rows {window(node.window, node)} on {names(node.input, [node.time])}"
+        case WindowAggregate():
+            calls = _calls(node.input, node.aggregates)
+            by = f" by ({names(node.input, node.keys)})" if node.keys else ""
+            return f"window aggregate {window(node.window, node)} on {names(node.input, [node.time])}{by}: {calls}"
+        case Aggregate():
+            calls = _calls(node.input, node.aggregates)
+            by = f" by ({names(node.input, node.keys)})" if node.keys else " over all rows"
+            return f"aggregate{by}: {calls or 'distinct keys'}{_ttl(node.ttl)}"
+        case Over():
+            calls = _calls(node.input, node.calls)
+            by = f" partition by ({names(node.input, node.partition)})" if node.partition else ""
+            return f"over{by} order by {names(node.input, [node.time])}: {calls}{_ttl(node.ttl)}"
+        case Join():
+            return f"{node.kind.value} join on {_equalities(node)}"
+        case IntervalJoin():
+            times = f"{names(node.left, [node.left_time])} - {names(node.right, [node.right_time])}"
+            between = f"{times} between {duration(node.lower)} and {duration(node.upper)}"
+            return f"{node.kind.value} interval join on {_equalities(node)}, {between}"
+
+
+def window(value: Window, node: WindowRows | WindowAggregate) -> str:
+    """A window in words, with its offset."""
+    match value:
+        case Tumble(size, offset):
+            text = f"tumble {duration(size)}"
+        case Hop(size, slide, offset):
+            text = f"hop {duration(size)} every {duration(slide)}"
+        case Cumulate(size, step, offset):
+            text = f"cumulate {duration(size)} by {duration(step)}"
+        case Session(gap):
+            return f"session with a gap of {duration(gap)}"
+        case Attached(start, end):
+            return f"as attached ({names(node.input, [start, end])})"
+    return text + (f" offset {duration(offset)}" if offset else "")
+
+
+def call(input: Node, each: AggregateCall | OverCall) -> str:
+    """An aggregate as SQL writes it."""
+    inside = names(input, each.arguments) or ("*" if each.function == "COUNT" else "")
+    text = f"{each.function}({'DISTINCT ' if each.distinct else ''}{inside})"
+    if each.filter is not None:
+        text += f" FILTER ({names(input, [each.filter])})"
+    if isinstance(each, OverCall):
+        frame = each.frame
+        unit = "rows" if frame.rows else "range"
+        length = frame.preceding
+        text += f" {unit} " + ("unbounded" if length is None else f"{length if frame.rows else duration(length)}")
+    return text
+
+
+def _calls(input: Node, calls: Iterable[AggregateCall | OverCall]) -> str:
+    return ", ".join(call(input, c) for c in calls)
+
+
+def _projected(node: Project) -> list[str]:
+    texts = (describe(e) for e in node.expressions)
+    return [
+        t if t == f.name or t.endswith(f".{f.name}") else f"{t} AS {f.name}"
+        for t, f in zip(texts, node.fields, strict=True)
+    ]
+
+
+def _equalities(node: Join | IntervalJoin) -> str:
+    left, right = fields(node.left), fields(node.right)
+    pairs = [
+        f"{left[a].name} {'IS NOT DISTINCT FROM' if safe else '='} {right[b].name}"
+        for a, b, safe in zip(node.left_keys, node.right_keys, node.null_safe, strict=True)
+    ]
+    if node.residual is not None:
+        pairs.append(describe(node.residual))
+    return " and ".join(pairs) or "true"
+
+
+def _ttl(milliseconds: int) -> str:
+    return f", ttl {duration(milliseconds)}" if milliseconds else ""

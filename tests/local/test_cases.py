@@ -1,0 +1,107 @@
+"""How `tailrace test` reads a folder, and what it says of one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.cli import main
+
+PIPELINE = """
+CREATE TABLE orders (user_id STRING, amount BIGINT, place BIGINT METADATA FROM 'offset' VIRTUAL)
+WITH ('connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE big (user_id STRING, amount BIGINT, place BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'big', 'format' = 'json');
+INSERT INTO big SELECT user_id, amount, place FROM orders WHERE amount > 5;
+"""
+ROWS = """
+| amount | user_id |
+|--------|---------|
+| 6      | ann     |
+| 5      | bob     |
+---
+| 7      | NULL    |
+"""
+CHANGES = """
+|    | user_id | amount | place |
+|----|---------|--------|-------|
+| +I | ann     | 6      | 0     |
+---
+| +I | NULL    | 007    | 2     |
+"""
+
+
+def case(folder: Path, **files: str) -> Path:
+    written = {"pipeline.sql": PIPELINE, "orders.rows": ROWS, "big.changes": CHANGES}
+    written |= {name.replace("__", "."): text for name, text in files.items()}
+    for name, text in written.items():
+        if text:
+            (folder / name).write_text(text)
+    return folder
+
+
+def test_a_right_case_passes_however_its_cells_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["test", str(case(tmp_path))]) == 0
+    assert f"right  {tmp_path}" in capsys.readouterr().out
+
+
+def test_a_folder_of_cases_runs_all_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for name, changes in (("good", CHANGES), ("bad", CHANGES.replace("ann", "dan"))):
+        (tmp_path / name).mkdir()
+        case(tmp_path / name, big__changes=changes)
+    assert main(["test", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "big.changes, batch 1:" in out
+    assert "| +I | dan     | 6      | 0     |  expected, did not come" in out
+    assert "1 of 2 cases right" in out
+
+
+def test_update_writes_what_came_and_drops_what_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    case(tmp_path, big__changes="", late__changes="old_operator\n| a |\n|---|\n| 1 |\n")
+    assert main(["test", "--update", str(tmp_path)]) == 0
+    assert (tmp_path / "big.changes").read_text() == CHANGES.lstrip().replace("007", "7  ")
+    assert not (tmp_path / "late.changes").exists()
+    assert "wrote" in capsys.readouterr().out
+    assert main(["test", str(tmp_path)]) == 0
+
+
+def test_records_go_through_the_format_of_their_table(tmp_path: Path):
+    records = '{"user_id":"ann","amount":6}\n---\n{"amount":7}\n'
+    changes = CHANGES.replace("| 2     |", "| 1     |")
+    assert main(["test", str(case(tmp_path, orders__rows="", orders__records=records, big__changes=changes))]) == 0
+
+
+def test_dead_records_that_nobody_expects_make_a_case_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    records = '{"user_id":"ann","amount":6}\nno json\n---\n{"amount":7}\n'
+    assert main(["test", str(case(tmp_path, orders__rows="", orders__records=records))]) == 1
+    assert "dead.changes, batch 1, table orders:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"orders__rows": ""},
+            'table "orders" is read, so there must be orders.rows or orders.records; there is neither',
+        ),
+        ({"orders__records": "{}"}, "so there must be orders.rows or orders.records; there are both"),
+        ({"orders__rows": "| amount |\n|---|\n| many |"}, 'orders.rows:3: column "amount": "many" is no BIGINT'),
+        ({"orders__rows": "| amount |\n|---|\n| 1 | 2 |"}, "orders.rows:3: the row has 2 cells, the head has 1"),
+        ({"orders__rows": "| price |\n|---|\n| 1 |"}, '"price" is no physical or METADATA column of table "orders"'),
+        ({"orders__rows": "amount, user"}, "orders.rows:1: a row begins with a bar"),
+        ({"orders__rows": "@ noon\n| amount |\n|---|\n"}, "orders.rows:1: `@ noon` is not a time such as"),
+        ({"orders__rows": "|  | amount |\n|---|---|\n| ? | 1 |"}, 'orders.rows:3: "?" is no kind of change'),
+        ({"big__changes": "| a | b |\n|---|---|\n| 1 |"}, "big.changes:3: the row has not as many cells as the head"),
+    ],
+)
+def test_a_mistake_in_a_case_is_told_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], files: dict[str, str], message: str
+):
+    assert main(["test", str(case(tmp_path, **files))]) == 2
+    assert message in capsys.readouterr().out
+
+
+def test_a_folder_without_cases_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["test", str(tmp_path)]) == 2
+    assert "there is no pipeline.sql" in capsys.readouterr().err

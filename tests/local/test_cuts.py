@@ -1,0 +1,60 @@
+"""How a stream is cut into batches does not change what its changes add up to: every golden case, cut anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from operators.sql import Sql
+from service.local.case import Outcome, run_case
+from service.local.changelog import applied
+from service.sql.pipeline import load
+
+CASES = Path(__file__).parent.parent / "pipelines"
+CUT = re.compile(r"-{3,}\s*$")
+
+OF_TIME = {"window_late", "window_idle_partition", "group_by_ttl", "join_ttl"}
+"""Cases about processing time and lateness, which cuts do change."""
+
+
+def in_one_batch(lines: list[str]) -> list[str]:
+    return [line for line in lines if not CUT.match(line)]
+
+
+def row_by_row(lines: list[str]) -> list[str]:
+    """Each row or record in a batch of its own; a rule and what is said with @ stay with the row before them."""
+    cut: list[str] = []
+    for number, line in enumerate(in_one_batch(lines)):
+        alone = number and not line.startswith(("@", "#", "|--", "|  ")) and not cut[-1].startswith("#")
+        cut += ["---", line] if alone else [line]
+    return cut
+
+
+def answers(outcome: Outcome) -> dict[str, list[tuple[str, ...]]]:
+    return {name: applied(outcome.changes[name], o.key) for name, o in outcome.tables.items()}
+
+
+@pytest.fixture(scope="module")
+def sql() -> Sql:
+    return Sql()
+
+
+@pytest.mark.parametrize("cut", [in_one_batch, row_by_row])
+@pytest.mark.parametrize("case", sorted(p.name for p in CASES.iterdir() if p.name not in OF_TIME))
+def test_another_cut_adds_up_to_the_same_rows(
+    case: str, cut: Callable[[list[str]], list[str]], tmp_path: Path, sql: Sql
+):
+    for path in (CASES / case).iterdir():
+        if path.suffix in (".rows", ".records"):
+            (tmp_path / path.name).write_text("\n".join(cut(path.read_text().splitlines())))
+        elif path.suffix == ".sql":
+            copy(path, tmp_path)
+    jobs = load(tmp_path / "pipeline.sql", {}).jobs
+    anew = run_case(tmp_path, jobs, sql)
+    if any(anew.late):
+        pytest.skip("this cut makes rows late, which no answer has to hold")
+    assert answers(anew) == answers(run_case(CASES / case, jobs, sql))

@@ -1,0 +1,140 @@
+"""Whole queries against the same query in batch: SQL, plan, levels and kernels together, over inputs that also take
+rows back, cut at random."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from operators.sql import Sql
+from service.local.case import run_case
+from service.local.changelog import applied
+from service.sql.pipeline import load
+
+Row = tuple[object, ...]
+
+TABLES = """
+CREATE TABLE a (k BIGINT, g STRING, v BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'a', 'scan.startup.mode' = 'earliest-offset', 'format' = 'changelog-json');
+CREATE TABLE b (k BIGINT, h STRING, w BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'b', 'scan.startup.mode' = 'earliest-offset', 'format' = 'changelog-json');
+"""
+
+QUERIES = {
+    "group": ("g STRING, s BIGINT, n BIGINT", "SELECT g, SUM(v), COUNT(*) FROM a GROUP BY g"),
+    "group of groups": (
+        "g STRING, m BIGINT, n BIGINT",
+        "SELECT g, MAX(s), COUNT(*) FROM (SELECT g, k, SUM(v) AS s FROM a GROUP BY g, k) AS t GROUP BY g",
+    ),
+    "distinct, filter": (
+        "h STRING, n BIGINT, f BIGINT",
+        "SELECT h, COUNT(DISTINCT k), COUNT(*) FILTER (WHERE w > 3) FROM b GROUP BY h HAVING COUNT(*) > 1",
+    ),
+    "select distinct": ("g STRING", "SELECT DISTINCT g FROM a WHERE v > 2"),
+    "inner": ("g STRING, h STRING, v BIGINT", "SELECT a.g, b.h, a.v FROM a JOIN b ON a.k = b.k"),
+    "inner, residual": ("v BIGINT, w BIGINT", "SELECT a.v, b.w FROM a JOIN b ON a.k = b.k AND a.v < b.w WHERE a.v > 0"),
+    "left": ("g STRING, h STRING", "SELECT a.g, b.h FROM a LEFT JOIN b ON a.k = b.k AND b.w > 3"),
+    "right": ("g STRING, h STRING", "SELECT a.g, b.h FROM a RIGHT JOIN b ON a.k = b.k"),
+    "full": ("g STRING, h STRING", "SELECT a.g, b.h FROM a FULL JOIN b ON a.k = b.k"),
+    "self": ("x BIGINT, y BIGINT", "SELECT p.v, q.v FROM a AS p JOIN a AS q ON p.k = q.k AND p.g = q.g"),
+    "semi": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE k IN (SELECT k FROM b WHERE w > 4)"),
+    "anti": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)"),
+    "join, group": (
+        "h STRING, s BIGINT, n BIGINT",
+        "SELECT b.h, SUM(a.v), COUNT(DISTINCT a.g) FROM a JOIN b ON a.k = b.k GROUP BY b.h HAVING SUM(a.v) > 5",
+    ),
+    "join, group by its key": (
+        "k BIGINT, s BIGINT",
+        "SELECT a.k, SUM(a.v * b.w) FROM a JOIN b ON a.k = b.k GROUP BY a.k",
+    ),
+    "left, group by the padded key": (
+        "k BIGINT, n BIGINT",
+        "SELECT b.k, COUNT(*) FROM a LEFT JOIN b ON a.k = b.k GROUP BY b.k",
+    ),
+    "group, join": (
+        "g STRING, n BIGINT",
+        "SELECT a.g, c.n FROM a LEFT JOIN (SELECT k, COUNT(*) AS n FROM b GROUP BY k) AS c ON a.k = c.k",
+    ),
+    "two groups, join": (
+        "k BIGINT, s BIGINT, t BIGINT",
+        "SELECT x.k, x.s, y.t FROM (SELECT k, SUM(v) AS s FROM a GROUP BY k) AS x"
+        " JOIN (SELECT k, SUM(w) AS t FROM b GROUP BY k) AS y ON x.k = y.k",
+    ),
+    "subset of the key": (
+        "k BIGINT, g STRING, n BIGINT",
+        "SELECT a.k, a.g, COUNT(*) FROM a JOIN b ON a.k = b.k GROUP BY a.k, a.g",
+    ),
+    "union all": (
+        "k BIGINT, s BIGINT",
+        "SELECT k, SUM(v) FROM (SELECT k, v FROM a UNION ALL SELECT k, w FROM b) AS t GROUP BY k",
+    ),
+    "union all of a group and a table": (
+        "k BIGINT, s BIGINT",
+        "SELECT k, MIN(v) FROM (SELECT k, SUM(v) AS v FROM a GROUP BY k UNION ALL SELECT k, w FROM b) AS t GROUP BY k",
+    ),
+    "one group": ("s BIGINT, m BIGINT", "SELECT SUM(v), MAX(v) FROM a HAVING COUNT(*) > 0"),
+}
+
+
+def random_rows(dice: random.Random, letters: str) -> list[list[tuple[int, Row]]]:
+    """Batches of rows that come (+1) and go (-1); few values, NULLs among them, so that all meet."""
+    there: list[Row] = []
+    batches = []
+    for _ in range(5):
+        batch = []
+        for _ in range(dice.choice([0, 2, 8])):
+            if there and dice.random() < 0.4:
+                batch.append((-1, there.pop(dice.randrange(len(there)))))
+            else:
+                row = (dice.choice([1, 2, 3, None]), dice.choice([*letters, None]), dice.choice([1, 3, 5, 7]))
+                there.append(row)
+                batch.append((1, row))
+        batches.append(batch)
+    return batches
+
+
+def write(path: Path, head: str, batches: list[list[tuple[int, Row]]]) -> list[Row]:
+    """Write an input file; the rows that are there in the end."""
+    sections = []
+    left: Counter[Row] = Counter()
+    for batch in batches:
+        sections.append("\n".join(f"| {'+I' if n > 0 else '-D'} | {' | '.join(map(_text, row))} |" for n, row in batch))
+        for n, row in batch:
+            left[row] += n
+    path.write_text(f"|  | {head} |\n|--|--|--|--|\n" + "\n---\n".join(sections))
+    return sorted(left.elements(), key=repr)
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
+@pytest.fixture(scope="module")
+def sql() -> Sql:
+    return Sql()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", QUERIES)
+def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int, tmp_path: Path, sql: Sql):
+    columns, query = QUERIES[name]
+    dice = random.Random(f"{name} {seed}")
+    (tmp_path / "pipeline.sql").write_text(
+        f"{TABLES}CREATE TABLE answer ({columns})"
+        f" WITH ('connector' = 'kafka', 'topic' = 'answer', 'format' = 'changelog-json');\nINSERT INTO answer {query};"
+    )
+    batch = duckdb.connect()
+    for table, head in (("a", "k | g | v"), ("b", "k | h | w")):
+        left = write(tmp_path / f"{table}.rows", head, random_rows(dice, "xyz" if table == "a" else "pq"))
+        names = head.split(" | ")
+        batch.execute(f"CREATE TABLE {table} ({names[0]} BIGINT, {names[1]} VARCHAR, {names[2]} BIGINT)")
+        if left:
+            batch.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", left)
+    outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, sql, buckets=3)
+    assert not any(outcome.dead)
+    came = Counter(applied(outcome.changes["answer"], None))
+    assert came == Counter(tuple(map(_text, row)) for row in batch.execute(query).fetchall())

@@ -1,0 +1,26 @@
+-- Windows of 10 s, one every 5 s: each row is in two.
+
+CREATE TABLE orders (
+  user_id STRING,
+  amount BIGINT,
+  ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (
+  'connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE revenue (
+  user_id STRING,
+  total BIGINT,
+  window_start TIMESTAMP(3),
+  window_end TIMESTAMP(3)
+) WITH (
+  'connector' = 'kafka', 'topic' = 'revenue',
+  'format' = 'json'
+);
+
+INSERT INTO revenue
+SELECT user_id, SUM(amount), window_start, window_end
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND))
+GROUP BY user_id, window_start, window_end;

@@ -1,0 +1,27 @@
+-- Tumbling windows of 10 s; each comes once, when the watermark (2 s behind) has passed its end.
+
+CREATE TABLE orders (
+  user_id STRING,
+  amount BIGINT,
+  ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (
+  'connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE revenue (
+  user_id STRING,
+  total BIGINT,
+  orders BIGINT,
+  window_start TIMESTAMP(3),
+  window_end TIMESTAMP(3)
+) WITH (
+  'connector' = 'kafka', 'topic' = 'revenue',
+  'format' = 'json'
+);
+
+INSERT INTO revenue
+SELECT user_id, SUM(amount), COUNT(*), window_start, window_end
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND))
+GROUP BY user_id, window_start, window_end;

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from operators.sql import Sql
+from service.formats.codec import decoder
+from service.plan.lower import compile_job
+from service.plan.stage.envelope import EGRESS, Envelope, Kind, unpack
+from service.plan.stage.ingest import BadInput, Ingest
+from service.plan.stage.wiring import Wiring
+from service.sql.pipeline import read
+
+PIPELINE = """
+CREATE TABLE t (k STRING, n BIGINT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json'{options});
+CREATE TABLE o (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED)
+  WITH ('connector' = 'upsert-kafka', 'topic' = 'o', 'key.format' = 'json', 'value.format' = 'json');
+INSERT INTO o SELECT k, SUM(n) FROM t GROUP BY k;
+"""
+
+
+def ingested(values: list[bytes], options: str = "", limits: dict[str, int] | None = None) -> list[Envelope]:
+    program = compile_job(read(PIPELINE.format(options=options)).jobs[0])
+    source = program.sources[0]
+    records = pa.table(
+        {
+            "value": pa.array(values, pa.binary()),
+            "topic": pa.array(["t"] * len(values)),
+            "partition": pa.array([3] * len(values), pa.int32()),
+            "offset": pa.array(range(10, 10 + len(values)), pa.int64()),
+        }
+    )
+    ingest = Ingest(Wiring(program), source, decoder(source.table, source.columns), 2, Sql(), limits)
+    return list(ingest.run([records], now=0))
+
+
+def of(kind: Kind, envelopes: list[Envelope]) -> list[Envelope]:
+    return [e for e in envelopes if e.kind == kind]
+
+
+GOOD, BAD = b'{"k": "a", "n": 1}', b"no json"
+
+
+def test_a_bad_record_leaves_for_the_dead_letter_topic_and_its_neighbours_go_on() -> None:
+    envelopes = ingested([GOOD, BAD, GOOD])
+    (rejected,) = of(Kind.REJECTED, envelopes)
+    assert rejected.level == EGRESS
+    assert unpack(rejected.payload)["offset"].to_pylist() == [11]
+    assert sum(unpack(e.payload).num_rows for e in of(Kind.ROWS, envelopes)) == 1  # one partial sum for "a"
+
+
+def test_a_table_that_skips_bad_records_only_counts_them() -> None:
+    envelopes = ingested([GOOD, BAD], options=", 'tailrace.bad-input' = 'skip'")
+    assert of(Kind.REJECTED, envelopes) == []
+    (figures,) = of(Kind.FIGURES, envelopes)
+    assert b"decode_errors_total" in figures.payload
+
+
+def test_a_table_that_fails_on_bad_records_says_where_the_first_one_is() -> None:
+    with pytest.raises(BadInput, match=r"table t, offset 11 of t/00003: "):
+        ingested([GOOD, BAD], options=", 'tailrace.bad-input' = 'fail'")
+
+
+def test_every_bucket_hears_the_clock_of_a_channel_with_or_without_rows() -> None:
+    clocks = of(Kind.CLOCK, ingested([GOOD]))
+    assert sorted(e.bucket for e in clocks) == [0, 1]
+    assert {e.channel for e in clocks} == {"s0000/t/00003"}
+
+
+def test_records_from_the_limit_of_a_bounded_channel_on_are_not_read() -> None:
+    envelopes = ingested([GOOD, GOOD, GOOD], limits={"s0000/t/00003": 12})
+    (rows,) = of(Kind.ROWS, envelopes)
+    (total,) = unpack(rows.payload).to_pylist()
+    assert 2 in total.values()
+
+
+def test_the_same_records_give_the_same_envelopes_but_for_what_was_timed() -> None:
+    first, second = ([e for e in ingested([GOOD, BAD, GOOD]) if e.kind != Kind.FIGURES] for _ in range(2))
+    assert first == second

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.plan.explain import as_text, explain
+from service.plan.expressions import Call
+from service.plan.nodes import Job, Place
+from service.plan.types import BIGINT
+from service.plan.validate import PlanErrors, check, problems, warnings
+from tests.plan.build import ORDERS, OUT, USERS, job, joined, project, scan, sink, table, total, tumbled
+
+orders = scan(ORDERS)
+users = scan(USERS)
+by_user = total(orders, ("user",), "amount")
+
+
+def said(job: Job) -> list[str]:
+    return [f"{p.primary} | {p.detail} | {p.hint}" for p in problems(job)]
+
+
+def test_a_format_that_only_appends_refuses_an_answer_that_changes():
+    plain = table("plain", "user s", "total n")
+    assert said(job(sink(by_user, plain))) == [
+        'table "plain" takes new rows only, but the query updates its answer'
+        " | format 'json' cannot say that a row was changed; GROUP BY user changes rows"
+        " | use 'connector' = 'upsert-kafka' with a PRIMARY KEY, or 'format' = 'debezium-json'"
+    ]
+
+
+def test_a_window_refuses_rows_that_are_taken_back():
+    pair = joined(orders, users, ("user", "id"))
+    windows = tumbled(pair, ("user",), "amount")
+    (first, *_) = said(job(sink(project(windows, a="user", b="total"), OUT)))
+    assert first == (
+        "a window aggregate cannot read rows that are taken back later"
+        ' | table "users" updates and deletes rows'
+        " | put it before that step, or use GROUP BY without a window"
+    )
+
+
+def test_a_window_refuses_a_column_that_is_no_time_attribute():
+    plain = project(orders, user="user", amount="amount", ts="ts")
+    unmarked = replace(plain, fields=tuple(replace(f, time=orders.fields[0].time) for f in plain.fields))
+    (only,) = said(job(sink(project(tumbled(unmarked, ("user",), "amount"), a="user", b="total"), OUT)))
+    assert only.startswith('column "ts" is no time attribute here')
+
+
+def test_upsert_kafka_needs_a_primary_key():
+    keyless = table("latest", "user s", "total n", kind="upsert-kafka")
+    assert [p.primary for p in problems(job(sink(by_user, keyless)))] == ['table "latest" needs a PRIMARY KEY']
+
+
+def test_all_problems_are_told_at_once():
+    plain = table("plain", "user s", "total n")
+    other = replace(plain, name="other")
+    with pytest.raises(PlanErrors) as told:
+        check(job(sink(by_user, plain), sink(by_user, other)))
+    assert len(told.value.problems) == 2
+
+
+def test_a_state_without_a_bound_is_a_warning_with_its_place():
+    (warning,) = warnings(job(sink(replace(by_user, place=Place(3, 8)), OUT)))
+    assert warning.primary == "the state of this aggregate has no bound: it keeps the totals of each (user) for ever"
+    assert warning.place == Place(3, 8)
+
+
+def test_a_ttl_and_a_window_are_bounds():
+    windows = project(tumbled(orders, ("user",), "amount"), a="user", b="total")
+    assert warnings(job(sink(total(orders, ("user",), "amount", ttl=60_000), OUT))) == ()
+    assert warnings(job(sink(windows, table("w", "a s", "b n")))) == ()
+
+
+def test_a_primary_key_that_the_query_does_not_prove_is_a_warning():
+    by_total = table("by_total", "user s", "total n", key=("total",), fmt="debezium-json")
+    groups = total(orders, ("user",), "amount", ttl=1)
+    (warning,) = warnings(job(sink(groups, by_total)))
+    assert warning.primary == 'the query does not prove that the primary key of "by_total" is unique'
+    assert warning.detail == (
+        "its rows are kept for ever, to show the last of each key; unique keys of the query: (user)"
+    )
+
+
+def test_explain_draws_modes_keys_state_and_levels():
+    pair = joined(orders, users, ("user", "id"))
+    groups = total(pair, ("id",), "amount", ttl=3_600_000)
+    assert as_text(explain(job(sink(groups, OUT))), "pipeline.sql").splitlines()[2:] == [
+        "sink out: kafka, debezium-json, retract, primary key (a)",
+        "└─ aggregate by (id): SUM(amount), ttl 1 h",
+        "   │  retract; key (id)",
+        "   │  keeps the totals of each (id), until ttl 1 h after the last write",
+        "   └─ inner join on user = id",
+        "      │  retract",
+        "      │  keeps left rows by (user), without a bound",
+        "      │  keeps right rows by (id), without a bound",
+        "      ├─ scan orders (user, amount)",
+        "      │     append",
+        "      └─ scan users (id)",
+        "            retract; key (id)",
+        "",
+        "levels",
+        "  0  orders, users",
+        "  1  join_1, group_partial_1, group_by_1, consolidate_1",
+        "     exchange orders to join_1 by (user)",
+        "     exchange users to join_1 by (id)",
+        "",
+        "warnings",
+        "  pipeline.sql:0:0: the state of this join has no bound: it keeps left rows by (user) for ever",
+        "    hint: set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
+        "  pipeline.sql:0:0: the state of this join has no bound: it keeps right rows by (id) for ever",
+        "    hint: set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
+    ]
+
+
+def test_explain_shows_a_shared_step_once():
+    text = as_text(explain(job(sink(by_user, OUT), sink(by_user, replace(OUT, name="other")))), "pipeline.sql")
+    assert text.count("aggregate by (user)") == 1
+    assert "└─ [2] as above" in text
+
+
+def test_explain_for_programs_holds_the_same_facts():
+    told = explain(job(sink(by_user, OUT))).to_json()
+    assert told["steps"][1]["state"] == [{"keeps": "the totals of each (user)", "bound": None}]
+    assert told["levels"][1]["exchanges"] == ["group_partial_1 to group_by_1 by (user)"]
+
+
+NOW = Call("NOW", (), BIGINT, "epoch_ms($now)")
+RAND = Call("RAND", (), BIGINT, "random()", deterministic=False)
+
+
+@pytest.mark.parametrize("value", [NOW, RAND])
+def test_a_value_that_changes_cannot_be_computed_of_rows_that_are_taken_back(value: Call):
+    (only,) = said(job(sink(project(by_user, a="user", b=value), OUT)))
+    assert only == (
+        f"{value.name}() would have another value when its row is taken back"
+        " | GROUP BY user updates and deletes rows | compute it where rows enter, before that step"
+    )
+    assert said(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []
+
+
+def test_explain_shows_what_a_sink_keeps():
+    by_total = table("by_total", "user s", "total n", key=("total",), fmt="debezium-json")
+    assert as_text(explain(job(sink(by_user, by_total))), "pipeline.sql").splitlines()[2:5] == [
+        "sink by_total: kafka, debezium-json, retract, primary key (total)",
+        "│  keeps all rows by the primary key, without a bound",
+        "└─ aggregate by (user): SUM(amount)",
+    ]

@@ -1,0 +1,26 @@
+"""The golden pipelines: what each construct answers, batch by batch, through SQL, plan, stages and kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from operators.sql import Sql
+from service.local.case import run_case
+from service.local.verdict import compare
+from service.sql.pipeline import load
+
+CASES = sorted(p.parent for p in (Path(__file__).parent / "pipelines").glob("*/pipeline.sql"))
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
+def test_a_pipeline_answers_as_expected(case: Path, buckets: int, one_sql: Sql):
+    jobs = load(case / "pipeline.sql", {}).jobs
+    assert compare(case, run_case(case, jobs, one_sql, buckets), one_sql) == []
+
+
+@pytest.fixture(scope="session")
+def one_sql() -> Sql:
+    return Sql()

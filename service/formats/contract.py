@@ -1,0 +1,62 @@
+"""What a format does: bytes of Kafka records to changes, and changes to bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from operators.sql import Sql
+
+RECORD = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us")),
+        ("timestamp_type", pa.int32()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+"""Records of one Kafka partition, in offset order; columns that the plan does not need are absent."""
+
+DEAD = pa.schema([*RECORD, ("reason", pa.string()), ("detail", pa.string())])
+"""A record that could not be decoded. `reason` is one of a few fixed words (a metric label), `detail` a sentence."""
+
+OUT = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.int64()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+"""Records to write, in order; partition null = chosen by the key as Java's default partitioner does."""
+
+
+class Decoded(NamedTuple):
+    """`changes`: columns c0, c1, ... and `_weight`, one or two rows a record (an update of a CDC format is -1 then +1), in
+    offset order. `dead`: records with the columns of DEAD."""
+
+    changes: pa.Table
+    dead: pa.Table
+
+
+class Decoder(Protocol):
+    """Picklable; made once a job from a table and the columns that the plan reads."""
+
+    def needs(self) -> tuple[str, ...]:
+        """The columns of RECORD that `decode` reads besides topic, partition and offset."""
+
+    def decode(self, records: pa.Table, sql: Sql) -> Decoded:
+        """Decode one block of records; a bad record goes to `dead` and never disturbs its neighbours."""
+
+
+class Encoder(Protocol):
+    """Picklable; made once a job from a table and the columns that are written."""
+
+    def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
+        """Records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row."""

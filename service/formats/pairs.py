@@ -1,0 +1,61 @@
+"""What happened to each row: of a key's -row and +row one update is made. Here weights become row kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+NONE = -1
+"""The position of no row."""
+
+
+class Pairs(NamedTuple):
+    """One entry a change, in order: the positions of the row before and of the row after it. An insert has no row
+    before (NONE), a delete none after; an update has both, and so has a row that was written again unchanged, which
+    comes with weight 0."""
+
+    before: Positions
+    after: Positions
+
+
+def pair(changes: pa.Table, key: Sequence[int] | None) -> Pairs:
+    """The changes of a consolidated block, in which the rows of one key stand together and what leaves comes first.
+
+    A row of weight n is n changes. Without a key no row replaces another; an empty key is that of a single row.
+    """
+    weights = changes["_weight"].to_numpy()
+    rows = np.arange(len(weights), dtype=np.int64)
+    if (weights == 1).all():
+        return Pairs(np.full(len(rows), NONE), rows)
+    copies = np.maximum(np.abs(weights), 1)
+    if (copies != 1).any():
+        rows, weights = np.repeat(rows, copies), np.repeat(weights, copies)
+    before = np.where(weights <= 0, rows, NONE)
+    after = np.where(weights >= 0, rows, NONE)
+    replaced = np.flatnonzero((weights[:-1] < 0) & (weights[1:] > 0))
+    if key is not None and len(replaced):
+        replaced = replaced[_agree(changes, key, rows[replaced], rows[replaced + 1])]
+        after[replaced] = rows[replaced + 1]
+        kept = np.ones(len(rows), dtype=bool)
+        kept[replaced + 1] = False
+        before, after = before[kept], after[kept]
+    return Pairs(before, after)
+
+
+def _agree(
+    changes: pa.Table, key: Sequence[int], left: Positions, right: Positions
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether two rows have the same key; NULL is the same as NULL."""
+    same = np.ones(len(left), dtype=bool)
+    for position in key:
+        column = changes.column(position)
+        a, b = column.take(pa.array(left)), column.take(pa.array(right))
+        equal = pc.fill_null(pc.equal(a, b), False).to_numpy()
+        same &= equal | (a.is_null().to_numpy() & b.is_null().to_numpy())
+    return same

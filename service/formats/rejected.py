@@ -1,0 +1,72 @@
+"""Records for the dead-letter and late topics. Their layout is documented in docs/formats.md.
+
+A record that could not be decoded goes out with its own key, value and headers, and headers that say why and whence. A
+row that could not be computed, or that came late, goes out as a JSON object of its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from service.formats.contract import OUT
+
+HEADER = "tailrace-"
+"""The prefix of every header that is added."""
+
+
+def rejected_records(dead: pa.Table) -> pa.Table:
+    """Records (OUT) of rejected ones (DEAD): bytes as they came, headers tailrace-reason, -detail, -topic, -partition,
+    -offset after the record's own."""
+    rows = dead.num_rows
+    names = set(dead.schema.names)
+    headers = dead["headers"].to_pylist() if "headers" in names else [None] * rows
+    described = zip(
+        headers,
+        *(dead[name].to_pylist() for name in ("reason", "detail", "topic", "partition", "offset")),
+        strict=True,
+    )
+    new = [
+        [*(own or ()), *_headers(reason=reason, detail=detail, topic=topic, partition=partition, offset=offset)]
+        for own, reason, detail, topic, partition, offset in described
+    ]
+    return pa.table(
+        {
+            "key": dead["key"] if "key" in names else pa.nulls(rows, pa.binary()),
+            "value": dead["value"] if "value" in names else pa.nulls(rows, pa.binary()),
+            "partition": pa.nulls(rows, pa.int32()),
+            "timestamp": pa.nulls(rows, pa.int64()),
+            "headers": pa.array(new, OUT.field("headers").type),
+        },
+        schema=OUT,
+    )
+
+
+def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, sql: Sql) -> pa.Table:
+    """Records (OUT) of rows that came late (`why` = "late") or could not be computed ("dead"; `_reason` says why): the
+    value is a JSON object of the columns under their `names` (a column without one is partial work and left out)
+    and `_weight`; headers name the operator and the reason. BYTES are in base64."""
+    named = [(name, f"c{i}", rows.schema.field(f"c{i}").type) for i, name in enumerate(names) if name]
+    pairs = ", ".join(
+        f"'{name.replace(chr(39), chr(39) * 2)}', {f'to_base64({column})' if pa.types.is_binary(type_) else column}"
+        for name, column, type_ in [*named, (WEIGHT, WEIGHT, pa.int64())]
+    )
+    values = sql(f"SELECT encode(CAST(json_object({pairs}) AS VARCHAR)) AS v FROM r", {"r": rows})
+    reasons = rows["_reason"].to_pylist() if "_reason" in rows.schema.names else [why] * rows.num_rows
+    return pa.table(
+        {
+            "key": pa.nulls(rows.num_rows, pa.binary()),
+            "value": values["v"],
+            "partition": pa.nulls(rows.num_rows, pa.int32()),
+            "timestamp": pa.nulls(rows.num_rows, pa.int64()),
+            "headers": pa.array([_headers(reason=r, operator=operator) for r in reasons], OUT.field("headers").type),
+        },
+        schema=OUT,
+    )
+
+
+def _headers(**values: object) -> list[dict[str, object]]:
+    return [{"key": HEADER + name, "value": str(value).encode()} for name, value in values.items()]

@@ -1,0 +1,249 @@
+"""Topics and offsets: what is asked of Kafka before, between and after batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import KafkaError as Code
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.kafka.faults import Answer, Troubles, failure_of, patiently
+from service.kafka.writer import marker
+
+Offsets = dict[str, dict[int, int]]
+"""Offsets by topic and partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic to be made. -1 leaves the number to the brokers' defaults."""
+
+    name: str
+    partitions: int = -1
+    replication: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def marker_topic(name: str, replication: int = -1) -> Topic:
+    """The topic of the exactly-once markers: compacted, so that a marker outlives any pause."""
+    return Topic(name=name, partitions=marker.PARTITIONS, replication=replication, config=marker.TOPIC_CONFIG)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Startup:
+    """Where a source begins that has no checkpoint yet: Flink's scan.startup.mode and what belongs to it.
+
+    group-offsets: what `group` has committed; where it has not, `reset` decides (none = an error, as in Flink).
+    timestamp: the first record at or after `timestamp_ms`, the end where there is none.
+    specific-offsets: `offsets` by partition; partitions that are not named begin at the group's offset, else at the
+    earliest.
+    """
+
+    mode: Literal["earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets"]
+    group: str | None = None
+    reset: Literal["earliest", "latest", "none"] = "none"
+    timestamp_ms: int = 0
+    offsets: Mapping[int, int] = field(default_factory=dict)
+
+
+class Cluster:
+    """A Kafka cluster. Every call waits at most `seconds` and raises a KafkaFailure."""
+
+    def __init__(self, kafka: Mapping[str, str], seconds: float = 15.0) -> None:
+        self._address = kafka.get("bootstrap.servers", "")
+        self._seconds = seconds
+        self._troubles = Troubles()
+        try:
+            self._admin = AdminClient({**kafka, "error_cb": self._troubles, "log_level": 0})  # type: ignore[dict-item]
+        except KafkaException as refused:
+            raise failure_of(refused, "the settings of the Kafka connection are not right") from refused
+
+    def reachable(self) -> None:
+        """Return if a broker answers; else raise what stands in the way."""
+        self._topics()
+
+    def describe(self, topics: Iterable[str]) -> dict[str, int]:
+        """The number of partitions of each of these topics that exists."""
+        present = self._topics()
+        return {topic: present[topic] for topic in topics if topic in present}
+
+    def create(self, topics: Iterable[Topic]) -> tuple[str, ...]:
+        """Make the topics that do not exist and wait until they can be used; the names of those that were made."""
+        present = self._topics()
+        wanted = {topic.name: topic for topic in topics if topic.name not in present}
+        if not wanted:
+            return ()
+        news = [
+            NewTopic(each.name, each.partitions, each.replication, config=dict(each.config)) for each in wanted.values()
+        ]
+        made = []
+        for name, result in self._admin.create_topics(news, request_timeout=self._seconds).items():
+            try:
+                result.result(timeout=self._seconds)
+                made.append(name)
+            except KafkaException as refused:
+                if refused.args[0].code() != Code.TOPIC_ALREADY_EXISTS:
+                    raise failure_of(refused, f'the topic "{name}" cannot be created') from refused
+            except TimeoutError as late:
+                raise failure_of(late, f'the topic "{name}" cannot be created') from late
+        until = time.monotonic() + self._seconds
+        while wanted.keys() - self._topics().keys():
+            if time.monotonic() > until:
+                raise KafkaUnreachable(f"the topics {', '.join(wanted)} were created but did not appear")
+            time.sleep(0.05)
+        return tuple(made)
+
+    def check_markers(self, topic: str) -> None:
+        """Raise unless `topic` keeps markers for ever."""
+        partitions = self.describe([topic]).get(topic)
+        if partitions is None:
+            raise KafkaConfigError(
+                f'the marker topic "{topic}" does not exist', None, "create it, or let it be created"
+            )
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        config = self._patiently(
+            lambda: self._admin.describe_configs([resource])[resource].result(timeout=self._seconds),
+            f'the marker topic "{topic}" cannot be described',
+        )
+        policy = config["cleanup.policy"].value
+        if policy != "compact" or partitions < marker.PARTITIONS:
+            raise KafkaConfigError(
+                f'the marker topic "{topic}" cannot hold the exactly-once markers',
+                f"it has {partitions} partitions and cleanup.policy {policy}",
+                f"it needs at least {marker.PARTITIONS} partitions and cleanup.policy compact",
+            )
+
+    def end_offsets(self, topics: Iterable[str]) -> Offsets:
+        """The offset after the last record that a read_committed reader may see."""
+        return self._at(self._partitions(topics), OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def start_offsets(self, topics: Iterable[str], startup: Startup) -> Offsets:
+        """Where to begin to read."""
+        partitions = self._partitions(topics)
+        match startup.mode:
+            case "earliest-offset":
+                return self._at(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            case "latest-offset":
+                return self._at(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            case "timestamp":
+                return self._at_time(partitions, startup.timestamp_ms)
+            case "group-offsets":
+                return self._of_group(partitions, startup.group, startup.reset)
+            case "specific-offsets":
+                return self._specific(partitions, startup)
+
+    def commit_group_offsets(self, group: str, offsets: Offsets) -> None:
+        """Tell lag tools how far `group` has read. Only for information: nothing is ever read from there again."""
+        places = [TopicPartition(topic, p, o) for topic, each in offsets.items() for p, o in each.items()]
+        if not places:
+            return
+
+        def tell() -> None:
+            told = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+            for place in told[group].result(timeout=self._seconds).topic_partitions or ():
+                if place.error is not None:
+                    raise KafkaException(place.error)
+
+        self._patiently(tell, f'the offsets of group "{group}" cannot be committed')
+
+    def group_offsets(self, group: str, topics: Iterable[str]) -> Offsets:
+        """What `group` has committed, for the partitions where it has."""
+        return self._committed(group, self._partitions(topics))
+
+    def _topics(self) -> dict[str, int]:
+        """All topics that can be used, with their numbers of partitions."""
+        self._troubles.forget()
+        try:
+            metadata = self._admin.list_topics(timeout=self._seconds)
+        except KafkaException as failed:
+            self._admin.poll(0)
+            raise self._troubles.explain(failed, f"Kafka at {self._address} cannot be reached") from failed
+        return {
+            name: len(topic.partitions)
+            for name, topic in metadata.topics.items()
+            if topic.error is None and all(each.leader >= 0 for each in topic.partitions.values())
+        }
+
+    def _partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
+        topics = tuple(topics)
+        present = self.describe(topics)
+        missing = [topic for topic in topics if topic not in present]
+        if missing:
+            raise KafkaConfigError(
+                f"the topic{'s' if len(missing) > 1 else ''} {', '.join(missing)} cannot be found",
+                f"asked at {self._address}",
+                "create what is missing, or check the names and the right to DESCRIBE",
+            )
+        return [TopicPartition(topic, partition) for topic in topics for partition in range(present[topic])]
+
+    def _at(self, partitions: list[TopicPartition], spec: OffsetSpec) -> Offsets:
+        if not partitions:
+            return {}
+
+        def ask() -> Offsets:
+            level, seconds = IsolationLevel.READ_COMMITTED, self._seconds
+            asked = dict.fromkeys(partitions, spec)
+            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+            offsets: Offsets = {}
+            for place in partitions:
+                offsets.setdefault(place.topic, {})[place.partition] = answers[place].result(timeout=seconds).offset
+            return offsets
+
+        topics = ", ".join(sorted({place.topic for place in partitions}))
+        return self._patiently(ask, f"the offsets of {topics} cannot be read")
+
+    def _at_time(self, partitions: list[TopicPartition], milliseconds: int) -> Offsets:
+        found = self._at(partitions, OffsetSpec.for_timestamp(milliseconds))
+        ends = self._at(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return {t: {p: o if o >= 0 else ends[t][p] for p, o in each.items()} for t, each in found.items()}
+
+    def _of_group(self, partitions: list[TopicPartition], group: str | None, reset: str) -> Offsets:
+        if group is None:
+            raise KafkaConfigError(
+                "scan.startup.mode group-offsets needs a group", None, "set 'properties.group.id' or another mode"
+            )
+        committed = self._committed(group, partitions)
+        without = [place for place in partitions if place.partition not in committed.get(place.topic, {})]
+        if without and reset == "none":
+            raise KafkaConfigError(
+                f'group "{group}" has committed no offset for {len(without)} of {len(partitions)} partitions',
+                f"the first is partition {without[0].partition} of topic {without[0].topic}",
+                "set 'properties.auto.offset.reset' to 'earliest' or 'latest', or choose another 'scan.startup.mode'",
+            )
+        spec = OffsetSpec.earliest() if reset == "earliest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return _merged(self._at(without, spec), committed)
+
+    def _specific(self, partitions: list[TopicPartition], startup: Startup) -> Offsets:
+        named = [place for place in partitions if place.partition in startup.offsets]
+        others = [place for place in partitions if place.partition not in startup.offsets]
+        fallback = self._at(others, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        committed = {} if startup.group is None or not others else self._committed(startup.group, others)
+        chosen: Offsets = {}
+        for place in named:
+            chosen.setdefault(place.topic, {})[place.partition] = startup.offsets[place.partition]
+        return _merged(_merged(fallback, committed), chosen)
+
+    def _committed(self, group: str, partitions: list[TopicPartition]) -> Offsets:
+        def ask() -> Offsets:
+            asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, partitions)])
+            offsets: Offsets = {}
+            for place in asked[group].result(timeout=self._seconds).topic_partitions or ():
+                if place.offset >= 0:
+                    offsets.setdefault(place.topic, {})[place.partition] = place.offset
+            return offsets
+
+        return self._patiently(ask, f'the offsets of group "{group}" cannot be read')
+
+    def _patiently(self, ask: Callable[[], Answer], cannot: str) -> Answer:
+        return patiently(ask, cannot, self._seconds)
+
+
+def _merged(base: Offsets, over: Offsets) -> Offsets:
+    topics = base.keys() | over.keys()
+    return {topic: dict(sorted((base.get(topic, {}) | over.get(topic, {})).items())) for topic in sorted(topics)}

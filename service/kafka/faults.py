@@ -1,0 +1,130 @@
+"""librdkafka's error codes, sorted by what the caller does about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from confluent_kafka import KafkaError as Code
+from confluent_kafka import KafkaException
+
+from service.kafka.errors import (
+    Fenced,
+    KafkaConfigError,
+    KafkaFailure,
+    KafkaUnreachable,
+    MessageTooLarge,
+    TransactionLost,
+)
+
+Answer = TypeVar("Answer")
+
+_UNREACHABLE = {
+    Code._TRANSPORT,
+    Code._ALL_BROKERS_DOWN,
+    Code._TIMED_OUT,
+    Code._TIMED_OUT_QUEUE,
+    Code._MSG_TIMED_OUT,
+    Code._WAIT_COORD,
+    Code._RESOLVE,
+    Code._DESTROY,
+    Code.REQUEST_TIMED_OUT,
+    Code.NETWORK_EXCEPTION,
+    Code.COORDINATOR_LOAD_IN_PROGRESS,
+    Code.COORDINATOR_NOT_AVAILABLE,
+    Code.NOT_COORDINATOR,
+    Code.BROKER_NOT_AVAILABLE,
+    Code.LEADER_NOT_AVAILABLE,
+    Code.NOT_LEADER_FOR_PARTITION,
+    Code.REPLICA_NOT_AVAILABLE,
+    Code.NOT_ENOUGH_REPLICAS,
+    Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    Code.CONCURRENT_TRANSACTIONS,
+    Code.NOT_CONTROLLER,
+    Code._NOENT,  # "no leaders found"
+    Code.FENCED_LEADER_EPOCH,
+    Code.UNKNOWN_LEADER_EPOCH,
+    Code.OFFSET_NOT_AVAILABLE,
+}
+_FENCED = {Code._FENCED, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH}
+_TOO_LARGE = {Code.MSG_SIZE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}
+_LARGER = "raise the topic's max.message.bytes and the sink's message.max.bytes, or lower batch.size to fit the topic"
+_CONFIG = {
+    Code._AUTHENTICATION: "check the user, the password and the mechanism",
+    Code.SASL_AUTHENTICATION_FAILED: "check the user, the password and the mechanism",
+    Code.UNSUPPORTED_SASL_MECHANISM: "choose a mechanism that the brokers offer",
+    Code._SSL: "check the certificates, and that the port speaks TLS",
+    Code._INVALID_ARG: "correct the property",
+    Code._UNKNOWN_TOPIC: "create the topic, or let it be created",
+    Code.UNKNOWN_TOPIC_OR_PART: "create the topic, or let it be created",
+    Code._UNKNOWN_PARTITION: "write to a partition that the topic has",
+    Code.TOPIC_EXCEPTION: "choose another topic name",
+    Code.TOPIC_AUTHORIZATION_FAILED: "grant READ, WRITE and DESCRIBE on the topic",
+    Code.GROUP_AUTHORIZATION_FAILED: "grant READ on the group",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "grant IDEMPOTENT_WRITE on the cluster (and CREATE where topics are created)",
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "grant WRITE and DESCRIBE on ids that begin with tailrace-",
+    Code.INVALID_TRANSACTION_TIMEOUT: "stay below the brokers' transaction.max.timeout.ms",
+    Code.UNSUPPORTED_VERSION: "use brokers of version 2.5 or newer",
+    Code.INVALID_REPLICATION_FACTOR: "choose a replication factor of at most the number of brokers",
+    Code.INVALID_PARTITIONS: "choose a number of partitions of at least 1",
+    Code.INVALID_CONFIG: "correct the topic's configuration",
+    Code.POLICY_VIOLATION: "ask who set the brokers' policy",
+}
+
+
+def failure(code: int, text: str, primary: str) -> KafkaFailure:
+    """The failure behind `code`; `primary` says what could not be done, `text` is librdkafka's explanation."""
+    detail = text or str(Code(code))
+    if code in _UNREACHABLE:
+        return KafkaUnreachable(primary, detail, "wait, or check bootstrap.servers and the brokers")
+    if code in _FENCED:
+        return Fenced(primary, detail)
+    if code in _TOO_LARGE:
+        return MessageTooLarge(primary, detail, _LARGER)
+    if code in _CONFIG:
+        return KafkaConfigError(primary, detail, _CONFIG[code])
+    return TransactionLost(primary, detail)
+
+
+def failure_of(error: Exception, primary: str) -> KafkaFailure:
+    """The failure behind what a confluent-kafka call raised."""
+    if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], Code):
+        return failure(error.args[0].code(), error.args[0].str(), primary)
+    if isinstance(error, TimeoutError):
+        return KafkaUnreachable(primary, "no answer in time", "wait, or check bootstrap.servers and the brokers")
+    return KafkaConfigError(primary, str(error))
+
+
+class Troubles:
+    """Hears of a client's connection troubles (as its `error_cb`), which its calls report as a mere time-out."""
+
+    def __init__(self) -> None:
+        self._last: Code | None = None
+
+    def __call__(self, error: Code) -> None:
+        if error.code() != Code._ALL_BROKERS_DOWN:
+            self._last = error
+
+    def forget(self) -> None:
+        self._last = None
+
+    def explain(self, failed: Exception, primary: str) -> KafkaFailure:
+        """What is behind a call that failed: the trouble, where the call only waited in vain."""
+        told = failure_of(failed, primary)
+        if self._last is None or not isinstance(told, KafkaUnreachable):
+            return told
+        return failure(self._last.code(), self._last.str(), primary)
+
+
+def patiently(ask: Callable[[], Answer], cannot: str, seconds: float) -> Answer:
+    """What `ask` answers, asked again while brokers come and go; a KafkaFailure that begins with `cannot` otherwise."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except (KafkaException, TimeoutError) as failed:
+            told = failure_of(failed, cannot)
+            if not told.retriable or time.monotonic() >= until:
+                raise told from failed
+        time.sleep(0.1)

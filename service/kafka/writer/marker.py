@@ -1,0 +1,236 @@
+"""The marker: which batch of a partition was committed last, written in the same transaction as the batch's rows.
+
+Markers live in a compacted topic, so they outlive any pause. The marker of a partition is always in the same partition
+of that topic, and partitions of one query are spread over its partitions: a reader of stable data never waits for a
+transaction that another task of the query has open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable
+from service.kafka.faults import Troubles, failure
+from service.kafka.writer.settings import WriterSettings
+
+FORMAT = 1
+PARTITIONS = 16
+"""Partitions of the marker topic that are used. Kafka only ever adds partitions, so a marker's place never moves."""
+
+TOPIC_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.ms": "3600000",
+    "segment.bytes": "33554432",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+Properties = dict[str, str | int | float | bool]
+
+_ASK = 10.0
+_WINDOW = 200
+_WIDER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """`batch` and all batches before it are committed; `digest` names the source rows that `batch` was made from."""
+
+    batch: int
+    digest: bytes
+
+    def encode(self) -> bytes:
+        return json.dumps({"format": FORMAT, "batch": self.batch, "digest": self.digest.hex()}).encode()
+
+    @staticmethod
+    def decode(value: bytes) -> Marker:
+        fields = json.loads(value)
+        if fields.get("format") != FORMAT:
+            raise KafkaConfigError(
+                "the marker of the last batch was written by another version",
+                f"its format is {fields.get('format')}, this version reads format {FORMAT}",
+                "run the version that wrote it, or start from a fresh checkpoint",
+            )
+        return Marker(fields["batch"], bytes.fromhex(fields["digest"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerPlace:
+    """Where the marker of one partition of a query is: topic, partition of that topic, key."""
+
+    topic: str
+    partition: int
+    key: bytes
+
+    @staticmethod
+    def of(settings: WriterSettings, partition: int) -> MarkerPlace:
+        owner = json.dumps([settings.query, settings.checkpoint_id]).encode()
+        first = int.from_bytes(hashlib.sha256(owner).digest()[:4], "big")
+        key = json.dumps([settings.query, settings.checkpoint_id, partition]).encode()
+        return MarkerPlace(settings.marker_topic, (first + partition) % PARTITIONS, key)
+
+
+class MarkerReader:
+    """Reads markers, for any number of threads.
+
+    Each search has a consumer of its own: what an earlier search left in a consumer's queue (the end of a partition,
+    say) could end the next one too early, and a marker that is overlooked is a batch that is written twice.
+    """
+
+    def __init__(self, kafka: Mapping[str, str]) -> None:
+        connection: Properties = {name: value for name, value in kafka.items() if name.startswith(_CONNECTION)}
+        self._consuming: Properties = connection | {
+            "group.id": "tailrace-markers",
+            "enable.auto.commit": "false",
+            "enable.partition.eof": "true",
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": "5",
+            "fetch.error.backoff.ms": "50",
+            "reconnect.backoff.ms": "10",
+            "log_level": "2",
+        }
+        self._troubles = Troubles()
+        self._asking: Properties = connection | {"log_level": "2", "reconnect.backoff.ms": "10"}
+        self._admin = self._client()
+
+    def committed(self, place: MarkerPlace, seconds: float) -> Marker | None:
+        """The last marker that is known to be committed right now."""
+
+        def read(until: float) -> bytes | None:
+            return self._last(place, _COMMITTED, 0, self._end(place, _COMMITTED, until), until)
+
+        return self._patiently(read, seconds)
+
+    def settled(self, place: MarkerPlace, seconds: float, pause: Callable[[], None]) -> Marker | None:
+        """The last marker, once every marker of this place that was written until now is decided.
+
+        To be called by the owner of the transactional id, after it took the epoch: then its own transactions are
+        decided, but one of another id may hold back what stable readers see. That is waited for only where a marker of
+        this place lies behind it.
+        """
+
+        def read(until: float) -> bytes | None:
+            end = self._end(place, _UNCOMMITTED, until)
+            while (stable := self._end(place, _COMMITTED, until)) < end and time.monotonic() < until:
+                if self._last(place, _UNCOMMITTED, stable, end, until) is None:
+                    return self._last(place, _COMMITTED, 0, stable, until)
+                pause()
+                time.sleep(0.05)
+            if stable < end:
+                raise KafkaUnreachable(f"a transaction that is open in topic {place.topic} hides the last marker")
+            return self._last(place, _COMMITTED, 0, stable, until)
+
+        return self._patiently(read, seconds)
+
+    def _patiently(self, read: Callable[[float], bytes | None], seconds: float) -> Marker | None:
+        """Read, again and again while brokers come and go."""
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                value = read(until)
+                return None if value is None else Marker.decode(value)
+            except KafkaFailure as failed:
+                if not failed.retriable or time.monotonic() > until:
+                    raise
+            time.sleep(0.2)
+            # A client that has seen a broker restart may insist on the leader epoch that it knows (list_offsets does).
+            self._admin = self._client()
+
+    def _client(self) -> AdminClient:
+        return AdminClient(self._asking | {"error_cb": self._troubles})  # type: ignore[arg-type]
+
+    def _end(self, place: MarkerPlace, level: IsolationLevel, until: float) -> int:
+        """The offset after the last record: of all, or of those before the first open transaction."""
+        partition = TopicPartition(place.topic, place.partition)
+        self._troubles.forget()
+        seconds = min(_ASK, max(0.1, until - time.monotonic()))
+        asked = self._admin.list_offsets(
+            {
+                partition: OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            },
+            isolation_level=level,
+            request_timeout=seconds,
+        )
+        try:
+            return int(asked[partition].result(timeout=seconds + 1).offset)
+        except (KafkaException, TimeoutError) as failed:
+            raise self._explained(failed, place.topic) from failed
+
+    def _explained(self, failed: Exception, topic: str) -> KafkaFailure:
+        """Why offsets could not be read: a topic that is missing or forbidden shows as a mere time-out, too."""
+        primary = f"the markers in topic {topic} cannot be read"
+        try:
+            error = self._admin.list_topics(topic, timeout=2).topics[topic].error
+        except KafkaException:
+            error = None
+        self._admin.poll(0)
+        if error is None:
+            return self._troubles.explain(failed, primary)
+        return failure(error.code(), error.str(), primary)
+
+    def _last(self, place: MarkerPlace, level: IsolationLevel, low: int, high: int, until: float) -> bytes | None:
+        """The value of the last record with the place's key in [low, high), searched in widening steps from the end."""
+        width = _WINDOW
+        while high > low:
+            start = max(low, high - width)
+            found = self._scan(place, level, start, high, until)
+            if found is not None:
+                return found
+            high, width = start, width * _WIDER
+        return None
+
+    def _scan(self, place: MarkerPlace, level: IsolationLevel, start: int, high: int, until: float) -> bytes | None:
+        consumer = Consumer(self._consuming | {"isolation.level": level.name.lower()})
+        consumer.assign([TopicPartition(place.topic, place.partition, start)])
+        found: bytes | None = None
+        try:
+            while time.monotonic() < until:
+                first = consumer.poll(0.1)
+                for message in [] if first is None else [first, *consumer.consume(10_000, 0)]:
+                    offset = _offset(message, place)
+                    if message.error() is None and offset < high and message.key() == place.key:
+                        found = message.value()
+                    if offset >= high - (message.error() is None):
+                        return found
+        finally:
+            consumer.close()
+        raise KafkaUnreachable(f"Kafka did not hand over the markers of topic {place.topic} in time")
+
+
+def _offset(message: Message, place: MarkerPlace) -> int:
+    """The offset of a record, or the one that the end of the partition has."""
+    error = message.error()
+    if error is not None and error.code() not in _HARMLESS:
+        raise failure(error.code(), error.str(), f"the markers in topic {place.topic} cannot be read")
+    offset = message.offset()
+    return -1 if offset is None else offset
+
+
+_COMMITTED, _UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+_HARMLESS = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)  # the group is a name only
+_CONNECTION = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
+
+
+def last_markers(settings: WriterSettings, partitions: Iterable[int], seconds: float = 30.0) -> dict[int, Marker]:
+    """The markers that are committed now, by partition of the query; for a look before the query starts.
+
+    A marker newer than the checkpoint's last batch shows that the checkpoint is an older copy. Only a look: what a
+    writer may rely on it reads itself, after it took the epoch.
+    """
+    reader = MarkerReader(settings.kafka)
+    found = {each: reader.committed(MarkerPlace.of(settings, each), seconds) for each in partitions}
+    return {partition: marker for partition, marker in found.items() if marker is not None}

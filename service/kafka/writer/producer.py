@@ -1,0 +1,235 @@
+"""A transactional producer that takes whole blocks of rows."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import KafkaError
+
+from service.kafka.writer import librdkafka
+from service.kafka.writer.librdkafka import Fault
+from service.kafka.writer.records import TopicRows
+
+DEFAULTS = {
+    "compression.type": "lz4",
+    "linger.ms": "50",
+    "batch.size": "1000000",
+    "batch.num.messages": "100000",
+    "partitioner": "murmur2_random",
+    "queue.buffering.max.messages": "0",
+    "queue.buffering.max.kbytes": "2097151",
+    "topic.metadata.propagation.max.ms": "10000",
+    "reconnect.backoff.ms": "10",
+    "reconnect.backoff.max.ms": "2000",
+    "log_level": "2",
+}
+"""What suits large blocks; a pipeline's own settings win. Nothing lingers at a commit. The queue has no bound of its
+own because `produce` bounds what is under way."""
+
+BLOCK_ROWS = 20_000
+BLOCK_BYTES = 8_000_000
+BLOCKS_UNDER_WAY = 4
+
+
+class Refusal(NamedTuple):
+    """Why Kafka did not take a record, and in which topic."""
+
+    code: int
+    topic: str
+
+
+class Producer:
+    """One transactional id's producer. Not for two threads at once.
+
+    Every call that waits for Kafka takes a time limit in seconds and raises a retriable Fault when it has passed; the
+    call can then be repeated and goes on where it was. `refusals` are the records of the transaction that Kafka did not
+    take, with the size (key and value) of the largest: brokers refuse the small ones that travel with a large one, too.
+    `trouble` is the last thing that went wrong with the connection.
+    """
+
+    def __init__(self, properties: Mapping[str, str], transactional_id: str, transaction_timeout_ms: int) -> None:
+        self.refusals: dict[Refusal, int] = {}
+        self.trouble: tuple[int, str] | None = None
+        self._library = librdkafka.load()
+        self._call = self._library.call
+        self._callbacks = librdkafka.ON_DELIVERY(self._refused), librdkafka.ON_ERROR(self._troubled)
+        always = {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": str(transaction_timeout_ms),
+            "enable.idempotence": "true",
+            "delivery.report.only.error": "true",
+        }
+        self._handle = librdkafka.new_producer(DEFAULTS | dict(properties) | always, *self._callbacks)
+        self._topics: dict[str, int] = {}
+        self._under_way: deque[int] = deque(maxlen=BLOCKS_UNDER_WAY)
+
+    def init(self, seconds: float) -> None:
+        """Take the epoch: fence older owners of the id, settle what they left open."""
+        # librdkafka asks for the coordinator at once and, where no broker is connected yet, again after half a second.
+        librdkafka.await_broker(self._handle, max(1, int(seconds * 1000)))
+        self._waiting("init_transactions", seconds)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.refusals.clear()
+        self._under_way.clear()
+        self._library.check(self._call("begin_transaction", self._handle))
+
+    def commit(self, seconds: float) -> None:
+        """Deliver what is under way and commit."""
+        self._waiting("commit_transaction", seconds)
+
+    def abort(self, seconds: float) -> None:
+        """Drop what is under way and abort."""
+        self._waiting("abort_transaction", seconds)
+
+    def produce(self, rows: TopicRows, pause: Callable[[], None]) -> None:
+        """Put `rows` under way, a block at a time. `pause` is called between blocks and may raise."""
+        plain = rows.headers is None and rows.timestamp is None and rows.partition is None
+        place = self._produce_plainly if plain else self._produce_with_arguments
+        for first, last in _blocks(rows):
+            place(rows, first, last)
+            self._under_way.append(last - first)
+            pause()
+            while self._call("outq_len", self._handle) > sum(self._under_way):
+                self._call("poll", self._handle, 20)
+                pause()
+            self._call("poll", self._handle, 0)
+
+    def close(self) -> None:
+        """Give the producer up. An open transaction stays open until its id is taken anew or times out."""
+        for topic in self._topics.values():
+            self._call("topic_destroy", topic)
+        self._topics.clear()
+        self._call("destroy", self._handle)
+
+    def fatal(self) -> Fault | None:
+        """Why the producer cannot be used any more, if it cannot."""
+        reason = ctypes.create_string_buffer(512)
+        code = self._call("fatal_error", self._handle, reason, len(reason))
+        text = reason.value.decode(errors="replace")
+        return Fault(code, text, fatal=True, retriable=False, abortable=False) if code else None
+
+    def _waiting(self, function: str, seconds: float) -> None:
+        try:
+            self._library.check(self._call(function, self._handle, max(1, int(seconds * 1000))))
+        finally:
+            self._call("poll", self._handle, 0)
+
+    def _produce_plainly(self, rows: TopicRows, first: int, last: int) -> None:
+        messages = np.zeros(last - first, dtype=librdkafka.MESSAGE)
+        if rows.value is not None:
+            messages["value"] = rows.value.address[first:last]
+            messages["value_length"] = rows.value.length[first:last]
+        if rows.key is not None:
+            messages["key"] = rows.key.address[first:last]
+            messages["key_length"] = rows.key.length[first:last]
+        topic = self._topic(rows.topic)
+        where = topic, librdkafka.ANY_PARTITION, librdkafka.COPY
+        taken = self._call("produce_batch", *where, messages.ctypes.data, len(messages))
+        if taken != len(messages):
+            row = int(np.flatnonzero(messages["error"])[0])
+            self._refuse(int(messages["error"][row]), rows, first + row)
+
+    # Rows with a partition come here too: rd_kafka_produce_batch with RD_KAFKA_MSG_F_PARTITION adds a partition "-1" to
+    # the transaction before the topic's metadata is known, which the brokers refuse.
+    def _produce_with_arguments(self, rows: TopicRows, first: int, last: int) -> None:
+        arguments, used = _arguments(rows, first, last, self._topic(rows.topic))
+        step = arguments.shape[1] * arguments.itemsize
+        start = arguments.ctypes.data
+        addresses = iter(range(start, start + len(arguments) * step, step))
+        error = next(filter(None, map(self._library.produceva, repeat(self._handle), addresses, used)), None)
+        if error:
+            row = (next(addresses, start + len(arguments) * step) - start) // step - 1
+            try:
+                self._library.check(error)
+            except Fault as fault:
+                self._refuse(fault.code, rows, first + row)
+
+    def _refuse(self, code: int, rows: TopicRows, row: int) -> None:
+        size = sum(int(each.length[row]) for each in (rows.key, rows.value) if each is not None)
+        self._note_refusal(Refusal(code, rows.topic), size)
+        raise Fault(code, self._library.describe(code), fatal=False, retriable=False, abortable=True)
+
+    def _topic(self, name: str) -> int:
+        if name not in self._topics:
+            self._topics[name] = self._call("topic_new", self._handle, name.encode(), None)
+        return self._topics[name]
+
+    def _refused(self, _handle: int, message: ctypes._Pointer[librdkafka.Message], _opaque: int) -> None:
+        report = message.contents
+        purged = report.error in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+        if not purged:
+            topic = librdkafka.text(self._call("topic_name", report.topic))
+            self._note_refusal(Refusal(report.error, topic), report.value_length + report.key_length)
+
+    def _note_refusal(self, refusal: Refusal, size: int) -> None:
+        self.refusals[refusal] = max(size, self.refusals.get(refusal, 0))
+
+    def _troubled(self, _handle: int, code: int, reason: bytes | None, _opaque: int) -> None:
+        if code != KafkaError._FATAL:
+            self.trouble = (code, (reason or b"").decode(errors="replace"))
+
+
+def _blocks(rows: TopicRows) -> Iterator[tuple[int, int]]:
+    """Cut rows into blocks of bounded rows and bytes (a single row may be larger)."""
+    sizes = np.zeros(rows.rows, np.int64)
+    for each in (rows.key, rows.value):
+        if each is not None:
+            sizes += each.length
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < rows.rows:
+        sent = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, sent + BLOCK_BYTES, side="right"))
+        last = min(max(last, first + 1), first + BLOCK_ROWS, rows.rows)
+        yield first, last
+        first = last
+
+
+def _arguments(rows: TopicRows, first: int, last: int, topic: int) -> tuple[npt.NDArray[np.void], Iterator[int]]:
+    """The arguments of rd_kafka_produceva for each row, and how many of them each row uses: headers come last."""
+    headers = rows.headers
+    most = 0
+    per_row = np.zeros(last - first, np.int64)
+    if headers is not None:
+        per_row = np.diff(headers.first[first : last + 1])
+        most = int(per_row.max(initial=0))
+    fixed = 6
+    arguments = np.zeros((last - first, fixed + most), dtype=librdkafka.ARGUMENT)
+    tags = (
+        librdkafka.TAG_TOPIC,
+        librdkafka.TAG_FLAGS,
+        librdkafka.TAG_PARTITION,
+        librdkafka.TAG_KEY,
+        librdkafka.TAG_VALUE,
+        librdkafka.TAG_TIMESTAMP,
+    )
+    arguments["tag"][:, :fixed] = tags
+    words = arguments["a"]
+    words[:, 0] = topic
+    words[:, 1] = librdkafka.COPY
+    anywhere = np.full(rows.rows, librdkafka.ANY_PARTITION, np.int32)
+    partition = anywhere if rows.partition is None else rows.partition
+    words[:, 2] = partition[first:last].astype(np.int64).view(np.uint64)
+    for place, strings in ((3, rows.key), (4, rows.value)):
+        if strings is not None:
+            words[:, place] = strings.address[first:last]
+            arguments["b"][:, place] = strings.length[first:last]
+    if rows.timestamp is not None:
+        words[:, 5] = rows.timestamp[first:last].view(np.uint64)
+    if headers is not None:
+        low, high = int(headers.first[first]), int(headers.first[last])
+        row = np.repeat(np.arange(last - first), per_row)
+        column = fixed + np.arange(low, high) - headers.first[first:last][row]
+        arguments["tag"][row, column] = librdkafka.TAG_HEADER
+        words[row, column] = headers.name_address[headers.code[low:high]]
+        arguments["b"][row, column] = headers.value.address[low:high]
+        arguments["c"][row, column] = headers.value.length[low:high]
+    return arguments, iter((per_row + fixed).tolist())

@@ -1,0 +1,29 @@
+"""Why a transaction failed, in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError as Code
+
+from service.kafka.errors import Fenced, KafkaFailure, MessageTooLarge
+from service.kafka.faults import failure
+from service.kafka.writer.librdkafka import Fault
+from service.kafka.writer.producer import Refusal
+
+
+def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> KafkaFailure:
+    """What stands behind a failed transaction: a refused record says more than the failure that it caused."""
+    for (code, topic), size in refusals.items():
+        detail = f"the largest has {size} bytes (key and value): {Code(code).str()}"
+        told = failure(code, detail, f"topic {topic} did not take what was written")
+        if isinstance(told, MessageTooLarge) or reason.abortable:
+            return told
+    told = failure(reason.code, reason.text, cannot)
+    if isinstance(told, Fenced):
+        return Fenced(
+            f"{cannot}: another writer has taken over, and this one writes nothing more",
+            reason.text,
+            "nothing to do if the partition has moved; otherwise see that only one driver runs this query",
+        )
+    return told

@@ -1,0 +1,200 @@
+"""The writer process: serves the tasks of one query on one host until nobody needs it any more."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from service.kafka.errors import Fenced, KafkaFailure, Superseded, TransactionLost, to_message
+from service.kafka.writer import wire
+from service.kafka.writer.marker import MarkerReader
+from service.kafka.writer.partition import PartitionWriter
+from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.wire import PeerGone
+
+_LOOK_AROUND = 1.0
+_LAST_WORDS = 5.0
+
+
+class Seat:
+    """The one place at a partition's producer: who sits there writes, who comes next waits, then takes over."""
+
+    def __init__(self, writer: PartitionWriter) -> None:
+        self.writer = writer
+        self._free = threading.Lock()
+        self._holder: Attempt | None = None
+
+    @contextmanager
+    def taken_by(self, attempt: Attempt, wait_ms: int) -> Iterator[PartitionWriter]:
+        """Sit down, once the attempt before has left or was made to."""
+        since = time.monotonic()
+        while not self._free.acquire(timeout=0.05):
+            attempt.check()
+            holder = self._holder
+            if holder is not None and holder.batch > attempt.batch:
+                raise Fenced(f"batch {attempt.batch} comes too late: batch {holder.batch} is being written")
+            if holder is not None and time.monotonic() - since > wait_ms / 1000:
+                holder.supersede()
+        self._holder = attempt
+        try:
+            yield self.writer
+        finally:
+            self.writer.abort()
+            self._holder = None
+            self._free.release()
+
+
+class Attempt:
+    """One task's conversation."""
+
+    def __init__(self, connection: socket.socket, batch: int) -> None:
+        self.connection = connection
+        self.batch = batch
+        self._superseded = threading.Event()
+
+    def supersede(self) -> None:
+        """Make this attempt end: its next look-up fails, and it hears nothing more from its task."""
+        self._superseded.set()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RD)
+
+    def check(self) -> None:
+        """Raise if this attempt must not go on."""
+        if self._superseded.is_set():
+            raise Superseded(
+                f"another attempt has taken the place of this one at batch {self.batch}",
+                "it waited for this attempt to end and then aborted its transaction",
+            )
+        if wire.hung_up(self.connection):
+            raise PeerGone("the task has gone")
+
+    def receive(self) -> dict[str, Any] | pa.RecordBatch:
+        try:
+            return wire.receive(self.connection)
+        except PeerGone:
+            if self._superseded.is_set():
+                self.check()
+            raise
+
+
+class Server:
+    """Answers on one Unix socket. `busy` conversations keep the process alive."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._seats: dict[int, Seat] = {}
+        self._markers: MarkerReader | None = None
+        self._lock = threading.Lock()
+        self._busy = 0
+        self._last_busy = time.monotonic()
+        self._idle_seconds = 60.0
+
+    def serve(self, parent_pid: int, socket_path: Path) -> None:
+        """Serve until idle for long, or until the parent has gone; then leave no transaction open."""
+        try:
+            parent = os.pidfd_open(parent_pid)  # readable when the process has ended, even if nobody has asked how
+        except ProcessLookupError:
+            return
+        watched = select.poll()
+        watched.register(self._listener, select.POLLIN)
+        watched.register(parent, select.POLLIN)
+        while not self._is_idle() and socket_path.exists():
+            ready = {descriptor for descriptor, _ in watched.poll(_LOOK_AROUND * 1000)}
+            if parent in ready:
+                break
+            if self._listener.fileno() in ready:
+                connection, _ = self._listener.accept()
+                with self._lock:
+                    self._busy += 1
+                threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+        socket_path.unlink(missing_ok=True)
+        self._listener.close()
+        self._leave()
+
+    def _is_idle(self) -> bool:
+        with self._lock:
+            return self._busy == 0 and time.monotonic() - self._last_busy > self._idle_seconds
+
+    def _leave(self) -> None:
+        until = time.monotonic() + _LAST_WORDS
+        while self._busy and time.monotonic() < until:
+            time.sleep(0.05)
+        for seat in self._seats.values():
+            if not self._busy:
+                seat.writer.close()
+
+    def _converse(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                self._answer(connection)
+        except PeerGone:
+            pass
+        finally:
+            with self._lock:
+                self._busy -= 1
+                self._last_busy = time.monotonic()
+
+    def _answer(self, connection: socket.socket) -> None:
+        wire.send_message(connection, {"pid": os.getpid()})
+        opening = wire.receive(connection)
+        assert isinstance(opening, dict)
+        settings = WriterSettings.from_json(opening["settings"])
+        self._idle_seconds = settings.idle_seconds
+        attempt = Attempt(connection, opening["batch"])
+        try:
+            with self._seat(settings, opening["partition"]).taken_by(attempt, settings.attempt_wait_ms) as writer:
+                _attempt(attempt, writer, _bytes(opening["digest"]))
+        except KafkaFailure as failure:
+            self._refuse(connection, failure)
+        except PeerGone:
+            raise
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            self._refuse(connection, TransactionLost("the writer process failed", f"{type(error).__name__}: {error}"))
+
+    def _refuse(self, connection: socket.socket, failure: KafkaFailure) -> None:
+        """Tell the task, and hear it out: it may still be sending."""
+        wire.send_message(connection, {"error": to_message(failure)})
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+        while True:
+            wire.receive(connection)
+
+    def _seat(self, settings: WriterSettings, partition: int) -> Seat:
+        with self._lock:
+            if self._markers is None:
+                self._markers = MarkerReader(settings.kafka)
+            if partition not in self._seats:
+                self._seats[partition] = Seat(PartitionWriter(settings, partition, self._markers))
+            return self._seats[partition]
+
+
+def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None) -> None:
+    """Lead one attempt from its begin to its end. Whoever called aborts what is still open afterwards."""
+    write = writer.begin(attempt.batch, digest, attempt.check)
+    wire.send_message(attempt.connection, {"write": write})
+    while True:
+        said = attempt.receive()
+        if isinstance(said, pa.RecordBatch):
+            writer.write(said, attempt.check)
+        elif said["do"] == "commit":
+            report = writer.commit(_bytes(said["digest"]) or b"", attempt.check)
+            return wire.send_message(attempt.connection, {"report": asdict(report)})
+        else:
+            writer.abort()
+            return wire.send_message(attempt.connection, {"aborted": True})
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)

@@ -1,0 +1,48 @@
+"""What a writer process must know; a value that can travel over the socket and never shows its secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterSettings:
+    """Settings of one query's writer.
+
+    `query` and `checkpoint_id` name whose output it is: a fresh checkpoint has a fresh id, so it writes anew.
+    `kafka` holds librdkafka properties, secrets included. `parent_pid` is the process without which the writer has
+    nothing to do (the executor's or the driver's JVM). `patience_ms` bounds how long one call waits for a Kafka that
+    does not answer, `attempt_wait_ms` how long a second attempt of a partition waits for the first before taking over.
+    """
+
+    query: str
+    checkpoint_id: str
+    kafka: Mapping[str, str] = field(repr=False)
+    marker_topic: str
+    socket_folder: str
+    parent_pid: int
+    transaction_timeout_ms: int = 60_000
+    patience_ms: int = 120_000
+    attempt_wait_ms: int = 5_000
+    idle_seconds: int = 600
+
+    def transactional_id(self, partition: int) -> str:
+        """The id under which Kafka fences: one owner at a time for each partition of a checkpoint."""
+        return f"tailrace-{self.query}-{self.checkpoint_id}-{partition}"
+
+    def socket_name(self) -> str:
+        """A short name that differs where any setting differs: a writer never serves settings that it does not have."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return json.dumps(values | {"kafka": dict(self.kafka)}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> WriterSettings:
+        values: dict[str, Any] = json.loads(text)
+        return WriterSettings(**values)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from service.plan import types as t
+from service.plan.table import Format
+from tests.formats.wire import dead, decode, records, rows, shown, table
+
+COLUMNS = {"k": t.INT, "v": t.STRING}
+DEBEZIUM = table(COLUMNS, "debezium-json", key=["k"])
+CHANGELOG = table(COLUMNS, "changelog-json")
+UPSERT = table(COLUMNS, kind="upsert-kafka", key=["k"], key_format=Format("json"))
+
+
+def test_a_debezium_insert_read_update_and_delete():
+    found = rows(
+        DEBEZIUM,
+        '{"before":null,"after":{"k":1,"v":"a"},"op":"c"}',
+        '{"before":null,"after":{"k":2,"v":"b"},"source":{"k":9},"op":"r"}',
+        '{"before":{"k":1,"v":"a"},"after":{"k":1,"v":"c"},"op":"u","ts_ms":1}',
+        '{"before":{"k":2,"v":"b"},"after":null,"op":"d"}',
+        None,
+    )
+    assert found == [(1, "a"), (2, "b"), (-1, (1, "a")), (1, "c"), (-1, (2, "b"))]
+
+
+def test_a_debezium_record_may_be_wrapped_with_its_schema():
+    source = table(COLUMNS, "debezium-json", {"schema-include": "true"})
+    text = '{"schema":{"fields":[{"field":"k"}]},"payload":{"before":null,"after":{"k":1,"v":"a"},"op":"c"}}'
+    assert rows(source, text) == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "words"),
+    [
+        ('{"before":null,"after":{"k":1},"op":"x"}', "bad-value", "op"),
+        ('{"before":null,"after":{"k":1}}', "bad-value", "op"),
+        ('{"before":null,"after":{"k":1},"op":"u"}', "bad-value", "REPLICA IDENTITY"),
+        ('{"before":{"k":1},"after":null,"op":"u"}', "bad-value", "after"),
+        ('{"before":null,"after":{"k":"one"},"op":"c"}', "wrong-type", 'column "after.k" is INT'),
+        ('{"before":null,"after":[],"op":"c"}', "wrong-type", 'column "after"'),
+        ('{"before":null,"after":{"v":"a"},"op":"c"}', "missing-not-null", '"k"'),
+        ('{"before":', "bad-json", "not JSON"),
+        ("{}", "bad-value", "op"),
+    ],
+)
+def test_a_debezium_record_that_makes_no_sense_is_dead(text, reason, words):
+    good = '{"before":null,"after":{"k":1,"v":"a"},"op":"c"}'
+    found = decode(DEBEZIUM, records(good, text, good))
+    assert shown(found.changes) == [(1, "a"), (1, "a")]
+    [(offset, given, detail)] = dead(DEBEZIUM, good, text, good)
+    assert (offset, given) == (1, reason)
+    assert words in detail
+
+
+def test_debezium_metadata():
+    source = table(
+        {
+            "db": t.STRING,
+            "tab": t.STRING,
+            "at": t.TimestampLtz(3),
+            "seen": t.TimestampLtz(3),
+            "all": t.Map(t.STRING, t.STRING),
+            "o": t.BIGINT,
+            "v": t.INT,
+        },
+        "debezium-json",
+        metadata={
+            "db": "value.source.database",
+            "tab": "value.source.table",
+            "at": "value.source.timestamp",
+            "seen": "value.ingestion-timestamp",
+            "all": "value.source.properties",
+            "o": "offset",
+        },
+    )
+    text = '{"before":{"v":1},"after":{"v":2},"op":"u","ts_ms":2000,"source":{"db":"d","table":"t","ts_ms":1000}}'
+    beside = ("d", "t", datetime(1970, 1, 1, 0, 0, 1), datetime(1970, 1, 1, 0, 0, 2))
+    pairs = [("db", "d"), ("table", "t"), ("ts_ms", "1000")]
+    assert rows(source, text) == [(-1, (*beside, pairs, 0, 1)), (*beside, pairs, 0, 2)]
+
+
+def test_without_columns_the_rows_are_still_counted():
+    text = '{"before":{"k":1,"v":"a"},"after":{"k":1,"v":"b"},"op":"u"}'
+    assert decode(DEBEZIUM, records(text), []).changes["_weight"].to_pylist() == [-1, 1]
+
+
+def test_changelog_records_are_one_row_each():
+    texts = [f'{{"data":{{"k":{i},"v":"a"}},"op":"{op}"}}' for i, op in enumerate(["+I", "-U", "+U", "-D"])]
+    assert rows(CHANGELOG, *texts) == [(0, "a"), (-1, (1, "a")), (2, "a"), (-1, (3, "a"))]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"data":{"k":1},"op":"I"}', '{"data":{"k":1}}', '{"data":null,"op":"+I"}', '{"op":"+I"}']
+)
+def test_a_changelog_record_that_makes_no_sense_is_dead(text):
+    assert [d[:2] for d in dead(CHANGELOG, text, None)] == [(0, "bad-value")]
+
+
+def test_errors_that_are_ignored_pass_over_the_record():
+    source = table(COLUMNS, "debezium-json", {"ignore-parse-errors": "true"})
+    found = decode(source, records('{"op":"x"}', "{", '{"before":null,"after":{"k":"x","v":"a"},"op":"c"}'))
+    assert shown(found.changes) == [(None, "a")]
+    assert found.dead.num_rows == 0
+
+
+def test_upsert_records_set_and_delete_the_row_of_their_key():
+    found = rows(UPSERT, '{"k":1,"v":"a"}', None, '{"v":"b"}', key=[b'{"k":1}', b'{"k":1}', b'{"k":2}'])
+    assert found == [(1, "a"), (-1, (1, None)), (2, "b")]
+
+
+def test_an_upsert_record_without_a_key_is_dead():
+    assert [d[:2] for d in dead(UPSERT, None, '{"k":1,"v":"a"}', None, key=[None, b'{"k":1}', b"{}"])] == [
+        (0, "missing-not-null"),
+        (2, "missing-not-null"),
+    ]
+
+
+def test_an_upsert_key_may_stand_in_the_key_alone():
+    source = table(
+        COLUMNS, kind="upsert-kafka", key=["k"], key_format=Format("json"), value_fields_include="EXCEPT_KEY"
+    )
+    found = rows(source, '{"v":"a"}', None, key=[b'{"k":1}', b'{"k":2}'])
+    assert found == [(1, "a"), (-1, (2, None))]
+
+
+def test_a_delete_needs_no_value_of_a_not_null_column():
+    source = table(COLUMNS, kind="upsert-kafka", key=["k"], key_format=Format("json"), not_null=["v"])
+    assert rows(source, None, '{"k":1}', key=[b'{"k":1}', b'{"k":1}']) == [(-1, (1, None))]

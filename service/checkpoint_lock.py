@@ -1,0 +1,47 @@
+"""One driver a checkpoint: a lock that is held from before anything starts until this process ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlparse
+
+
+class CheckpointInUse(Exception):
+    """Another driver works on this checkpoint."""
+
+
+class CheckpointLock:
+    """Held while inside `with`. On a local file system the kernel lets go when the process dies; on a remote one
+    Spark's own log, which never lets two drivers commit one batch, has to do."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._file: int | None = None
+
+    def __enter__(self) -> Self:
+        place = urlparse(self._checkpoint)
+        if place.scheme not in ("", "file"):
+            return self
+        folder = Path(place.path) / "tailrace"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._let_go()
+            raise CheckpointInUse(f"another driver works on the checkpoint {self._checkpoint}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

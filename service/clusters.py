@@ -1,0 +1,96 @@
+"""Which Kafka cluster a table lives on, and how both clients are told to reach it.
+
+What a table's 'properties.*' say comes first; what they leave open comes from the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from service.kafka.errors import KafkaConfigError
+from service.kafka.security import security_of
+from service.plan.table import Table
+from service.settings import Kafka
+
+_LIBRDKAFKA_TOO = ("client.id", "client.dns.lookup", "metadata.max.age.ms", "retry.backoff.ms", "request.timeout.ms")
+"""Java properties that librdkafka has under the same name with the same meaning."""
+
+_NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit", "isolation.level", "bootstrap.servers")
+"""Properties with a meaning of their own here; Spark's source refuses most of them."""
+
+_MODULE = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A Kafka cluster as both clients name its properties, secrets resolved: never shown."""
+
+    librdkafka: Mapping[str, str] = field(repr=False)
+    java: Mapping[str, str] = field(repr=False)
+
+
+def address_of(properties: Mapping[str, str], settings: Kafka) -> Address:
+    """The address for a table's Java properties; KafkaConfigError where they do not fit together."""
+    merged = dict(_from_settings(settings)) if not _says_security(properties) else {}
+    merged.update(properties)
+    security, rest = security_of(merged)
+    bootstrap = rest.get("bootstrap.servers") or settings.bootstrap_servers
+    if not bootstrap:
+        raise KafkaConfigError(
+            "no brokers are given",
+            None,
+            "set 'properties.bootstrap.servers' in the table or TAILRACE_KAFKA__BOOTSTRAP_SERVERS",
+        )
+    java = {k: v for k, v in rest.items() if k not in _NOT_FOR_SPARK}
+    shared = {k: v for k, v in rest.items() if k in _LIBRDKAFKA_TOO}
+    return Address(
+        librdkafka={**shared, **security.for_librdkafka(), "bootstrap.servers": bootstrap},
+        java={**java, **security.for_java(), "bootstrap.servers": bootstrap},
+    )
+
+
+def address_of_table(table: Table, settings: Kafka) -> Address | None:
+    """The address of a table's cluster; None where its connector is not Kafka."""
+    if table.connector.kind not in ("kafka", "upsert-kafka"):
+        return None
+    return address_of(table.connector.properties, settings)
+
+
+def _says_security(properties: Mapping[str, str]) -> bool:
+    return any(name.startswith(("security.", "sasl.", "ssl.")) for name in properties)
+
+
+def _from_settings(settings: Kafka) -> dict[str, str]:
+    sasl, tls = settings.sasl, settings.tls
+    protocol = f"{'SASL_' if sasl.mechanism else ''}{'SSL' if tls.enabled else 'PLAINTEXT'}"
+    given = {"security.protocol": protocol}
+    if sasl.mechanism:
+        user, password = _quoted(sasl.username), _quoted(sasl.password.get_secret_value())
+        given["sasl.mechanism"] = sasl.mechanism
+        given["sasl.jaas.config"] = f"{_MODULE[sasl.mechanism]} required username={user} password={password};"
+    if tls.enabled:
+        if tls.ca_file:
+            given |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.ca_file}
+        if tls.key_file:
+            given |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": _text(tls.certificate_file)}
+            given["ssl.keystore.key"] = _text(tls.key_file)
+            if tls.key_password.get_secret_value():
+                given["ssl.key.password"] = tls.key_password.get_secret_value()
+        if not tls.verify_hostname:
+            given["ssl.endpoint.identification.algorithm"] = ""
+    return given
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()

@@ -1,0 +1,41 @@
+"""`tailrace check`: is a pipeline right? Nothing is started and no broker is asked."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from service.commands.pipelines import OK, WRONG, mistake, read
+from service.plan.passes import normalize
+from service.plan.validate import warnings
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "check",
+        help="check pipeline files without running them",
+        description="Resolve names and types, infer changelog modes and keys, and list every mistake with its place."
+        " Warnings (state without a bound, for one) do not make a file wrong. Exit code 2 if one is wrong.",
+    )
+    parser.add_argument("files", type=Path, nargs="+", metavar="file", help="a pipeline, a file of SQL statements")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings, and no word about right files")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check every file."""
+    wrong = 0
+    for path in arguments.files:
+        pipeline = read(path)
+        if pipeline is None:
+            wrong += 1
+            continue
+        if arguments.quiet:
+            continue
+        names = ", ".join(j.name for j in pipeline.jobs) or "none"
+        print(f"{path}: right; {len(pipeline.tables)} tables, jobs: {names}")
+        for job in pipeline.jobs:
+            for warning in warnings(normalize(job)):
+                print(f"warning: {mistake(pipeline.name, warning)}")
+    return WRONG if wrong else OK

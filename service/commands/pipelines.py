@@ -1,0 +1,44 @@
+"""Pipeline files, as all commands read them: to jobs, with every mistake told the same way."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from service.plan.nodes import Job
+from service.plan.validate import Problem
+from service.sql.errors import Mistake, PipelineErrors
+from service.sql.pipeline import Pipeline, load
+
+OK, FAILED, WRONG = 0, 1, 2
+"""Exit codes: done, a failure on the way, wrong configuration or SQL."""
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """The argument that names a pipeline file."""
+    parser.add_argument("file", type=Path, help="the pipeline, a file of SQL statements")
+
+
+def read(path: Path) -> Pipeline | None:
+    """The pipeline of a file; None, with its mistakes shown, if it has any."""
+    try:
+        return load(path, os.environ)
+    except OSError as error:
+        print(f"{path}: {error.strerror}", file=sys.stderr)
+        return None
+    except PipelineErrors as errors:
+        for each in errors.mistakes:
+            print(each, file=sys.stderr)
+        return None
+
+
+def mistake(file: str, problem: Problem) -> Mistake:
+    """A problem of a plan, told as a mistake of its file."""
+    return Mistake(file, problem.place, problem.primary, problem.detail, problem.hint)
+
+
+def job_named(pipeline: Pipeline, name: str) -> tuple[Job, ...]:
+    """All jobs, or the one of that name."""
+    return tuple(j for j in pipeline.jobs if not name or j.name == name)

@@ -1,0 +1,52 @@
+"""`tailrace run`: run a pipeline on Spark until it ends or is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from service.commands.pipelines import WRONG, add_file, job_named, read
+from service.settings import variables
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "run",
+        help="run a pipeline from Kafka to Kafka",
+        description="Run every job of the pipeline on Spark, each with a checkpoint of its own, until all have ended"
+        " (bounded sources) or SIGTERM comes. Settings are environment variables, TAILRACE_CHECKPOINT and"
+        " TAILRACE_KAFKA__BOOTSTRAP_SERVERS first of all; `tailrace run --settings` lists them.",
+    )
+    add_file(parser)
+    parser.add_argument("--job", default="", metavar="NAME", help="run only the job of this name")
+    parser.add_argument("--settings", action=_ShowSettings, help="list the environment variables and their meaning")
+    parser.set_defaults(run=run)
+
+
+class _ShowSettings(argparse.Action):
+    """Like --help: prints and ends."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print every setting with its default."""
+        for name, (default, meaning) in variables().items():
+            print(f"{name}={default}\n    {meaning}")
+        parser.exit()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the pipeline and the settings, then run."""
+    pipeline = read(arguments.file)
+    if pipeline is None:
+        return WRONG
+    jobs = job_named(pipeline, arguments.job)
+    if not jobs:
+        print(f'{pipeline.name} has no job "{arguments.job}"', file=sys.stderr)
+        return WRONG
+    from service.run import run_jobs
+
+    return run_jobs(jobs)

@@ -1,0 +1,87 @@
+"""`tailrace test`: golden pipelines, run in this process and compared with what they are expected to answer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from traceback import format_exc
+
+from operators.sql import Sql
+from service.commands.pipelines import FAILED, OK, WRONG, read
+from service.local.case import run_case
+from service.local.changelog import NotThere
+from service.local.errors import CaseError
+from service.local.verdict import compare, update
+
+PIPELINE = "pipeline.sql"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "test",
+        help="run golden pipelines in process, without Kafka or a JVM",
+        description="A case is a folder with pipeline.sql, a file of rows (orders.rows) or of Kafka records"
+        " (orders.records) for each table it reads, and the changelog expected of each table it writes"
+        " (revenue.changes). docs/testing.md describes the files. Exit code 1 if an answer is not the expected one.",
+    )
+    parser.add_argument("folders", type=Path, nargs="+", metavar="folder", help="a case, or a folder of cases")
+    parser.add_argument("--update", action="store_true", help="write what comes as the new expectation")
+    parser.add_argument("--buckets", type=int, default=2, metavar="N", help="buckets that keys are spread over")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run all cases; the first line of each says how it went."""
+    began = perf_counter()
+    sql = Sql()
+    cases = [case for folder in arguments.folders for case in cases_in(folder)]
+    if not cases:
+        print(
+            f"there is no {PIPELINE} in {', '.join(map(str, arguments.folders))}, nor one level below", file=sys.stderr
+        )
+        return WRONG
+    worst = OK
+    wrong = 0
+    for case in cases:
+        code = _run(case, arguments.update, arguments.buckets, sql)
+        worst = max(worst, code)
+        wrong += code != OK
+    print(f"{len(cases) - wrong} of {len(cases)} cases right, {perf_counter() - began:.1f} s")
+    return worst
+
+
+def cases_in(folder: Path) -> Iterator[Path]:
+    """The folder itself if it is a case, else the cases in it."""
+    if (folder / PIPELINE).exists():
+        yield folder
+    elif folder.is_dir():
+        yield from sorted(p for p in folder.iterdir() if (p / PIPELINE).exists())
+
+
+def _run(case: Path, write: bool, buckets: int, sql: Sql) -> int:
+    pipeline = read(case / PIPELINE)
+    if pipeline is None:
+        print(f"wrong  {case}")
+        return WRONG
+    try:
+        outcome = run_case(case, pipeline.jobs, sql, buckets)
+        lines = compare(case, outcome, sql)
+    except (CaseError, NotThere) as error:
+        print(f"wrong  {case}\n{error}")
+        return WRONG if isinstance(error, CaseError) else FAILED
+    except Exception:
+        # One that breaks down says so and lets the others run.
+        print(f"failed {case}\n{format_exc()}")
+        return FAILED
+    if write:
+        changed = update(case, outcome)
+        print(f"{'wrote' if changed else 'right'}  {case}" + (f": {', '.join(changed)}" if changed else ""))
+        return OK
+    print(f"{'differs' if lines else 'right'}  {case}")
+    for line in lines:
+        print(f"  {line}")
+    return FAILED if lines else OK

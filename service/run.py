@@ -1,0 +1,132 @@
+"""`tailrace run`: every job of a pipeline, from the start to its end or to SIGTERM."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from service.assign import Assignment, assign, checkpoint_of
+from service.checkpoint_lock import CheckpointInUse, CheckpointLock
+from service.health import Health, HttpServer
+from service.kafka.errors import KafkaConfigError, KafkaFailure
+from service.machine import MachineError
+from service.metrics import Metrics
+from service.observe import Observer
+from service.plan.lower import compile_job
+from service.plan.nodes import Job
+from service.plan.program import Program
+from service.settings import ConfigError, Settings, load
+
+LOOK_EVERY = 0.1
+"""Seconds between two looks at the queries."""
+
+LONGEST_BACKOFF = 60.0
+
+
+class Service:
+    """Runs the jobs of one pipeline in one Spark session."""
+
+    def __init__(self, programs: tuple[Program, ...], settings: Settings, observer: Observer) -> None:
+        self._programs = programs
+        self._settings = settings
+        self._observer = observer
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Ask for an orderly end: no new batch, the running one may finish."""
+        self._stop.set()
+
+    def run(self) -> int:
+        """Run until every job has ended (0), until `stop` (0), or until one has failed too often (1)."""
+        self._on_signals()
+        with ExitStack() as locks:
+            for program in self._programs:
+                locks.enter_context(CheckpointLock(checkpoint_of(program, self._settings)))
+            return self._run()
+
+    def _run(self) -> int:
+        self._observer.starting([p.name for p in self._programs])
+        assignments = [a for a in map(self._assigned, self._programs) if a is not None]
+        if self._stop.is_set():
+            return 0
+        from service.spark.jobs import Jobs
+
+        with tempfile.TemporaryDirectory(prefix="tailrace-", dir=self._settings.scratch or None) as scratch:
+            jobs = Jobs(assignments, self._settings, Path(scratch), self._observer)
+            try:
+                return self._watch(jobs)
+            finally:
+                self._observer.stopping()
+                jobs.close(self._settings.retry.grace / 1000)
+
+    def _assigned(self, program: Program) -> Assignment | None:
+        """Wait for Kafka for as long as it takes, None after `stop`; wrong configuration ends the start at once."""
+        wait = self._settings.retry.backoff / 1000
+        while not self._stop.is_set():
+            try:
+                return assign(program, self._settings)
+            except KafkaConfigError:
+                raise
+            except KafkaFailure as failure:
+                if not failure.retriable:
+                    raise
+                self._observer.waiting(program.name, str(failure))
+                self._stop.wait(wait)
+                wait = min(2 * wait, LONGEST_BACKOFF)
+        return None
+
+    def _watch(self, jobs: Any) -> int:
+        while not self._stop.is_set():
+            verdict = jobs.look()
+            if verdict is not None:
+                return int(verdict)
+            time.sleep(LOOK_EVERY)
+        return 0
+
+    def _on_signals(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self.stop())
+
+
+def run_jobs(jobs: Sequence[Job]) -> int:
+    """Run the jobs of a pipeline with the environment's settings; 0 = done, 1 = a failure, 2 = wrong configuration."""
+    try:
+        settings = load()
+        programs = tuple(compile_job(job, late_rows=bool(settings.topics.late)) for job in jobs)
+        observer = observer_for(settings)
+        http, registry = settings.http, observer.metrics.registry
+        server = HttpServer(http.host, http.port, observer.health, registry) if http.port else None
+    except ConfigError as error:
+        return _refused(*error.mistakes)
+    except OSError as error:
+        return _refused(f"the HTTP server cannot listen on port {settings.http.port}: {error.strerror or error}")
+    try:
+        return Service(programs, settings, observer).run()
+    except (KafkaConfigError, MachineError) as error:
+        return _refused(str(error))
+    except (KafkaFailure, CheckpointInUse) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        if server is not None:
+            server.close()
+
+
+def observer_for(settings: Settings, *, quiet: bool = False) -> Observer:
+    """The observer that the settings ask for; a quiet one tells of trouble only."""
+    form = settings.log_format if settings.log_format != "auto" else "text" if sys.stderr.isatty() else "json"
+    return Observer(Health(settings.retry.stall_timeout / 1000), Metrics(), "trouble" if quiet else form)
+
+
+def _refused(*sentences: str) -> int:
+    for sentence in sentences:
+        print(sentence, file=sys.stderr)
+    return 2

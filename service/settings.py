@@ -1,0 +1,237 @@
+"""Settings of the service, from environment variables with the prefix TAILRACE_ (two underscores join nested names) and
+from files of the folder TAILRACE_SECRETS_DIR."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from service.durations import milliseconds
+
+PREFIX = "TAILRACE_"
+
+Milliseconds = Annotated[int, BeforeValidator(milliseconds)]
+
+
+def _from_json(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+class ConfigError(Exception):
+    """Wrong settings; `mistakes` lists all of them, a sentence each."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sasl(_Group):
+    """SASL for every Kafka connection that does not set its own in the pipeline."""
+
+    mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
+        "", description="SASL mechanism; empty for none."
+    )
+    username: str = Field("", description="SASL user name.")
+    password: SecretStr = Field(SecretStr(""), description="SASL password.")
+
+
+class Tls(_Group):
+    """TLS for every Kafka connection that does not set its own in the pipeline."""
+
+    enabled: bool = Field(False, description="Whether to speak TLS.")
+    ca_file: str = Field("", description="PEM file of the certificate authorities to trust; empty for the system's.")
+    certificate_file: str = Field("", description="PEM file of the client's certificate chain.")
+    key_file: str = Field("", description="PEM file of the client's private key.")
+    key_password: SecretStr = Field(SecretStr(""), description="Password of the private key.")
+    verify_hostname: bool = Field(True, description="Whether the broker's name must be the certificate's.")
+
+
+class Kafka(_Group):
+    """How Kafka is reached, where a table's WITH options do not say it."""
+
+    bootstrap_servers: str = Field("", description="Brokers for tables without 'properties.bootstrap.servers'.")
+    sasl: Sasl = Field(Sasl(), description="SASL.")
+    tls: Tls = Field(Tls(), description="TLS.")
+    transaction_timeout: Milliseconds = Field(60_000, description="How long a transaction of the sink may stay open.")
+
+
+class Spark(_Group):
+    """The Spark session."""
+
+    master: str = Field("local[*,4]", description="Spark master; a local one takes cores and tries of a task.")
+    partitions: int = Field(
+        0, ge=0, description="Shuffle partitions, fixed for the life of a checkpoint; 0 = the cores of a local master."
+    )
+    buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
+    driver_memory: str = Field("1g", description="Heap of the JVM.")
+    conf: Annotated[dict[str, str], BeforeValidator(_from_json)] = Field(
+        {}, description="More Spark settings, as JSON; ours win where answers depend on them."
+    )
+
+
+class Batch(_Group):
+    """How a stream is cut into batches."""
+
+    rows: int = Field(1_000_000, ge=1, description="Most rows that one batch takes from one table.")
+    block_rows: int = Field(200_000, ge=1, description="Rows handed to Python at a time.")
+    trigger: Milliseconds = Field(
+        0, description="Least time between the starts of two batches; 0 = as soon as there is data."
+    )
+    tick: Milliseconds = Field(1_000, description="How often a batch runs when no data comes.")
+
+
+class Topics(_Group):
+    """Topics that the service itself writes to."""
+
+    create: bool = Field(False, description="Whether missing topics are created; otherwise they are an error.")
+    partitions: int = Field(2, ge=1, description="Partitions of topics that are created.")
+    replication: int = Field(1, ge=1, description="Replication factor of topics that are created.")
+    dead_letter: str = Field(
+        "tailrace.dead-letter", description="Topic of records that cannot be decoded; empty = count only."
+    )
+    late: str = Field("", description="Topic of late rows; empty = count only.")
+    markers: str = Field("tailrace.markers", description="Compacted topic of the sink's commit markers.")
+
+
+class Http(_Group):
+    """The service's own HTTP server: /livez, /readyz, /metrics."""
+
+    host: str = Field("0.0.0.0", description="Address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 = none.")
+
+
+class Retry(_Group):
+    """What happens when a batch fails."""
+
+    attempts: int = Field(5, ge=0, description="Restarts of a failed query in a row before the service gives up.")
+    backoff: Milliseconds = Field(1_000, description="Wait before the first restart; it doubles up to a minute.")
+    stall_timeout: Milliseconds = Field(600_000, description="A batch that runs longer makes the service not alive.")
+    grace: Milliseconds = Field(25_000, description="How long a running batch may take to finish after SIGTERM.")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; `TAILRACE_SPARK__MASTER` sets `spark.master`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, case_sensitive=False
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` hands over: it reads the environment itself and lists all mistakes, unknown names too."""
+        return (init_settings,)
+
+    checkpoint: str = Field(
+        "tailrace-checkpoint", description="Folder or object-store URL of checkpoints, one below it a job."
+    )
+    scratch: str = Field(
+        "", description="Local folder for copies of state blocks and sockets; empty = a temporary one."
+    )
+    archives: str = Field("", description="Folder of the Java archives; empty = the checkout's cache.")
+    log_format: Literal["auto", "json", "text"] = Field(
+        "auto", description="JSON lines, or text; auto = text on a terminal."
+    )
+    secrets_dir: str = Field(
+        "", description="Folder of files named after settings, such as TAILRACE_KAFKA__SASL__PASSWORD."
+    )
+    kafka: Kafka = Field(Kafka(), description="Kafka.")
+    spark: Spark = Field(Spark(), description="Spark.")
+    batch: Batch = Field(Batch(), description="Batches.")
+    topics: Topics = Field(Topics(), description="Topics.")
+    http: Http = Field(Http(), description="HTTP.")
+    retry: Retry = Field(Retry(), description="Failures.")
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Settings from the environment; every mistake at once in one ConfigError, unknown TAILRACE_ names included."""
+    given = dict(os.environ if environment is None else environment)
+    mistakes = _unknown(given)
+    secrets = given.get(PREFIX + "SECRETS_DIR", "")
+    values = {k: v for k, v in given.items() if k.upper().startswith(PREFIX)}
+    if secrets:
+        values = _from_files(Path(secrets), mistakes) | values
+    try:
+        settings = _parse(values)
+    except ValidationError as error:
+        mistakes += [_sentence(e["loc"], e["msg"]) for e in error.errors()]
+    if mistakes:
+        raise ConfigError(mistakes)
+    return settings
+
+
+def variables() -> dict[str, tuple[str, str]]:
+    """Every variable: its default as text, and what it means."""
+    found: dict[str, tuple[str, str]] = {}
+
+    def walk(model: type[BaseModel], prefix: str) -> None:
+        for name, field in model.model_fields.items():
+            variable = prefix + name.upper()
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                walk(field.annotation, variable + "__")
+            else:
+                found[variable] = (str(field.default), field.description or "")
+
+    walk(Settings, PREFIX)
+    return found
+
+
+RESERVED = {
+    PREFIX + name for name in ("ARCHIVES", "IVY_SETTINGS", "MAVEN_MIRROR", "TEST_KAFKA", "TEST_KILLS", "TEST_SEED")
+}
+"""Variables that other parts of the product read directly."""
+
+
+def _unknown(given: Mapping[str, str]) -> list[str]:
+    known = set(variables()) | RESERVED
+    mistakes = []
+    for name in sorted(n.upper() for n in given if n.upper().startswith(PREFIX)):
+        if name in known:
+            continue
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        mistakes.append(f"{name} is no setting{hint}")
+    return mistakes
+
+
+def _from_files(folder: Path, mistakes: list[str]) -> dict[str, str]:
+    if not folder.is_dir():
+        mistakes.append(f"{PREFIX}SECRETS_DIR: there is no folder {folder}")
+        return {}
+    files = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.upper().startswith(PREFIX)]
+    return {f.name.upper(): f.read_text().rstrip("\n") for f in files}
+
+
+def _parse(values: Mapping[str, str]) -> Settings:
+    known = set(variables())
+    nested: dict[str, object] = {}
+    for name, value in values.items():
+        if name.upper() not in known:
+            continue
+        *groups, leaf = name.upper().removeprefix(PREFIX).lower().split("__")
+        place = nested
+        for group in groups:
+            place = place.setdefault(group, {})  # type: ignore[assignment]
+        place[leaf] = value
+    return Settings(**nested)  # type: ignore[arg-type]
+
+
+def _sentence(location: tuple[int | str, ...], message: str) -> str:
+    name = PREFIX + "__".join(str(part).upper() for part in location)
+    return f"{name}: {message.removeprefix('Value error, ')}"

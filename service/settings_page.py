@@ -1,0 +1,40 @@
+"""The page of settings, made from the settings themselves: `python -m service.settings_page`."""
+
+from __future__ import annotations
+
+from service.settings import variables
+
+_HEAD = """# Settings
+
+Every setting is an environment variable. Durations read `500ms`, `30s`, `5m`, `1h`, `7d`; a bare number is milliseconds. A
+variable that starts with `TAILRACE_` and is not listed is refused. Any of them may be a file of that name in the folder
+`TAILRACE_SECRETS_DIR`, which suits passwords; a variable goes before a file. What a table of the pipeline says itself
+(`'properties.*'`) goes before the settings of Kafka. This page is made by `python -m service.settings_page`.
+"""
+
+_GROUPS = {
+    "": "General",
+    "KAFKA": "Kafka",
+    "SPARK": "Spark",
+    "BATCH": "Batches",
+    "TOPICS": "Topics",
+    "HTTP": "HTTP",
+    "RETRY": "Failures",
+}
+
+
+def markdown() -> str:
+    """The whole page."""
+    rows: dict[str, list[str]] = {group: [] for group in _GROUPS}
+    for name, (default, meaning) in variables().items():
+        group = name.removeprefix("TAILRACE_").partition("__")[0] if "__" in name else ""
+        rows[group].append(f"| `{name}` | {f'`{default}`' if default else ''} | {meaning} |")
+    tables = [
+        "\n".join([f"## {_GROUPS[group]}\n", "| variable | default | meaning |", "|---|---|---|", *lines, ""])
+        for group, lines in rows.items()
+    ]
+    return "\n".join([_HEAD, *tables])
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,1 @@
+"""The Spark runner: the only place that imports pyspark."""

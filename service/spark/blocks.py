@@ -1,0 +1,45 @@
+"""Local copies of state blocks, so that a lookup maps a file instead of asking Spark for its bytes.
+
+The state store is where blocks live; a copy is never trusted beyond one run of the driver, since its folder is named
+after the run. Any worker of the host may serve any bucket, so copies are shared through the file system.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+
+class BlockCache:
+    """Copies of the blocks of one bucket of one level."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def fetch(self, block: str, load: Callable[[str], bytes]) -> pa.Buffer:
+        """The block, mapped; filled from `load` when there is no copy."""
+        path = self._path(block)
+        if not path.exists():
+            self._write(path, load(block))
+        return pa.memory_map(str(path), "r").read_buffer()
+
+    def put(self, block: str, data: pa.Buffer) -> None:
+        """Keep a copy of a block that was just made."""
+        self._write(self._path(block), data)
+
+    def drop(self, block: str) -> None:
+        """Forget a block; readers that have it mapped keep it until they are done."""
+        self._path(block).unlink(missing_ok=True)
+
+    def _path(self, block: str) -> Path:
+        return self._folder / block.replace("/", "_").replace(":", "_")
+
+    def _write(self, path: Path, data: pa.Buffer | bytes) -> None:
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        with temporary.open("wb") as file:
+            file.write(data)
+        temporary.rename(path)

@@ -1,0 +1,89 @@
+"""From the envelopes that leave a program to records for Kafka: output changes, dead letters, late rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.formats.rejected import rejected_records, row_records
+from service.kafka.writer.records import RECORDS
+from service.plan.program import Output
+from service.plan.stage.envelope import Envelope, Kind, port_of, unpack
+from service.plan.stage.figures import Figures
+from service.spark.job import Job
+
+
+class Egress:
+    """Encodes one task's share of a batch."""
+
+    def __init__(self, job: Job, sql: Sql, figures: Figures) -> None:
+        self._job = job
+        self._sql = sql
+        self._figures = figures
+        self._outputs = {o.id: o for o in job.ship.program.outputs}
+
+    def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
+        """Records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is named
+        even without records: its marker must say that the batch is done."""
+        by_writer: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(len(self._job.ship.writers))}
+        lines: list[str] = []
+        for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
+            output = self._outputs[identifier]
+            table = pa.concat_tables(tables)
+            self._count(output, table)
+            if output.table.connector.kind == "blackhole":
+                continue
+            encoded = self._job.ship.encoders[identifier].encode(table, self._sql)
+            if output.table.connector.kind == "print":
+                lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
+                continue
+            topic = output.table.connector.topics[0]
+            by_writer[self._job.ship.writer_of[identifier]].extend(_addressed(encoded, topic))
+        side = self._job.ship.side_writer
+        if side is not None:
+            by_writer[side].extend(self._side_records(envelopes))
+        return by_writer, lines
+
+    def _side_records(self, envelopes: Sequence[Envelope]) -> Iterable[pa.RecordBatch]:
+        ship = self._job.ship
+        if ship.dead_letter_topic:
+            for tables in self._gathered(envelopes, Kind.REJECTED).values():
+                yield from _addressed(rejected_records(pa.concat_tables(tables)), ship.dead_letter_topic)
+            yield from self._rows(envelopes, Kind.DEAD, "dead", ship.dead_letter_topic)
+        if ship.late_topic:
+            yield from self._rows(envelopes, Kind.LATE, "late", ship.late_topic)
+
+    def _rows(self, envelopes: Sequence[Envelope], kind: Kind, why: str, topic: str) -> Iterable[pa.RecordBatch]:
+        """Rows that an operator refused, under the names that its input has in the query."""
+        for envelope in envelopes:
+            if envelope.kind == kind:
+                operator = self._job.wiring.operators[envelope.address]
+                names = operator.ports[port_of(envelope)] if operator.ports else ()
+                records = row_records(unpack(envelope.payload), names, operator.name, why, self._sql)
+                yield from _addressed(records, topic)
+
+    def _gathered(self, envelopes: Sequence[Envelope], kind: Kind) -> dict[int, list[pa.Table]]:
+        found: dict[int, list[pa.Table]] = {}
+        for envelope in envelopes:
+            if envelope.kind == kind:
+                found.setdefault(envelope.address, []).append(unpack(envelope.payload))
+        return found
+
+    def _count(self, output: Output, changes: pa.Table) -> None:
+        weights = changes["_weight"].to_numpy()
+        inserted = int(weights[weights > 0].sum())
+        retracted = -int(weights[weights < 0].sum())
+        label = f'sink="{output.table.name}"'
+        self._figures.count(f'changes_total{{{label},kind="insert"}}', inserted)
+        self._figures.count(f'changes_total{{{label},kind="retract"}}', retracted)
+
+
+def _addressed(records: pa.Table, topic: str) -> Iterable[pa.RecordBatch]:
+    """Records (formats.contract.OUT) with their topic, as the writer takes them."""
+    columns = {name: records[name] for name in records.schema.names}
+    columns["topic"] = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
+    schema = pa.schema([RECORDS.field(n) for n in RECORDS.names if n in columns])
+    table = pa.table([columns[n] for n in schema.names], schema=schema)
+    yield from table.combine_chunks().to_batches()

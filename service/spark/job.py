@@ -1,0 +1,81 @@
+"""What a task needs to know of its job, as one picklable value, and how a worker process keeps it between tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from operators.sql import Sql
+from service.formats.contract import Decoder, Encoder
+from service.kafka.writer.settings import WriterSettings
+from service.plan.program import Program
+from service.plan.stage.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Ship:
+    """Everything that travels to the workers.
+
+    `decoders` and `encoders` are by source and by output. `limits` are the end offsets of bounded channels. `writers`
+    are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
+    `side_writer` the one that dead letters and late rows go to. `run` names this run of the driver: local copies of
+    blocks and sockets live under `scratch` in a folder of that name and die with it.
+    """
+
+    program: Program
+    decoders: Mapping[int, Decoder]
+    encoders: Mapping[int, Encoder]
+    bucket_keys: tuple[int, ...]
+    limits: Mapping[str, int]
+    scratch: str
+    run: str
+    writers: tuple[WriterSettings, ...]
+    writer_of: Mapping[int, int]
+    side_writer: int | None
+    dead_letter_topic: str
+    late_topic: str
+    driver_socket: str
+
+
+class Job:
+    """A shipped job in a worker: unpickled once a process, whatever the number of tasks."""
+
+    _loaded: ClassVar[dict[str, Job]] = {}
+
+    def __init__(self, ship: Ship) -> None:
+        self.ship = ship
+        self.wiring = Wiring(ship.program)
+        self.number_of_key = {key: number for number, key in enumerate(ship.bucket_keys)}
+
+    @cached_property
+    def buckets(self) -> int:
+        """How many buckets each level has."""
+        return len(self.ship.bucket_keys)
+
+    @classmethod
+    def load(cls, blob: bytes) -> Job:
+        """The job of a blob, the same object for the same bytes."""
+        digest = hashlib.sha256(blob).hexdigest()
+        if digest not in cls._loaded:
+            cls._loaded.clear()
+            cls._loaded[digest] = cls(pickle.loads(blob))
+        return cls._loaded[digest]
+
+
+def packed(ship: Ship) -> bytes:
+    """The blob that `Job.load` reads. Everything in it is of importable classes, so it is small and pickled by name."""
+    return pickle.dumps(ship, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+_SQL: list[Sql] = []
+
+
+def worker_sql() -> Sql:
+    """The DuckDB connection of this worker process."""
+    if not _SQL:
+        _SQL.append(Sql())
+    return _SQL[0]

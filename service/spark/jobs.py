@@ -1,0 +1,191 @@
+"""All jobs of a pipeline in one Spark session: started together, watched, started again when a batch fails."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from service.archives import ensure, load
+from service.assign import Assignment
+from service.group_offsets import GroupOffsets
+from service.guard import Guard
+from service.kafka.errors import KafkaFailure
+from service.observe import Observer
+from service.plan.stage.bucket import StateMismatch
+from service.settings import Settings
+from service.spark.runner import JobRunner
+from service.spark.session import build
+
+LONGEST_BACKOFF = 60.0
+
+FINAL = ("StateMismatch", "DigestMismatch", "KafkaConfigError", "BadInput")
+"""Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
+
+PATIENT = ("KafkaUnreachable", "TimeoutException", "DisconnectException")
+"""Errors of a Kafka that cannot be reached: they are waited out for as long as it takes."""
+
+
+NO_JVM = (Py4JError, ConnectionError)
+"""What a call into a JVM raises that is no more."""
+
+
+class _Watched:
+    def __init__(self, runner: JobRunner, assignment: Assignment) -> None:
+        self.runner = runner
+        self.name = assignment.program.name
+        self.read = GroupOffsets(assignment)
+        self.failures = 0
+        self.start_at: float | None = 0.0
+        self.done = False
+        self.last_batch: int | None = None
+
+
+class Jobs:
+    """The queries of one service."""
+
+    def __init__(
+        self, assignments: Sequence[Assignment], settings: Settings, scratch: Path, observer: Observer
+    ) -> None:
+        self._settings = settings
+        self._observer = observer
+        jars = ensure(load("spark"), Path(settings.archives) if settings.archives else None)
+        self._session = build(
+            name=assignments[0].program.name,
+            master=settings.spark.master,
+            partitions=assignments[0].partitions,
+            jars=jars,
+            block_rows=settings.batch.block_rows,
+            extra={"spark.driver.memory": settings.spark.driver_memory, **settings.spark.conf},
+        )
+        jvm = self._jvm()
+        self._guard = Guard(jvm.pid, scratch) if jvm else None  # or it would work on after a kill -9 of this process
+        self._watched = [
+            _Watched(
+                JobRunner(
+                    self._session,
+                    assignment,
+                    scratch,
+                    self._hear(assignment.program.name),
+                ),
+                assignment,
+            )
+            for assignment in assignments
+        ]
+
+    def look(self) -> int | None:
+        """Look at every query once, start those that wait. The exit code when nothing is left to do, else None."""
+        for job in self._watched:
+            try:
+                self._attend(job)
+            except Exception as error:
+                if self._failed(job, error):
+                    return 1
+        return 0 if all(job.done for job in self._watched) else None
+
+    def close(self, grace: float) -> None:
+        """Stop: a running batch may finish within `grace` seconds; what is cut short is done again next time."""
+        deadline = time.monotonic() + grace
+        for job in self._watched:
+            job.read.close()
+        with suppress(*NO_JVM):
+            for job in self._watched:
+                self._let_finish(job, deadline)
+                job.runner.stop()
+        if not self._jvm_gone():
+            stopping = threading.Thread(target=self._session.stop, daemon=True)
+            stopping.start()
+            stopping.join(max(5.0, deadline - time.monotonic()))
+        if self._guard is not None:
+            self._guard.release()
+
+    def _attend(self, job: _Watched) -> None:
+        if job.done:
+            return
+        if job.start_at is not None:
+            if time.monotonic() >= job.start_at:
+                job.runner.start()
+                job.start_at = None
+                self._observer.started(job.name)
+            return
+        finished = job.runner.finished()
+        self._note(job)
+        if finished:
+            job.runner.stop()
+            job.done = True
+            self._observer.finished(job.name)
+
+    def _let_finish(self, job: _Watched, deadline: float) -> None:
+        """Wait for the end of the batch that runs now; the next one has not got far by then."""
+        last = job.runner.last_batch()
+        while job.runner.active() and job.runner.in_batch() and job.runner.last_batch() == last:
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.02)
+
+    def _note(self, job: _Watched) -> None:
+        for progress in job.runner.new_progress(job.last_batch):
+            job.last_batch = progress["batchId"]
+            job.failures = 0
+            job.read.batch(progress)
+            self._observer.batch(job.name, progress)
+
+    def _failed(self, job: _Watched, error: Exception) -> bool:
+        """Note a failure; whether to give up."""
+        if self._jvm_gone(error):
+            self._observer.gave_up(job.name, "the JVM is gone; start the service again, it goes on where it was")
+            return True
+        text = f"{type(error).__name__}: {error}"
+        with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
+            job.runner.stop()
+        patient = any(word in text for word in PATIENT)
+        job.failures += 0 if patient else 1
+        if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
+            self._observer.gave_up(job.name, summary(error))
+            return True
+        wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
+        job.start_at = time.monotonic() + wait
+        if patient:
+            self._observer.waiting(job.name, summary(error))
+        else:
+            self._observer.failed(job.name, summary(error), job.failures, wait)
+        return False
+
+    def _jvm(self) -> subprocess.Popen[bytes] | None:
+        """The JVM, if this process started it."""
+        return getattr(self._session.sparkContext._gateway, "proc", None)
+
+    def _jvm_gone(self, error: Exception | None = None) -> bool:
+        """Whether the JVM that this process started has ended (there is none to watch where it was there before)."""
+        process = self._jvm()
+        if process is None:
+            return False
+        if isinstance(error, NO_JVM) and not isinstance(error, Py4JJavaError):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)  # its sockets close a moment before it has ended
+        return process.poll() is not None
+
+    def _hear(self, name: str) -> Any:
+        return lambda told: self._observer.heard(name, told)
+
+
+def summary(error: Exception) -> str:
+    """What a person needs of a failure: of one that Spark reports the exception and where it was raised, without the
+    frames of Spark and without its plan."""
+    if isinstance(error, KafkaFailure | StateMismatch):
+        return str(error)
+    text = str(error)
+    body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
+    lines = body.splitlines()
+    raised = [i for i, line in enumerate(lines) if line and not line.startswith((" ", "\t")) and i > 0]
+    if not raised or "Traceback" not in body:
+        return lines[0] if lines else text
+    last = raised[-1]
+    frames = [line.strip() for line in lines[:last] if line.startswith("  File ")]
+    return "\n".join([*lines[last:], *(f"  raised at: {frame}" for frame in frames[-1:])])

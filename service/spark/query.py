@@ -1,0 +1,134 @@
+"""A program as one streaming query: sources, levels, sink."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from service.formats import datagen
+from service.plan.program import Program, Source
+from service.plan.stage.wiring import Wiring
+from service.spark.ingest import POSITION, IngestTask
+from service.spark.job import Ship, packed
+from service.spark.stateful import BucketProcessor
+from service.spark.ticks import SPARK_SCHEMA
+
+FETCH: Mapping[str, str] = {
+    "kafka.max.poll.records": "50000",
+    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.receive.buffer.bytes": str(4 << 20),
+    "kafka.isolation.level": "read_committed",
+}
+"""Options that made Spark's Kafka source read twice as fast, and what exactly-once asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one source is read: Java client properties, the start offsets of a first run, the cap of a batch."""
+
+    properties: Mapping[str, str]
+    starting_offsets: str
+    batch_rows: int
+
+
+class QueryBuilder:
+    """Builds and starts the query of one shipped job."""
+
+    def __init__(self, session: SparkSession, ship: Ship, readings: Mapping[int, Reading]) -> None:
+        self._session = session
+        self._ship = ship
+        self._blob = packed(ship)
+        self._readings = readings
+        self._wiring = Wiring(ship.program)
+
+    def start(self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any]) -> StreamingQuery:
+        """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions."""
+        program = self._ship.program
+        branches = [self._ingested(source) for source in program.sources]
+        levels = sorted({level for s in program.sources for level in self._wiring.levels_heard_by(s.id)})
+        branches.append(self._ticks(tick_ms, levels, topics))
+        envelopes = reduce(DataFrame.union, branches)
+        for level in range(1, program.levels + 1):
+            envelopes = envelopes.groupBy("bucket").transformWithState(
+                BucketProcessor(self._blob, level), SPARK_SCHEMA, "append", "none"
+            )
+        writer = (
+            envelopes.writeStream.format("tailrace")
+            .queryName(program.name)
+            .outputMode("append")
+            .option("job", base64.b64encode(self._blob).decode())
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime=f"{trigger_ms} milliseconds")
+        )
+        return writer.start()
+
+    def _ingested(self, source: Source) -> DataFrame:
+        rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
+        envelopes = rows.mapInArrow(IngestTask(self._blob, source.id), SPARK_SCHEMA)
+        names = [f.name for f in envelopes.schema.fields]
+        return envelopes.selectExpr(*(NOW if name == "now" else name for name in names))
+
+    def _made(self, source: Source) -> DataFrame:
+        """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
+        numbers = self._session.readStream.format("rate").option("numPartitions", "1")
+        columns = ["value AS position", "timestamp"] + ([NOW] if needs_now(self._ship.program) else [])
+        return numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load().selectExpr(*columns)
+
+    def _read(self, source: Source) -> DataFrame:
+        reading = self._readings[source.id]
+        needs = self._ship.decoders[source.id].needs()
+        reader = (
+            self._session.readStream.format("kafka")
+            .option("subscribe", ",".join(source.table.connector.topics))
+            .option("startingOffsets", reading.starting_offsets)
+            .option("maxOffsetsPerTrigger", str(reading.batch_rows))
+            .option("failOnDataLoss", "true")
+            .option("includeHeaders", str("headers" in needs).lower())
+        )
+        for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in reading.properties.items()}}.items():
+            reader = reader.option(key, value)
+        columns = [_NAMED[name] for name in needs if name not in ("topic", "partition", "offset")] + [POSITION]
+        if len(source.table.connector.topics) > 1:
+            columns.append("topic")
+        if needs_now(self._ship.program):
+            columns.append(NOW)
+        return reader.load().selectExpr(*columns)
+
+    def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any]) -> DataFrame:
+        ticks = (
+            self._session.readStream.format("tailrace-tick")
+            .option("interval", str(tick_ms))
+            .option("keys", json.dumps(self._ship.bucket_keys))
+            .option("levels", json.dumps(levels))
+            .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
+            .option("ended", str(Path(self._ship.scratch) / self._ship.run / "ended.json"))
+            .load()
+        )
+        names = [f.name for f in ticks.schema.fields]
+        return ticks.selectExpr(*(NOW if name == "now" else name for name in names))
+
+
+NOW = "unix_millis(current_timestamp()) AS now"
+"""The batch's own time: it is kept in Spark's offset log, so it is the same on a replay."""
+
+_NAMED = {
+    "key": "key",
+    "value": "value",
+    "timestamp": "timestamp",
+    "timestamp_type": "timestampType AS timestamp_type",
+    "headers": "headers",
+}
+
+
+def needs_now(program: Program) -> bool:
+    """Whether an operator of level 0 asks for the time of the batch."""
+    return any("$now" in repr(o.kernel) for o in program.operators if o.level == 0)

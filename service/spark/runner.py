@@ -1,0 +1,227 @@
+"""One job on Spark from its checkpoint to its end: what is shipped to the workers, the query, its progress."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from service.assign import Assignment
+from service.clusters import Address
+from service.formats import datagen
+from service.formats.codec import decoder, encoder
+from service.kafka.writer.settings import WriterSettings
+from service.plan.stage.channels import channel_name
+from service.spark.buckets import bucket_keys
+from service.spark.checkpoint import Checkpoint, Fixed
+from service.spark.job import Ship
+from service.spark.listening import Listener
+from service.spark.query import QueryBuilder, Reading
+
+Told = Mapping[str, Any]
+
+
+class JobRunner:
+    """Starts, watches and stops the query of one job."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        assignment: Assignment,
+        scratch: Path,
+        hear: Callable[[Told], None],
+    ) -> None:
+        self._session = session
+        self._assignment = assignment
+        self._checkpoint = Checkpoint(session, assignment.checkpoint)
+        self._scratch = scratch
+        self._hear = hear
+        self._query: StreamingQuery | None = None
+        self._listener: Listener | None = None
+        self._limits: dict[str, int] = {}
+        self._ended: set[int] = set()
+        self._folder = scratch
+
+    def start(self) -> None:
+        """Start the query, or start it again after a failure."""
+        a = self._assignment
+        fixed = self._fixed()
+        self._limits = self._known_limits()
+        run = f"r{time.time_ns():x}"
+        self._folder = self._scratch / run
+        (self._folder / "writer").mkdir(parents=True)
+        self._listener = Listener(self._folder / "driver", self._hear)
+        self._ended = set()
+        self._note_ended()
+        ship = self._ship(run, fixed)
+        readings = {
+            source.id: Reading(
+                properties=a.source_addresses[source.id].java,
+                starting_offsets="earliest" if self._checkpoint.started() else a.starting_offsets(source.id),
+                batch_rows=a.settings.batch.rows,
+            )
+            for source in a.program.sources
+            if source.id in a.source_addresses
+        }
+        topics = {
+            source.id: {"kafka": a.source_addresses[source.id].librdkafka, "topics": source.table.connector.topics}
+            if source.id in a.source_addresses
+            else {"channels": [channel_name(source.id, source.table.name, 0)]}
+            for source in a.program.sources
+        }
+        self._query = QueryBuilder(self._session, ship, readings).start(
+            checkpoint=self._checkpoint.url,
+            tick_ms=a.settings.batch.tick,
+            trigger_ms=a.settings.batch.trigger,
+            topics=topics,
+        )
+
+    def finished(self) -> bool:
+        """Look at the progress: whether every source has ended and the last batch is done. Raises what failed."""
+        query = self._query
+        assert query is not None
+        failure = query.exception()
+        if failure is not None:
+            raise failure
+        last = query.lastProgress
+        if last is None:
+            return False
+        before = set(self._ended)
+        progress = _plain(last)
+        self._note_progress(progress)
+        if self._ended != before:
+            self._note_ended()
+        return self._all_ended(progress)
+
+    def new_progress(self, after: int | None) -> list[dict[str, Any]]:
+        """Spark's reports of the batches since batch `after`, oldest first."""
+        if self._query is None or self.last_batch() == (-1 if after is None else after):
+            return []
+        reports = (_plain(p) for p in self._query.recentProgress)
+        return [p for p in reports if after is None or p["batchId"] > after]
+
+    def in_batch(self) -> bool:
+        """Whether a batch is being computed now."""
+        return self._query is not None and bool(self._query.status["isTriggerActive"])
+
+    def active(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None and self._query.isActive
+
+    def last_batch(self) -> int:
+        """The last batch that is done, -1 if there is none."""
+        progress = self._query.lastProgress if self._query is not None else None
+        return -1 if progress is None else int(_plain(progress)["batchId"])
+
+    def stop(self) -> None:
+        """Stop the query; a batch that is cut short is done again by the next start."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _fixed(self) -> Fixed:
+        a, spark = self._assignment, self._assignment.settings.spark
+        wanted = Fixed(a.program.fingerprint, a.partitions, spark.buckets_per_partition)
+        return self._checkpoint.agree(wanted, partitions_chosen=spark.partitions > 0)
+
+    def _ship(self, run: str, fixed: Fixed) -> Ship:
+        a = self._assignment
+        identifier = self._checkpoint.identifier()
+        clusters: list[Address] = []
+        writer_of: dict[int, int] = {}
+        for output, cluster in a.output_addresses.items():
+            if cluster not in clusters:
+                clusters.append(cluster)
+            writer_of[output] = clusters.index(cluster)
+        if a.side is not None and a.side not in clusters:
+            clusters.append(a.side)
+        return Ship(
+            program=a.program,
+            decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
+            encoders={
+                o.id: encoder(o.table, o.columns, a.program.name, o.key, a.partitions_of(o.id))
+                for o in a.program.outputs
+                if o.table.connector.kind != "blackhole"
+            },
+            bucket_keys=bucket_keys(fixed.partitions, fixed.buckets_per_partition),
+            limits=self._limits,
+            scratch=str(self._scratch),
+            run=run,
+            writers=tuple(self._writer(cluster, identifier) for cluster in clusters),
+            writer_of=writer_of,
+            side_writer=None if a.side is None else clusters.index(a.side),
+            dead_letter_topic=a.settings.topics.dead_letter,
+            late_topic=a.settings.topics.late,
+            driver_socket=str(self._folder / "driver"),
+        )
+
+    def _writer(self, cluster: Address, identifier: str) -> WriterSettings:
+        return WriterSettings(
+            query=self._assignment.program.name,
+            checkpoint_id=identifier,
+            kafka=cluster.librdkafka,
+            marker_topic=self._assignment.settings.topics.markers,
+            socket_folder="",
+            parent_pid=0,
+            transaction_timeout_ms=self._assignment.settings.kafka.transaction_timeout,
+        )
+
+    def _known_limits(self) -> dict[str, int]:
+        """The end offsets of bounded sources, as they were when the checkpoint was made."""
+        known = self._checkpoint.read("limits")
+        if known is None:
+            known = {
+                channel_name(source, topic, partition): end
+                for source in self._assignment.bounded
+                for topic, ends in self._assignment.limits(source).items()
+                for partition, end in ends.items()
+            }
+            self._checkpoint.write("limits", known)
+        return dict(known)
+
+    def _note_progress(self, progress: Mapping[str, Any]) -> None:
+        """Which bounded sources the last batch has read to their end."""
+        program = self._assignment.program
+        for source, told in zip(program.sources, progress["sources"], strict=False):
+            if source.id not in self._assignment.bounded or source.id in self._ended:
+                continue
+            offsets = told["endOffset"]
+            offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
+            if source.table.connector.kind == "datagen":  # told in seconds
+                offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
+            if offsets and self._reached(source.id, offsets):
+                self._ended.add(source.id)
+
+    def _reached(self, source: int, offsets: Mapping[str, Mapping[str, int]]) -> bool:
+        read = {channel_name(source, t, int(p)): o for t, ends in offsets.items() for p, o in ends.items()}
+        mine = {
+            c: end for c, end in self._limits.items() if c.startswith(channel_name(source, "", 0).split("/")[0] + "/")
+        }
+        return all(read.get(channel, 0) >= end for channel, end in mine.items())
+
+    def _note_ended(self) -> None:
+        """Tell the tick, which tells every bucket, within the batch that it makes."""
+        path = self._folder / "ended.json"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(sorted(self._ended)))
+        temporary.rename(path)
+
+    def _all_ended(self, progress: Any) -> bool:
+        """Whether the tick that says so of every source is part of a finished batch."""
+        told = progress["sources"][len(self._assignment.program.sources)]["endOffset"]
+        told = json.loads(told) if isinstance(told, str) else told
+        wanted = {s.id for s in self._assignment.program.sources}
+        return bool(wanted) and told is not None and set(told.get("ended", ())) >= wanted
+
+
+def _plain(progress: Any) -> dict[str, Any]:
+    """A report of Spark as plain values."""
+    return dict(json.loads(progress.json)) if hasattr(progress, "json") else dict(progress)

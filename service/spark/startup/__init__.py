@@ -1,0 +1,1 @@
+"""What Python processes that Spark starts read first; see `sitecustomize`."""

@@ -1,0 +1,105 @@
+"""A level on Spark: a stateful processor keyed by bucket, whose state is a manifest and a map of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from service.plan.stage.bucket import Bucket
+from service.plan.stage.envelope import Envelope
+from service.spark.blocks import BlockCache
+from service.spark.job import Job, worker_sql
+
+
+class _Kept:
+    """A bucket that lives on in this worker, and the manifest that it sealed."""
+
+    def __init__(self, bucket: Bucket, manifest: bytes) -> None:
+        self.bucket = bucket
+        self.manifest = manifest
+
+
+_KEPT: dict[tuple[str, int, int], _Kept] = {}
+
+
+class BucketProcessor(StatefulProcessor):
+    """Runs the buckets of one level; picklable by name."""
+
+    def __init__(self, blob: bytes, level: int) -> None:
+        self._blob = blob
+        self._level = level
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the two state variables."""
+        self._manifest = handle.getValueState("manifest", "manifest BINARY")
+        self._blocks = handle.getMapState("blocks", "id STRING", "data BINARY")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Envelope]:
+        """One batch of one bucket."""
+        job = Job.load(self._blob)
+        here: list[Envelope] = []
+        for row in rows:
+            envelope = Envelope(*row)
+            if envelope.level == self._level:
+                here.append(envelope)
+            else:
+                yield row
+        if here:
+            yield from map(_row, self._advance(job, job.number_of_key[key[0]], here))
+
+    def _advance(self, job: Job, number: int, here: list[Envelope]) -> Iterator[Envelope]:
+        place = (job.ship.run, self._level, number)
+        cache = BlockCache(Path(job.ship.scratch) / job.ship.run / f"l{self._level}b{number}")
+        stored = self._manifest.get()
+        manifest = bytes(stored[0]) if stored else None
+        kept = _KEPT.pop(place, None)
+        if kept is not None and kept.manifest == manifest:
+            bucket = kept.bucket
+        else:
+            bucket = Bucket(
+                job.wiring,
+                self._level,
+                number,
+                job.buckets,
+                worker_sql(),
+                manifest,
+                lambda block: cache.fetch(block, self._load),
+            )
+        bucket.fetch_with(lambda block: cache.fetch(block, self._load))
+        for envelope in bucket.advance(here):
+            yield envelope._replace(bucket=job.ship.bucket_keys[envelope.bucket])
+        saved = bucket.seal()
+        for block, data in saved.added.items():
+            self._blocks.updateValue((block,), (_as_bytes(data),))
+            cache.put(block, data)
+        for block in saved.removed:
+            self._blocks.removeKey((block,))
+            cache.drop(block)
+        self._manifest.update((saved.manifest,))
+        _KEPT[place] = _Kept(bucket, saved.manifest)
+
+    def _load(self, block: str) -> bytes:
+        value = self._blocks.getValue((block,))
+        if value is None:
+            raise LookupError(f"block {block} is listed in the manifest but missing from the state store")
+        return bytes(value[0])
+
+    def close(self) -> None:
+        """Nothing is held open between batches."""
+
+
+def _as_bytes(data: pa.Buffer) -> bytes:
+    return bytes(data.to_pybytes())
+
+
+_ROW = Row(*Envelope._fields)
+
+
+def _row(envelope: Envelope) -> Row:
+    """An envelope as Spark wants its rows."""
+    return _ROW(*envelope)

@@ -1,0 +1,55 @@
+"""Tailrace leaves the rows that Flink was seen to leave, or differs as the list says."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.compare.generated import generated
+from bench.compare.known import rows_difference, verdict
+from bench.compare.play import canonical, play
+from bench.compare.recorded import recorded, stream_of
+from bench.compare.streams import applied, cases
+from service.sql.errors import PipelineErrors
+
+KNOWN = verdict().known
+ANSWERED = [case for case in recorded() if "rows" in case]
+
+
+@pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case["name"])
+def test_a_stream_leaves_the_rows_that_it_leaves_on_flink(case):
+    try:
+        difference = rows_difference(canonical(case["rows"]), play(stream_of(case))["results"])
+    except PipelineErrors as errors:
+        difference = str(errors)
+    assert bool(difference) == (case["name"] in KNOWN), difference
+
+
+def test_every_stream_that_is_asked_has_been_recorded():
+    assert [case["name"] for case in cases()] == [case["name"] for case in recorded()]
+
+
+def test_known_differences_speak_of_cases_that_exist():
+    streams = {case["name"] for case in [*cases(), *generated()]}
+    assert {name for name in KNOWN if "/" not in name} <= streams
+
+
+def test_generated_streams_never_retract_what_is_not_there():
+    for case in generated():
+        for name, table in case["tables"].items():
+            if table.get("mode") == "retract":
+                applied([[kind, row] for owner, kind, row in case["arrivals"] if owner == name])
+
+
+def test_generated_streams_are_the_same_each_time():
+    assert list(generated()) == list(generated())
+
+
+def test_numbers_and_times_have_one_form():
+    assert canonical([[1.50, "2024-01-01 00:00:00.500", None, True]]) == [
+        ("1.5", "2024-01-01 00:00:00.5", "NULL", "true")
+    ]
+    assert canonical([["1.500", "2024-01-01 00:00:00", "007", "-0.0"]]) == [("1.5", "2024-01-01 00:00:00", "7", "0")]
+
+
+def test_a_row_that_one_side_has_twice_is_a_difference():
+    assert rows_difference([("a",), ("a",)], [("a",)]) == "  only Flink:    a"

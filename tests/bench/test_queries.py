@@ -1,0 +1,35 @@
+"""The query files are taken by Tailrace as they stand, and nothing is left to fill in."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.cases import CASES, QUERIES
+from bench.native_spark import QUERIES as NATIVE
+from bench.native_spark import Options
+from service.sql.pipeline import read
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_is_one_job(case):
+    text = case.sql(1_000, "broker:9092", "group", "output")
+    assert "${" not in text
+    assert len(read(text).jobs) == 1
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in QUERIES.glob("*.sql")))
+def test_every_query_file_is_right(name):
+    names = ("PAYMENTS", "ORDERS", "SHIPMENTS", "OUTPUT", "GROUP", "BOOTSTRAP")
+    assert read((QUERIES / f"{name}.sql").read_text(), dict.fromkeys(names, "x")).jobs
+
+
+def test_the_native_program_has_a_query_for_each_case_that_says_so():
+    assert {case.query for case in CASES if case.native} == set(NATIVE)
+
+
+def test_the_native_program_reads_topics_and_group_from_the_query_file():
+    case = next(case for case in CASES if case.name == "interval-join")
+    options = Options(case.sql(1_000, "broker:9092", "some-group", "some-output"))
+    assert options.group == "some-group"
+    assert options.topics == [topic.name(1_000) for topic in case.topics]
+    assert options["results"]["topic"] == "some-output"

@@ -1,0 +1,201 @@
+"""The service as its users run it: a process of its own, started, killed and started again by a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class ServiceProcess:
+    """`tailrace run FILE` with a checkpoint of the test's own; what it says is in `log`."""
+
+    def __init__(self, pipeline: str, folder: Path, bootstrap: str, **settings: str) -> None:
+        self.folder = folder
+        self._file = folder / "pipeline.sql"
+        self._file.write_text(pipeline)
+        self._log = folder / "log"
+        self._settings = {
+            "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
+            "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
+            "TAILRACE_TOPICS__CREATE": "true",
+            "TAILRACE_SPARK__MASTER": "local[2,4]",
+            "TAILRACE_SPARK__DRIVER_MEMORY": "768m",
+            "TAILRACE_HTTP__PORT": "0",
+            "TAILRACE_BATCH__TICK": "500ms",
+            "TAILRACE_RETRY__BACKOFF": "200ms",
+            "TAILRACE_LOG_FORMAT": "json",
+            **{f"TAILRACE_{name}": value for name, value in settings.items()},
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """Everything that the service and its JVM have said so far."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def events(self) -> list[dict[str, object]]:
+        """The JSON lines of the log."""
+        found = []
+        for line in self.log.splitlines():
+            if line.startswith('{"time"'):
+                found.append(json.loads(line))
+        return found
+
+    def ask(self, path: str) -> tuple[int, str]:
+        """Status and body of the service's own HTTP server; status 0 while it does not listen."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self._settings['TAILRACE_HTTP__PORT']}{path}", timeout=10) as answer:
+                return int(answer.status), answer.read().decode()
+        except HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def rewrite(self, pipeline: str) -> None:
+        """Change the pipeline file; the next start reads it."""
+        self._file.write_text(pipeline)
+
+    def start(self, **more: str) -> None:
+        """Start the service; `more` are settings of this start only."""
+        environment: Mapping[str, str] = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("TAILRACE_")},
+            **{k: v for k, v in os.environ.items() if k in ("TAILRACE_ARCHIVES", "TAILRACE_IVY_SETTINGS")},
+            **self._settings,
+            **{f"TAILRACE_{name}": value for name, value in more.items()},
+        }
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "service", "run", str(self._file)],
+                cwd=ROOT,
+                env=dict(environment),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def wait(self, seconds: float = 180) -> int:
+        """Wait for the end of the service; its exit code."""
+        assert self._process is not None
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the service did not end within {seconds} s; it said:\n{self.log[-6000:]}") from None
+
+    def ended(self) -> bool:
+        """Whether the service is not running."""
+        return self._process is None or self._process.poll() is not None
+
+    def terminate(self) -> None:
+        """Ask for an orderly end."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9 of the driver, and wait until its JVM has noticed."""
+        if self._process is None:
+            return
+        family = descendants(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        deadline = time.monotonic() + 20
+        while any(alive(pid) for pid in family) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for pid in family:
+            signal_to(pid, signal.SIGKILL)
+
+    def processes(self) -> dict[str, list[int]]:
+        """The processes of the running service by what they are: driver, jvm, worker, writer."""
+        assert self._process is not None
+        found: dict[str, list[int]] = {"driver": [self._process.pid], "jvm": [], "worker": [], "writer": []}
+        for pid in descendants(self._process.pid):
+            command = command_of(pid)
+            if "java" in command.split("\0")[0]:
+                found["jvm"].append(pid)
+            elif "service.spark.daemon" in command and "pyspark.worker" in command:
+                found["worker"].append(pid)
+        marker = str(self.folder).encode()
+        for pid in all_processes():
+            if "service.kafka.writer" in command_of(pid) and marker in environment_of(pid):
+                found["writer"].append(pid)
+        return found
+
+    def until(self, what: str, holds: Callable[[], bool], seconds: float = 240) -> None:
+        """Wait until `what` holds, while the service runs."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            said = f"the service said:\n{self.log[-6000:]}"
+            assert not self.ended(), f"the service has ended, but {what} was to hold; {said}"
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {said}"
+            time.sleep(0.1)
+
+
+def all_processes() -> list[int]:
+    """Every process of this machine that we may look at."""
+    return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()]
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process, NUL between the words; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def environment_of(pid: int) -> bytes:
+    """The environment of a process; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process, 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`."""
+    children: dict[int, list[int]] = {}
+    for each in all_processes():
+        children.setdefault(parent_of(each), []).append(each)
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def signal_to(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,125 @@
+"""One checkpoint from start to start: who may go on with it, and with what."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from service.kafka.admin import Cluster
+from service.kafka.embedded import EmbeddedKafka
+from service.machine import free_ports
+from tests.brokers import Broker
+from tests.spark.service_process import ServiceProcess
+from tests.spark.topics import feed, read, upserted
+
+QUERY = """
+    SET 'pipeline.name' = 'totals';
+    CREATE TABLE orders (name STRING, amount BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+    CREATE TABLE totals (name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED)
+      WITH ('connector' = 'upsert-kafka', 'topic' = 'totals', 'key.format' = 'json', 'value.format' = 'json');
+    INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
+"""
+REFORMATTED = QUERY.replace(
+    "SELECT name, SUM(amount)", "-- what each has spent\n  select o.name,\n  sum( amount ) as s"
+)
+REFORMATTED = REFORMATTED.replace("FROM orders", "FROM orders AS o").replace("GROUP BY name", "GROUP BY o.name")
+CHANGED = QUERY.replace("SUM(amount)", "SUM(amount + 1)")
+
+
+def test_a_checkpoint_goes_on_with_its_own_query_its_newest_copy_and_one_driver_only(
+    own_kafka: Callable[..., EmbeddedKafka], service: Callable[..., ServiceProcess], tmp_path: Path
+) -> None:
+    broker = own_kafka()
+    port = free_ports(1)[0]
+    first = service(QUERY, broker.bootstrap, HTTP__PORT=str(port))
+    checkpoint = tmp_path / "checkpoint" / "totals"
+
+    def totals() -> dict[str, int]:
+        rows = upserted(read(broker.bootstrap, "totals")).values()
+        return {r["name"]: r["total"] for r in rows}
+
+    def feed_and_await(amount: int, total: int) -> None:
+        feed(broker.bootstrap, "orders", [(0, {"name": "ann", "amount": amount})])
+        first.until(f"the total is {total}", lambda: totals() == {"ann": total})
+
+    # Kafka is down at the start: the service waits, alive and unready, and says why.
+    broker.kill()
+    first.start()
+    first.until("it waits for Kafka", lambda: "waiting for Kafka" in first.log)
+    status, body = first.ask("/readyz")
+    assert (status, "totals" in json.loads(body)["details"]) == (503, True), body
+    assert first.ask("/livez")[0] == 200
+    broker.restart()
+    first.until("it is ready", lambda: first.ask("/readyz")[0] == 200)
+    feed_and_await(1, 1)
+
+    # A second driver is kept out at once, in a sentence, and the first goes on.
+    second = service(QUERY, broker.bootstrap, folder=tmp_path / "second", CHECKPOINT=str(tmp_path / "checkpoint"))
+    second.start()
+    assert second.wait(120) == 1
+    assert second.log.splitlines() == [f"another driver works on the checkpoint {checkpoint}"]
+    feed_and_await(2, 3)
+
+    # SIGTERM ends it in order, within the grace period.
+    asked = time.monotonic()
+    first.terminate()
+    assert first.wait(60) == 0
+    assert time.monotonic() - asked < 25 + 10
+    assert first.events()[-1]["event"] == "stopping"
+    older = tmp_path / "older"
+    shutil.copytree(checkpoint, older)
+
+    # The same query in other words goes on where the first ended.
+    first.rewrite(REFORMATTED)
+    first.start()
+    feed_and_await(4, 7)
+    first.terminate()
+    assert first.wait(60) == 0
+
+    # Another query is refused, and so is the right one on an older copy: neither writes anything.
+    feed(broker.bootstrap, "orders", [(0, {"name": "ann", "amount": 8})])
+    written = ends(broker, "totals")
+    first.rewrite(CHANGED)
+    first.start()
+    assert first.wait() == 1
+    assert "the checkpoint holds the state of another query" in str(first.events()[-2])
+    assert first.events()[-2]["event"] == "gave up"
+    first.rewrite(QUERY)
+    newest = tmp_path / "newest"
+    checkpoint.rename(newest)
+    older.rename(checkpoint)
+    first.start()
+    assert first.wait() == 1
+    assert "the checkpoint was restored from an older copy" in str(first.events()[-2])
+    assert ends(broker, "totals") == written
+
+    # Neither attempt has harmed anything: with the newest copy the query goes on.
+    shutil.rmtree(checkpoint)
+    newest.rename(checkpoint)
+    first.start()
+    first.until("the total is 15", lambda: totals() == {"ann": 15})
+    first.terminate()
+    assert first.wait(60) == 0
+
+
+def test_a_missing_topic_is_named_before_anything_starts(
+    kafka: Broker, service: Callable[..., ServiceProcess], tmp_path: Path
+) -> None:
+    text = QUERY.replace("'orders'", "'no-such-source'").replace("'totals',", "'no-such-sink',")
+    refused = service(text, kafka.bootstrap, TOPICS__CREATE="false", TOPICS__DEAD_LETTER="", TOPICS__MARKERS="no-marks")
+    refused.start()
+    assert refused.wait(120) == 2
+    assert "these topics do not exist: no-marks, no-such-sink, no-such-source" in refused.log
+    assert "TAILRACE_TOPICS__CREATE" in refused.log
+    assert "incubator" not in refused.log, "a JVM was started"
+    assert not list((tmp_path / "checkpoint").rglob("offsets"))
+    assert Cluster({"bootstrap.servers": kafka.bootstrap}).describe(["no-such-source"]) == {}
+
+
+def ends(broker: EmbeddedKafka, topic: str) -> dict[int, int]:
+    """The end of each partition: a transaction moves it even if it is aborted."""
+    return dict(Cluster({"bootstrap.servers": broker.bootstrap}).end_offsets([topic])[topic])

@@ -1,0 +1,91 @@
+"""Rows into topics and out of them, for tests through a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+Record = tuple[bytes | None, bytes | None]
+
+
+def feed(bootstrap: str, topic: str, rows: Iterable[tuple[int, Any]]) -> None:
+    """Write rows (a dict becomes JSON, bytes go as they are), each to the partition that comes with it."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "enable.idempotence": True})
+    for partition, row in rows:
+        value = row if isinstance(row, bytes) else json.dumps(row).encode()
+        while True:
+            try:
+                producer.produce(topic, value, partition=partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def read(bootstrap: str, topic: str) -> list[Record]:
+    """Every committed record of a topic as (key, value), partition by partition in offset order."""
+    return [(m.key(), m.value()) for m in messages(bootstrap, topic)]
+
+
+def messages(bootstrap: str, topic: str) -> list[Any]:
+    """Every committed message of a topic, partition by partition in offset order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "test-reader",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        partitions = list(consumer.list_topics(topic, 30).topics[topic].partitions)
+        found: list[Any] = []
+        for partition in partitions:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while True:
+                message = consumer.poll(30)
+                assert message is not None, f"no end of {topic}/{partition} within 30 s"
+                if message.error() is not None:
+                    break  # the end of the partition
+                found.append(message)
+        return found
+    finally:
+        consumer.close()
+
+
+def upserted(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """An upsert topic as its last row for each key. Fails where a key is deleted that has no row."""
+    table: dict[str, dict[str, Any]] = {}
+    for key, value in records:
+        assert key is not None
+        name = key.decode()
+        if value is None:
+            assert name in table, f"{name} was deleted but has no row"
+            del table[name]
+        else:
+            table[name] = json.loads(value)
+    return table
+
+
+def debezium(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """A debezium-json topic as the rows that are left. Fails where the changelog is not well formed: every row that is
+    taken back must be there, exactly as it was."""
+    rows: dict[str, int] = {}
+    for _, value in records:
+        if value is None:
+            continue
+        change = json.loads(value)
+        if change["before"] is not None:
+            before = json.dumps(change["before"], sort_keys=True)
+            assert rows.get(before, 0) > 0, f"{change['op']} takes back a row that is not there: {before}"
+            rows[before] -= 1
+        if change["after"] is not None:
+            after = json.dumps(change["after"], sort_keys=True)
+            rows[after] = rows.get(after, 0) + 1
+    return [json.loads(row) for row, count in sorted(rows.items()) for _ in range(count)]

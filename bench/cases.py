@@ -1,0 +1,62 @@
+"""What is measured: a query file, and the generated topics that it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+QUERIES = Path(__file__).with_name("queries")
+PARTITIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A generated topic: `kind` names the maker of its rows in feed.py, `share` its part of the rows of a case."""
+
+    variable: str
+    kind: str
+    keys: int
+    share: float = 1.0
+
+    def name(self, rows: int) -> str:
+        return f"{self.kind}-{self.keys}-{self.rows(rows)}"
+
+    def rows(self, rows: int) -> int:
+        return int(rows * self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the table of results."""
+
+    name: str
+    title: str
+    query: str
+    topics: tuple[Topic, ...]
+    native: bool = False  # whether Spark Structured Streaming can express it
+
+    def sql(self, rows: int, bootstrap: str, group: str, output: str) -> str:
+        """The query file with its variables filled in: the same text for every engine."""
+        text = (QUERIES / f"{self.query}.sql").read_text()
+        values = {"BOOTSTRAP": bootstrap, "GROUP": group, "OUTPUT": output}
+        for name, value in (values | {topic.variable: topic.name(rows) for topic in self.topics}).items():
+            text = text.replace("${" + name + "}", value)
+        return text
+
+
+def _payments(keys: int) -> tuple[Topic, ...]:
+    return (Topic("PAYMENTS", "payments", keys),)
+
+
+_BOTH = (Topic("ORDERS", "orders", 100_000, 0.5), Topic("SHIPMENTS", "shipments", 100_000, 0.5))
+
+CASES = (
+    Case("tumble-1k", "tumble 10 s, 1,000 keys", "tumble", _payments(1_000), native=True),
+    Case("tumble-100k", "tumble 10 s, 100,000 keys", "tumble", _payments(100_000), native=True),
+    Case("group-1k", "group by, 1,000 keys", "group_by", _payments(1_000), native=True),
+    Case("group-100k", "group by, 100,000 keys", "group_by", _payments(100_000), native=True),
+    Case("group-3m", "group by, 3,000,000 keys", "group_by", _payments(3_000_000), native=True),
+    Case("over-1k", "OVER RANGE 10 s, 1,000 keys", "over_range", _payments(1_000)),
+    Case("join", "regular join", "join", _BOTH),
+    Case("interval-join", "interval join", "interval_join", _BOTH, native=True),
+)

@@ -1,0 +1,128 @@
+"""The golden pipelines as streams that Flink can be played too: their own statements, over the rows that we decode."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from bench.compare.play import Arrival, Stream, Value
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from service.formats.codec import decoder
+from service.local import cells
+from service.local.feed import Feed
+from service.local.inputs import ROWS, read
+from service.local.prepared import PreparedRows
+from service.plan.lower import compile_job
+from service.plan.table import ColumnKind, Table
+from service.sql.pipeline import load
+
+FOLDER = Path(__file__).parents[2] / "tests" / "pipelines"
+
+_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+_TABLE = re.compile(r"CREATE\s+TABLE\s+(\w+)\s*(\(.*\))\s*WITH\s*\(.*\)$", re.DOTALL | re.IGNORECASE)
+_INSERT = re.compile(r"INSERT\s+INTO\s+(\w+)(?:\s*\([^)]*\))?\s+(SELECT.*|WITH.*)$", re.DOTALL | re.IGNORECASE)
+_VIEW = re.compile(r"CREATE\s+(TEMPORARY\s+)?VIEW", re.IGNORECASE)
+_SET = re.compile(r"SET\s+'([^']+)'\s*=\s*'([^']*)'$", re.IGNORECASE)
+_METADATA = re.compile(r"\s+METADATA(\s+FROM\s+'[^']*')?(\s+VIRTUAL)?", re.IGNORECASE)
+_BLOCK = re.compile(r"EXECUTE\s+STATEMENT\s+SET|\bBEGIN\b|\bEND$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A golden case: what we play, and for Flink its statements, its settings and a query for each sink."""
+
+    stream: Stream
+    statements: tuple[str, ...]
+    settings: dict[str, str]
+    queries: dict[str, str]
+
+
+def golden() -> Iterator[Golden]:
+    """Every case of tests/pipelines."""
+    for folder in sorted(FOLDER.iterdir()):
+        if (folder / "pipeline.sql").exists():
+            yield _case(folder)
+
+
+def _case(folder: Path) -> Golden:
+    text = (folder / "pipeline.sql").read_text()
+    sql = Sql()
+    sources = {
+        source.table.name: source.table
+        for job in load(folder / "pipeline.sql", os.environ).jobs
+        for source in compile_job(job).sources
+    }
+    statements, queries, settings = [], {}, {}
+    for statement in _statements(text):
+        if (table := _TABLE.fullmatch(statement)) and table[1] in sources:
+            columns = _METADATA.sub("", table[2])
+            statements.append(f"CREATE TABLE {table[1]} {columns} WITH ({_replay(sources[table[1]])})")
+        elif _VIEW.match(statement):
+            statements.append(statement)
+        elif insert := _INSERT.fullmatch(statement):
+            queries[insert[1]] = insert[2]
+        elif option := _SET.fullmatch(statement):
+            settings[option[1]] = option[2]
+    stream = Stream(
+        name=folder.name,
+        text=text,
+        heads={name: tuple(table.columns[c].name for c in _stored(table)) for name, table in sources.items()},
+        arrivals=tuple(_arrivals(folder, list(sources.values()), sql)),
+        append_only=frozenset(name for name, table in sources.items() if _mode(table) == "append"),
+    )
+    return Golden(stream, tuple(statements), settings, queries)
+
+
+def _statements(text: str) -> list[str]:
+    parts = (_BLOCK.sub("", part.strip()).strip() for part in _COMMENT.sub("", text).split(";"))
+    return [part for part in parts if part]
+
+
+def _mode(table: Table) -> str:
+    if table.connector.kind == "upsert-kafka":
+        return "upsert"
+    kind = table.connector.value_format.kind if table.connector.value_format else ""
+    return "append" if kind in ("json", "csv", "raw", "") else "retract"
+
+
+def _replay(table: Table) -> str:
+    return f"'connector' = 'replay', 'mode' = '{_mode(table)}'"
+
+
+def _stored(table: Table) -> list[int]:
+    return [i for i, column in enumerate(table.columns) if column.kind is not ColumnKind.COMPUTED]
+
+
+def _arrivals(folder: Path, tables: list[Table], sql: Sql) -> Iterator[Arrival]:
+    """All decoded rows, batch by batch, in each batch table by table."""
+    readers = []
+    for table in tables:
+        given = read(folder, table)
+        columns = tuple(_stored(table))
+        prepared = given.path.suffix == ROWS
+        reader = PreparedRows(table, columns, given, sql) if prepared else decoder(table, columns)
+        readers.append((table, Feed(table, given), reader))
+    for batch in range(max(len(feed.input.arrivals) for _, feed, _ in readers)):
+        for table, feed, reader in readers:
+            for records in feed.records(batch, 0):
+                yield from _rows(table, reader.decode(records, sql).changes, sql)
+
+
+def _rows(table: Table, changes: pa.Table, sql: Sql) -> Iterator[Arrival]:
+    kinds = {1: "+I", -1: "-D"} if _mode(table) != "upsert" else {1: "+U", -1: "-D"}
+    columns = [cells.render(changes.column(f"c{i}"), table.columns[c].type, sql) for i, c in enumerate(_stored(table))]
+    for weight, *values in zip(changes[WEIGHT].to_pylist(), *columns, strict=True):
+        yield table.name, kinds[weight], [_value(text) for text in values]
+
+
+def _value(cell: str) -> Value:
+    if cell == cells.NULL:
+        return None
+    return str(json.loads(cell)) if cell.startswith('"') else cell

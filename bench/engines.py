@@ -1,0 +1,78 @@
+"""The engines: each is a command that runs a SQL file to the end of its bounded topics, and an environment for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.cases import Case
+from bench.flink.launch import HERE as FLINK
+from bench.flink.launch import java_command
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start, and the variables that are added to this process's own."""
+
+    command: list[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | dict(self.variables)
+
+
+def flink(sql: Path, folder: Path, changed: Mapping[str, str] | None = None) -> Launch:
+    """Flink SQL as its settings file says, except for what is `changed`."""
+    changes = {
+        "execution.checkpointing.dir": f"file://{folder}/checkpoints",
+        "io.tmp.dirs": str(folder / "tmp"),
+        **(changed or {}),
+    }
+    settings = folder / "flink.properties"
+    text = (FLINK / "exactly-once.properties").read_text()
+    settings.write_text(text + "".join(f"{name}={value}\n" for name, value in changes.items()))
+    return Launch(java_command("RunSql", str(settings), str(sql), heap="2g"))
+
+
+def flink_row_by_row(sql: Path, folder: Path) -> Launch:
+    """Flink SQL without mini-batches, as it is when nothing is set."""
+    return flink(sql, folder, {"table.exec.mini-batch.enabled": "false"})
+
+
+def tailrace(sql: Path, folder: Path) -> Launch:
+    """Tailrace as it is installed beside this interpreter, with default settings."""
+    command = shutil.which("tailrace", path=str(Path(sys.executable).parent)) or "tailrace"
+    (folder / "scratch").mkdir()
+    variables = {
+        "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
+        "TAILRACE_SCRATCH": str(folder / "scratch"),
+        "TAILRACE_HTTP__PORT": "0",
+        "TAILRACE_TOPICS__CREATE": "true",
+    }
+    return Launch([command, "run", str(sql)], variables)
+
+
+def native(sql: Path, folder: Path) -> Launch:
+    """The same query written for Spark Structured Streaming; its name is that of the SQL file."""
+    command = [sys.executable, "-m", "bench.native_spark", str(sql), str(folder / "checkpoint")]
+    return Launch(command, {"PYTHONPATH": str(ROOT)})
+
+
+ENGINES: dict[str, Callable[[Path, Path], Launch]] = {
+    "flink": flink,
+    "flink-row-by-row": flink_row_by_row,
+    "spark": native,
+    "tailrace": tailrace,
+}
+
+
+def can_run(engine: str, case: Case) -> bool:
+    """Whether the engine can express the case."""
+    return engine != "spark" or case.native

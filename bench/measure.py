@@ -1,0 +1,135 @@
+"""One run of one engine, watched from outside: the same clock, the same questions to the broker, for every engine."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+import uuid
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.cases import Case
+from bench.engines import ENGINES
+from bench.feed import create_topics, feed
+from bench.processes import family, memory
+from bench.progress import Progress
+
+_EVERY = 0.1
+_MEMORY_EVERY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At `seconds` after the start, `rows` had been committed as read."""
+
+    seconds: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run took; `error` says why there are no figures."""
+
+    case: str
+    engine: str
+    rows: int
+    seconds: float = 0.0
+    first_commit: float = 0.0
+    peak_memory: int = 0
+    visible_end: int = 0
+    samples: tuple[Sample, ...] = ()
+    error: str = ""
+
+    @property
+    def whole(self) -> float:
+        """Rows per second from the start of the process to its end."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def middle(self) -> float:
+        """Rows per second between the first commits that have at least 20 and at least 90 percent of the rows.
+
+        Both ends are commits that were seen, so nothing is interpolated; an engine that commits the rows in fewer than
+        two steps after 20 percent has no such rate.
+        """
+        start, end = self._reached(0.2), self._reached(0.9)
+        if start is None or end is None or end.rows == start.rows:
+            return 0.0
+        return (end.rows - start.rows) / (end.seconds - start.seconds)
+
+    def _reached(self, part: float) -> Sample | None:
+        return next((sample for sample in self.samples if sample.rows >= part * self.rows), None)
+
+
+def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float) -> Run:
+    """Run `case` on `engine` over `rows` generated rows, which are fed first where they are not there yet."""
+    for topic in case.topics:
+        feed(bootstrap, topic, rows)
+    name = f"bench-{case.name}-{engine}-{uuid.uuid4().hex[:8]}"
+    create_topics(bootstrap, [name])
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        folder = Path(scratch)
+        sql = folder / f"{case.query}.sql"
+        sql.write_text(case.sql(rows, bootstrap, name, name))
+        with closing(Progress(bootstrap, name)) as progress:
+            return _watch(progress, case, engine, rows, name, sql, patience)
+
+
+def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql: Path, patience: float) -> Run:
+    launch = ENGINES[engine](sql, sql.parent)
+    topics = [topic.name(rows) for topic in case.topics]
+    log = sql.with_suffix(".log")
+    samples: list[Sample] = []
+    peak, memory_due = 0, 0.0
+    with log.open("wb") as output:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            launch.command, env=launch.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        try:
+            while process.poll() is None and time.monotonic() - started < patience:
+                seconds = time.monotonic() - started
+                read = progress.rows_read(topics)
+                if read > (samples[-1].rows if samples else 0):
+                    samples.append(Sample(time.monotonic() - started, read))
+                if seconds >= memory_due:
+                    peak, memory_due = max(peak, memory(process.pid)), seconds + _MEMORY_EVERY
+                time.sleep(_EVERY)
+            seconds = time.monotonic() - started
+        finally:
+            end(process)
+    read = progress.rows_read(topics)
+    if read > (samples[-1].rows if samples else 0):
+        samples.append(Sample(seconds, read))
+    run = Run(
+        case.name,
+        engine,
+        rows,
+        seconds,
+        samples[0].seconds if samples else 0.0,
+        peak,
+        progress.visible_end(name),
+        tuple(samples),
+    )
+    return run if process.returncode == 0 else Run(case.name, engine, rows, error=last_words(process, log))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Make sure that nothing is left of a run: its own processes, whatever they started included."""
+    members = family(process.pid) if process.poll() is None else []
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            for member in members:
+                subprocess.run(["kill", "-9", str(member)], stderr=subprocess.DEVNULL, check=False)
+            process.wait(10)
+
+
+def last_words(process: subprocess.Popen[bytes], log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    complaint = next((line for line in lines if "Caused by" in line or "rror" in line), lines[-1] if lines else "")
+    return f"ended with {process.returncode}: {complaint.strip()[:300]}"

@@ -1,0 +1,41 @@
+-- Each payment with the sum of what its account paid in the ten seconds before it.
+CREATE TABLE payments (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  ms BIGINT,
+  ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${PAYMENTS}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'properties.group.id' = '${GROUP}',
+  'properties.isolation.level' = 'read_committed',
+  'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = 'latest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE results (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  n BIGINT,
+  recent DOUBLE
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${OUTPUT}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'sink.delivery-guarantee' = 'exactly-once',
+  'sink.transactional-id-prefix' = '${GROUP}',
+  'properties.transaction.timeout.ms' = '600000',
+  'format' = 'json'
+);
+
+INSERT INTO results
+SELECT id, account, amount, COUNT(*) OVER last_seconds AS n, SUM(amount) OVER last_seconds AS recent
+FROM payments
+WINDOW last_seconds AS (
+  PARTITION BY account ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW
+);

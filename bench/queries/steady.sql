@@ -1,0 +1,36 @@
+-- What each account paid so far, without an end: how long a batch takes over much state.
+CREATE TABLE payments (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  ms BIGINT,
+  ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${PAYMENTS}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'properties.group.id' = '${GROUP}',
+  'properties.isolation.level' = 'read_committed',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE results (
+  account BIGINT,
+  n BIGINT,
+  total DOUBLE
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${OUTPUT}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'sink.delivery-guarantee' = 'exactly-once',
+  'sink.transactional-id-prefix' = '${GROUP}',
+  'properties.transaction.timeout.ms' = '600000',
+  'format' = 'debezium-json'
+);
+
+INSERT INTO results
+SELECT account, COUNT(*) AS n, SUM(amount) AS total
+FROM payments
+GROUP BY account;

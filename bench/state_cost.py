@@ -1,0 +1,75 @@
+"""What a batch costs over little and over much state: 2,000 rows a second over 10 thousand and over 3 million keys."""
+
+from __future__ import annotations
+
+import csv
+import time
+import urllib.request
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+from bench.cases import Case, Topic
+from bench.feed import create_topics, feed_all_keys
+from bench.progress import Progress
+from bench.service_run import running, wait_for
+from bench.steady import Steady
+from service.machine import free_ports
+
+KEYS = (10_000, 3_000_000)
+RATE = 2_000
+WARM_UP = 30.0
+SECONDS = 60.0
+CASE = Case("state", "batches over much state", "steady", ())
+
+
+def report(bootstrap: str, out: Path, keys: tuple[int, ...] = KEYS) -> None:
+    """Print and save the mean time of a batch for each number of keys."""
+    out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number in keys:
+        try:
+            batches, mean = measure(bootstrap, number)
+        except RuntimeError as error:
+            print(f"state of {number:,} keys: {error}", flush=True)
+            continue
+        lines.append((number, RATE, batches, round(mean, 4)))
+        print(f"state of {number:,} keys: a batch takes {mean:.3f} s (mean of {batches} batches)", flush=True)
+    with (out / "state.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("keys", "rows_per_second", "batches", "mean_batch_seconds"), *lines])
+
+
+def measure(bootstrap: str, keys: int, warm_up: float = WARM_UP, seconds: float = SECONDS) -> tuple[int, float]:
+    """How many batches ran while it was measured, and how long one took."""
+    name = f"state-{keys}-{uuid.uuid4().hex[:8]}"
+    source, output = f"{name}-in", f"{name}-out"
+    create_topics(bootstrap, [source, output])
+    feed_all_keys(bootstrap, Topic("PAYMENTS", "payments", keys), source)
+    sql = CASE.sql(0, bootstrap, name, output).replace("${PAYMENTS}", source)
+    (port,) = free_ports(1)
+    with (
+        closing(Progress(bootstrap, name)) as progress,
+        running(CASE, "tailrace", sql, {"TAILRACE_HTTP__PORT": str(port)}) as check,
+    ):
+        wait_for("the state", lambda: progress.rows_read([source]) >= keys, check, 900)
+        with Steady(bootstrap, source, RATE, keys):
+            time.sleep(warm_up)
+            batches, spent = _batches(port)
+            time.sleep(seconds)
+            check()
+            batches_then, spent_then = _batches(port)
+    if batches_then == batches:
+        raise RuntimeError("no batch ran")
+    return batches_then - batches, (spent_then - spent) / (batches_then - batches)
+
+
+def _batches(port: int) -> tuple[int, float]:
+    """How many batches have run and the seconds that they took in all, from the service's own metrics."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+
+    def total(suffix: str) -> float:
+        name = f"tailrace_batch_duration_seconds_{suffix}"
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    return int(total("count")), total("sum")

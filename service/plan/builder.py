@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from operators.kernel import Kernel
 from operators.union import UnionAll
+from service.plan.nodes import Node, Sink
 from service.plan.program import Edge, Operator, Output, Program, Source
 from service.plan.spread import Side, Stream, meet
 from service.plan.table import Table
@@ -47,6 +49,15 @@ class Builder:
         self._outputs: list[Output] = []
         self._named: Counter[str] = Counter()
         self._next = 0
+        self._of: Node | Sink | None = None
+        self.made_for: dict[int, Node | Sink] = {}
+
+    @contextmanager
+    def building(self, of: Node | Sink) -> Iterator[None]:
+        """What is added inside computes `of`, but for what is added inside a deeper `building`."""
+        outer, self._of = self._of, of
+        yield
+        self._of = outer
 
     def source(self, table: Table, columns: tuple[int, ...], watermark: str | None) -> Stream:
         """Read a table."""
@@ -100,4 +111,6 @@ class Builder:
 
     def _number(self) -> int:
         self._next += 1
+        if self._of is not None:
+            self.made_for[self._next - 1] = self._of
         return self._next - 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from service.plan.lower import lower
+from service.plan.lower import lower_traced
 from service.plan.nodes import Job, Node, Sink
 from service.plan.passes import normalize
 from service.plan.program import Operator, Program
@@ -28,7 +28,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """One relation of the plan."""
+    """One relation of the plan. `source` is the position of what it reads among the program's sources, `operators` are
+    the names under which metrics tell of it."""
 
     id: int
     kind: str
@@ -41,11 +42,13 @@ class StepText:
     inputs: list[int]
     readers: int
     line: int
+    source: int | None
+    operators: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class SinkText:
-    """A table that is written."""
+    """A table that is written. `operators` are the names under which metrics tell of its net changes."""
 
     table: str
     format: str
@@ -53,6 +56,7 @@ class SinkText:
     key: list[str]
     state: list[State]
     input: int
+    operators: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +89,26 @@ def explain(job: Job, *, late_rows: bool = False) -> Explained:
     """Explain a job as it would be run; raises `validate.PlanErrors` if it would not."""
     job = normalize(job)
     check(job)
-    program = lower(job, late_rows=late_rows)
+    program, made_for = lower_traced(job, late_rows=late_rows)
+    operators: dict[int, list[str]] = {}
+    for operator in program.operators:
+        operators.setdefault(id(made_for[operator.id]), []).append(operator.name)
+    sources = {id(made_for[source.id]): place for place, source in enumerate(program.sources)}
     nodes = in_order(job.sinks)
     number = {id(n): i for i, n in enumerate(nodes, 1)}
     readers = consumers(job)
     return Explained(
         job=job.name,
         fingerprint=program.fingerprint,
-        sinks=[_sink(s, number[id(s.input)]) for s in job.sinks],
-        steps=[_step(n, number, readers[id(n)]) for n in nodes],
+        sinks=[_sink(s, number[id(s.input)], operators.get(id(s), [])) for s in job.sinks],
+        steps=[_step(n, number, readers[id(n)], sources.get(id(n)), operators.get(id(n), [])) for n in nodes],
         levels=_levels(program),
         late_rows=late_rows and any(o.name.startswith("window_partial") for o in program.operators),
         warnings=list(warnings(job)),
     )
 
 
-def _sink(sink: Sink, input: int) -> SinkText:
+def _sink(sink: Sink, input: int, operators: list[str]) -> SinkText:
     connector = sink.table.connector
     value = connector.value_format
     return SinkText(
@@ -110,10 +118,11 @@ def _sink(sink: Sink, input: int) -> SinkText:
         key=[sink.table.columns[sink.columns[k]].name for k in sink_key(sink)],
         state=[State("all rows by the primary key", None)] if materializes(sink) else [],
         input=input,
+        operators=operators,
     )
 
 
-def _step(node: Node, number: dict[int, int], readers: int) -> StepText:
+def _step(node: Node, number: dict[int, int], readers: int, source: int | None, operators: list[str]) -> StepText:
     time = event_time(node)
     return StepText(
         id=number[id(node)],
@@ -127,6 +136,8 @@ def _step(node: Node, number: dict[int, int], readers: int) -> StepText:
         inputs=[number[id(i)] for i in inputs(node)],
         readers=readers,
         line=node.place.line,
+        source=source,
+        operators=operators,
     )
 
 

@@ -7,7 +7,7 @@ aggregates are computed before the exchange.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from operators.consolidate import Consolidate
@@ -59,10 +59,16 @@ def lower(job: Job, *, late_rows: bool = False) -> Program:
 
     With `late_rows` a window aggregate gets its rows whole, so that a late one can be shown and not only counted.
     """
+    return lower_traced(job, late_rows=late_rows)[0]
+
+
+def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping[int, Node | Sink]]:
+    """The program, and what each of its sources and operators, by id, is for: a step of the plan, or a sink."""
     lowering = _Lowering(job, late_rows)
     for sink in job.sinks:
-        lowering.sink(sink)
-    return lowering.builder.finish(job.name, fingerprint(job))
+        with lowering.builder.building(sink):
+            lowering.sink(sink)
+    return lowering.builder.finish(job.name, fingerprint(job)), lowering.builder.made_for
 
 
 class _Lowering:
@@ -92,7 +98,8 @@ class _Lowering:
 
     def _relation(self, node: Node) -> Relation:
         if id(node) not in self._done:
-            self._done[id(node)] = self._lowered(node)
+            with self.builder.building(node):
+                self._done[id(node)] = self._lowered(node)
         return self._done[id(node)]
 
     def _lowered(self, node: Node) -> Relation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from service.kafka import jaas
 from service.kafka.errors import KafkaConfigError
 from service.kafka.security import security_of
 from service.plan.table import Table
@@ -71,9 +72,14 @@ def _from_settings(settings: Kafka) -> dict[str, str]:
     protocol = f"{'SASL_' if sasl.mechanism else ''}{'SSL' if tls.enabled else 'PLAINTEXT'}"
     given = {"security.protocol": protocol}
     if sasl.mechanism:
-        user, password = _quoted(sasl.username), _quoted(sasl.password.get_secret_value())
         given["sasl.mechanism"] = sasl.mechanism
-        given["sasl.jaas.config"] = f"{_MODULE[sasl.mechanism]} required username={user} password={password};"
+        user, password = ("clientId", "clientSecret") if sasl.mechanism == "OAUTHBEARER" else ("username", "password")
+        options = {user: sasl.username, password: sasl.password.get_secret_value()}
+        if sasl.scope:
+            options["scope"] = sasl.scope
+        given["sasl.jaas.config"] = jaas.write(_MODULE[sasl.mechanism], options)
+        if sasl.token_url:
+            given["sasl.oauthbearer.token.endpoint.url"] = sasl.token_url
     if tls.enabled:
         if tls.ca_file:
             given |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.ca_file}
@@ -85,10 +91,6 @@ def _from_settings(settings: Kafka) -> dict[str, str]:
         if not tls.verify_hostname:
             given["ssl.endpoint.identification.algorithm"] = ""
     return given
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _text(path: str) -> str:

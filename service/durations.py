@@ -14,3 +14,11 @@ def milliseconds(text: str | int | float) -> int:
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError(f'"{text}" is no duration; write a number with ms, s, m, h or d, such as "30s"')
     return round(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def text(milliseconds: int) -> str:
+    """A duration as `milliseconds` reads it back, in the largest unit that leaves a whole number."""
+    for unit in ("d", "h", "m", "s"):
+        if milliseconds and milliseconds % _UNITS[unit] == 0:
+            return f"{milliseconds // _UNITS[unit]}{unit}"
+    return f"{milliseconds}ms" if milliseconds else "0"

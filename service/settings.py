@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from service.durations import milliseconds
+from service import durations
 
 PREFIX = "TAILRACE_"
 
-Milliseconds = Annotated[int, BeforeValidator(milliseconds)]
+_DURATION = BeforeValidator(durations.milliseconds)
+Milliseconds = Annotated[int, _DURATION]
 
 
 def _from_json(value: object) -> object:
@@ -40,17 +42,19 @@ class Sasl(_Group):
     """SASL for every Kafka connection that does not set its own in the pipeline."""
 
     mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
-        "", description="SASL mechanism; empty for none."
+        "", description="`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`; empty for none."
     )
-    username: str = Field("", description="SASL user name.")
-    password: SecretStr = Field(SecretStr(""), description="SASL password.")
+    username: str = Field("", description="User name; the client's id for OAUTHBEARER.")
+    password: SecretStr = Field(SecretStr(""), description="Password; the client's secret for OAUTHBEARER.")
+    token_url: str = Field("", description="Where OAUTHBEARER gets its tokens.")
+    scope: str = Field("", description="Scope that OAUTHBEARER asks for; empty for none.")
 
 
 class Tls(_Group):
     """TLS for every Kafka connection that does not set its own in the pipeline."""
 
     enabled: bool = Field(False, description="Whether to speak TLS.")
-    ca_file: str = Field("", description="PEM file of the certificate authorities to trust; empty for the system's.")
+    ca_file: str = Field("", description="PEM file of the authorities to trust; empty = the system's.")
     certificate_file: str = Field("", description="PEM file of the client's certificate chain.")
     key_file: str = Field("", description="PEM file of the client's private key.")
     key_password: SecretStr = Field(SecretStr(""), description="Password of the private key.")
@@ -60,7 +64,7 @@ class Tls(_Group):
 class Kafka(_Group):
     """How Kafka is reached, where a table's WITH options do not say it."""
 
-    bootstrap_servers: str = Field("", description="Brokers for tables without 'properties.bootstrap.servers'.")
+    bootstrap_servers: str = Field("", description="Brokers for tables without `properties.bootstrap.servers`.")
     sasl: Sasl = Field(Sasl(), description="SASL.")
     tls: Tls = Field(Tls(), description="TLS.")
     transaction_timeout: Milliseconds = Field(60_000, description="How long a transaction of the sink may stay open.")
@@ -69,22 +73,24 @@ class Kafka(_Group):
 class Spark(_Group):
     """The Spark session."""
 
-    master: str = Field("local[*,4]", description="Spark master; a local one takes cores and tries of a task.")
+    master: str = Field(
+        "local[*,4]", description="Spark master. A local one takes the cores (`*` = all) and the tries of a task."
+    )
     partitions: int = Field(
         0, ge=0, description="Shuffle partitions, fixed for the life of a checkpoint; 0 = the cores of a local master."
     )
     buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     conf: Annotated[dict[str, str], BeforeValidator(_from_json)] = Field(
-        {}, description="More Spark settings, as JSON; ours win where answers depend on them."
+        {}, description="More Spark settings, as a JSON object; ours win where answers depend on them."
     )
 
 
 class Batch(_Group):
     """How a stream is cut into batches."""
 
-    rows: int = Field(1_000_000, ge=1, description="Most rows that one batch takes from one table.")
-    block_rows: int = Field(200_000, ge=1, description="Rows handed to Python at a time.")
+    rows: int = Field(1_000_000, ge=1, description="Most records that one batch takes from one table.")
+    block_rows: int = Field(200_000, ge=1, description="Records handed to Python at a time.")
     trigger: Milliseconds = Field(
         0, description="Least time between the starts of two batches; 0 = as soon as there is data."
     )
@@ -94,14 +100,17 @@ class Batch(_Group):
 class Topics(_Group):
     """Topics that the service itself writes to."""
 
-    create: bool = Field(False, description="Whether missing topics are created; otherwise they are an error.")
+    create: bool = Field(
+        False, description="Whether missing topics are created; otherwise the start is refused and names them."
+    )
     partitions: int = Field(2, ge=1, description="Partitions of topics that are created.")
     replication: int = Field(1, ge=1, description="Replication factor of topics that are created.")
     dead_letter: str = Field(
-        "tailrace.dead-letter", description="Topic of records that cannot be decoded; empty = count only."
+        "tailrace.dead-letter",
+        description="Topic of records that cannot be decoded and rows that cannot be computed; empty = count only.",
     )
     late: str = Field("", description="Topic of late rows; empty = count only.")
-    markers: str = Field("tailrace.markers", description="Compacted topic of the sink's commit markers.")
+    markers: str = Field("tailrace.markers", description="Compacted topic of the commit markers.")
 
 
 class Http(_Group):
@@ -139,17 +148,16 @@ class Settings(BaseSettings):
         return (init_settings,)
 
     checkpoint: str = Field(
-        "tailrace-checkpoint", description="Folder or object-store URL of checkpoints, one below it a job."
+        "tailrace-checkpoint",
+        description="Folder or URL (any file system of Hadoop) of checkpoints, a folder for each job.",
     )
-    scratch: str = Field(
-        "", description="Local folder for copies of state blocks and sockets; empty = a temporary one."
-    )
-    archives: str = Field("", description="Folder of the Java archives; empty = the checkout's cache.")
+    scratch: str = Field("", description="Local folder for copies of the state; empty = the system's temporary one.")
+    archives: str = Field("", description="Folder of the Java archives; empty = `.cache/archives` of a checkout.")
     log_format: Literal["auto", "json", "text"] = Field(
-        "auto", description="JSON lines, or text; auto = text on a terminal."
+        "auto", description="`json` lines, `text`, or `auto`: text on a terminal, JSON elsewhere."
     )
     secrets_dir: str = Field(
-        "", description="Folder of files named after settings, such as TAILRACE_KAFKA__SASL__PASSWORD."
+        "", description="Folder of files named after settings, such as `TAILRACE_KAFKA__SASL__PASSWORD`."
     )
     kafka: Kafka = Field(Kafka(), description="Kafka.")
     spark: Spark = Field(Spark(), description="Spark.")
@@ -177,7 +185,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """Every variable: its default as text, and what it means."""
+    """Every variable: its default as it would be written, and what it means."""
     found: dict[str, tuple[str, str]] = {}
 
     def walk(model: type[BaseModel], prefix: str) -> None:
@@ -186,20 +194,31 @@ def variables() -> dict[str, tuple[str, str]]:
             if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
                 walk(field.annotation, variable + "__")
             else:
-                found[variable] = (str(field.default), field.description or "")
+                found[variable] = (_written(field), field.description or "")
 
     walk(Settings, PREFIX)
     return found
 
 
-RESERVED = {
-    PREFIX + name for name in ("ARCHIVES", "IVY_SETTINGS", "MAVEN_MIRROR", "TEST_KAFKA", "TEST_KILLS", "TEST_SEED")
+def _written(field: FieldInfo) -> str:
+    """The default of a field as the text of a variable."""
+    if _DURATION in field.metadata:
+        return durations.text(field.default)
+    return str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+
+
+ELSEWHERE: Mapping[str, str] = {
+    PREFIX + "MAVEN_MIRROR": "URL of a repository to fetch the Java archives from, in place of the public one.",
+    PREFIX + "IVY_SETTINGS": "Ivy settings file that says where the Java archives come from.",
+    PREFIX + "TEST_KAFKA": "`local` (the default) or `testcontainers`: the broker of the tests.",
+    PREFIX + "TEST_KILLS": "How many kills the test of kills makes; 20 if not set.",
+    PREFIX + "TEST_SEED": "Which moments it chooses for them.",
 }
-"""Variables that other parts of the product read directly."""
+"""Variables that are no settings of the service: set-up and tests read them directly."""
 
 
 def _unknown(given: Mapping[str, str]) -> list[str]:
-    known = set(variables()) | RESERVED
+    known = set(variables()) | set(ELSEWHERE)
     mistakes = []
     for name in sorted(n.upper() for n in given if n.upper().startswith(PREFIX)):
         if name in known:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from service.settings import variables
+from service.settings import ELSEWHERE, variables
 
 _HEAD = """# Settings
 
-Every setting is an environment variable. Durations read `500ms`, `30s`, `5m`, `1h`, `7d`; a bare number is milliseconds. A
-variable that starts with `TAILRACE_` and is not listed is refused. Any of them may be a file of that name in the folder
-`TAILRACE_SECRETS_DIR`, which suits passwords; a variable goes before a file. What a table of the pipeline says itself
-(`'properties.*'`) goes before the settings of Kafka. This page is made by `python -m service.settings_page`.
+Every setting of the service is an environment variable.
+
+- Durations read `500ms`, `30s`, `5m`, `1h`, `7d`; a bare number is milliseconds.
+- A variable that starts with `TAILRACE_` and is not listed is refused, with the name that was probably meant.
+- Any of them may be a file of that name in the folder `TAILRACE_SECRETS_DIR`, which suits passwords. A variable goes
+  before a file.
+- What a table of the pipeline says itself (`'properties.*'`) goes before the settings of Kafka. A table that says
+  anything about security (`properties.security.*`, `sasl.*`, `ssl.*`) takes nothing about it from here.
+
+`tailrace run --settings` prints the same list. This page is made by `python -m service.settings_page`.
 """
 
 _GROUPS = {
@@ -22,6 +28,14 @@ _GROUPS = {
     "RETRY": "Failures",
 }
 
+_ELSEWHERE = """## Set-up and tests
+
+Not settings of the service: `make` and the tests read them.
+
+| variable | meaning |
+|---|---|
+"""
+
 
 def markdown() -> str:
     """The whole page."""
@@ -33,7 +47,8 @@ def markdown() -> str:
         "\n".join([f"## {_GROUPS[group]}\n", "| variable | default | meaning |", "|---|---|---|", *lines, ""])
         for group, lines in rows.items()
     ]
-    return "\n".join([_HEAD, *tables])
+    elsewhere = _ELSEWHERE + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in ELSEWHERE.items())
+    return "\n".join([_HEAD, *tables, elsewhere])
 
 
 if __name__ == "__main__":

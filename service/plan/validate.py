@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from operators.aggregates import refusal
 from service.plan.expressions import describe, repeatable
 from service.plan.nodes import (
     Aggregate,
@@ -16,6 +17,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    OverCall,
     Place,
     Project,
     Scan,
@@ -133,6 +135,8 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                     detail=f"{origin(each)} updates and deletes rows",
                     hint="put it before that step, or use GROUP BY without a window",
                 )
+    if isinstance(node, Aggregate | WindowAggregate | Over):
+        yield from _aggregate_problems(node)
     if isinstance(node, WindowAggregate | WindowRows | Over):
         field = fields(node.input)[node.time]
         if field.time is TimeKind.NONE:
@@ -152,6 +156,18 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                 )
     if isinstance(node, Scan) and node.table.connector.kind == "upsert-kafka" and not node.table.key:
         yield _no_key(node.table, node.place)
+
+
+def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:
+    """Aggregates that no operator computes, or not over such rows."""
+    append = mode(node.input) is Mode.APPEND or not isinstance(node, Aggregate)
+    for call in node.calls if isinstance(node, Over) else node.aggregates:
+        if isinstance(call, OverCall) and call.function in ("ROW_NUMBER", "LAG"):
+            continue
+        bounded = not isinstance(call, OverCall) or call.frame.preceding is not None
+        distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
+        if why := refusal(call.function, distinct=distinct, append=append, bounded=bounded):
+            yield Problem(node.place, why, detail="" if append else f"{origin(node.input)} updates and deletes rows")
 
 
 def _sink_problems(sink: Sink) -> Iterator[Problem]:

@@ -99,10 +99,20 @@ def _syntax_error(error: ParseError, reader: parser.Parser, run: Tokens) -> SqlE
     told = str(error.errors[0]["description"]) if error.errors else str(error)
     stopped = reader._curr or None
     at = stopped.start if stopped else run[-1].end
+    if planned := _planned(run, at):
+        return SqlError(f"{planned.text.upper()} is not supported yet", at=planned.start)
     found = f'"{stopped.text}"' if stopped else "the end of the statement"
     if told.startswith(("Invalid expression", "Required", "Expected table name")):
         return SqlError(f"{found} is not expected here", at=at)
     return SqlError(f"{found} is not expected here", detail=told[:1].lower() + told[1:], at=at)
+
+
+def _planned(run: Tokens, at: int) -> Token | None:
+    """The word of a clause that is no keyword here yet, if reading stopped at it, or inside its parentheses."""
+    words = [t for t in run if t.start <= at and t.token_type == TokenType.VAR]
+    if words and words[-1].start == at and words[-1].text.upper() == "EMIT":
+        return words[-1]
+    return next((t for t in reversed(words) if t.text.upper() == "MATCH_RECOGNIZE"), None)
 
 
 # A quotation or comment as a whole, or the start of one that has no end.

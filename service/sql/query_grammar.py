@@ -89,7 +89,9 @@ class QueryGrammar(_Base):
         if self._match(TokenType.TABLE):
             table = self._parse_wrapped_query() or self._parse_table_parts(schema=True)
             if table is not None and self._match(TokenType.PARTITION_BY):
-                columns = self._parse_wrapped_csv(self._parse_column, optional=True)
+                # Without parentheses it is one column: what follows the comma is the next argument.
+                listed = self._match(TokenType.L_PAREN, advance=False)
+                columns = self._parse_wrapped_csv(self._parse_column) if listed else [self._parse_column()]
                 table.set("partition", self.expression(exp.Tuple(expressions=columns)))
             return table
         if self._match(TokenType.L_PAREN, advance=False):

@@ -161,6 +161,16 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT COUNT(*) FROM a GROUP BY GROUPING SETS ((a1), ())", "GROUPING SETS"),
         ("SELECT COUNT(*) FROM pay GROUP BY SESSION(ts, INTERVAL '1' HOUR)", "the window SESSION"),
         ("SELECT * FROM TABLE(SESSION(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' HOUR))", "the window SESSION"),
+        (
+            "SELECT * FROM TABLE(SESSION(TABLE pay PARTITION BY id, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+            "the window SESSION",
+        ),
+        (
+            "SELECT * FROM TABLE(SESSION(TABLE pay PARTITION BY (id, who), DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+            "the window SESSION",
+        ),
+        ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
+        ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT COUNT(*) FROM pay GROUP BY id, TUMBLINGWINDOW(ss, 10)", "the window TUMBLINGWINDOW"),
         ("SELECT COUNT(*) FROM pay GROUP BY COUNTWINDOW(5, 1)", "the window COUNTWINDOW"),
         (
@@ -176,6 +186,44 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
 )
 def test_what_does_not_run_yet_says_so(query: str, what: str):
     assert [m.splitlines()[0] for m in mistakes(query)] == [f"{what} is not supported yet"]
+
+
+@pytest.mark.parametrize(
+    ("query", "mistake"),
+    [
+        ("SELECT PERCENTILE(a1, 0.5) FROM a", "PERCENTILE is not computed yet"),
+        ("SELECT LISTAGG(DISTINCT b3) FROM b", "LISTAGG of DISTINCT values is not computed yet"),
+        (
+            "SELECT LAST_VALUE(n) FROM (SELECT a1, COUNT(*) AS n FROM a GROUP BY a1)",
+            "LAST_VALUE is not computed yet over rows that may be taken back\n"
+            "  detail: GROUP BY a1 updates and deletes rows",
+        ),
+        (
+            "SELECT ARRAY_AGG(DISTINCT id) FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' DAY))"
+            " GROUP BY window_start, window_end",
+            "ARRAY_AGG of DISTINCT values is not computed yet",
+        ),
+        (
+            "SELECT COUNT(DISTINCT id) OVER (ORDER BY ts) FROM pay",
+            "COUNT of DISTINCT values is not computed yet over an unbounded frame",
+        ),
+    ],
+)
+def test_an_aggregate_that_cannot_be_computed_is_told_before_anything_starts(query: str, mistake: str):
+    assert mistakes(query) == [mistake]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT APPROX_COUNT_DISTINCT(n) FROM (SELECT a1, COUNT(*) AS n FROM a GROUP BY a1)",
+        "SELECT LISTAGG(b3), FIRST_VALUE(b1), ARRAY_AGG(b2) FROM b",
+        "SELECT COUNT(DISTINCT id) OVER (ORDER BY ts ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) FROM pay",
+        "SELECT ROW_NUMBER() OVER w, LAG(id) OVER w, MAX(DISTINCT id) OVER w FROM pay WINDOW w AS (ORDER BY ts)",
+    ],
+)
+def test_an_aggregate_that_can_be_computed_is_none(query: str):
+    assert mistakes(query) == []
 
 
 def test_all_mistakes_of_a_query_are_listed():

@@ -5,16 +5,12 @@ It happens in a thread of its own and only the newest offsets are told, so a slo
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 from service.assign import Assignment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaFailure
-
-Offsets = Mapping[str, Mapping[int, int]]
+from service.progress import Offsets, Progress
 
 
 class GroupOffsets:
@@ -29,14 +25,16 @@ class GroupOffsets:
         self._thread = threading.Thread(target=self._publish, name="group-offsets", daemon=True)
         self._thread.start()
 
-    def batch(self, progress: Mapping[str, Any]) -> None:
-        """A batch is committed; `progress` is Spark's report, its sources in the order of the program's."""
+    def batch(self, progress: Progress) -> None:
+        """A batch is committed."""
         with self._changed:
-            for source, told in zip(self._assignment.program.sources, progress["sources"], strict=False):
-                offsets = told["endOffset"]
-                offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
-                if offsets and source.id in self._assignment.source_addresses:
-                    self._newest[source.id] = {t: {int(p): o for p, o in e.items()} for t, e in offsets.items()}
+            for source in self._assignment.program.sources:
+                read: dict[str, dict[int, int]] = {}
+                for each in progress.reads:
+                    if each.source == source.table.name:
+                        read.setdefault(each.topic, {})[each.partition] = each.last
+                if read and source.id in self._assignment.source_addresses:
+                    self._newest[source.id] = read
             self._changed.notify()
 
     def close(self) -> None:

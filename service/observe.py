@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -12,6 +11,9 @@ from typing import Any, TextIO
 from service import __version__
 from service.health import Health
 from service.metrics import Metrics
+from service.metrics.series import absorb
+from service.plan.stage.figures import Figures
+from service.progress import Offsets, Progress
 
 
 class Observer:
@@ -33,6 +35,7 @@ class Observer:
         for query in queries:
             self.health.expect(query)
             self.metrics.set("query_active", 0, query=query)
+            self.metrics.set("query_finished", 0, query=query)
         self.say("info", "starting", queries=list(queries))
 
     def waiting(self, query: str, reason: str) -> None:
@@ -49,31 +52,32 @@ class Observer:
 
     def heard(self, query: str, told: Mapping[str, Any]) -> None:
         """The figures of one batch."""
-        counts, levels, lows = told["figures"]
-        self.metrics.absorb(query, counts, levels)
-        now = time.time()
-        for sample, value in lows.items():
-            operator = sample.partition('operator="')[2].rstrip('"}')
-            if abs(value) < 2**61:
-                self.metrics.set("watermark_timestamp_seconds", value / 1000, query=query, operator=operator)
-                self.metrics.set("watermark_lag_seconds", now - value / 1000, query=query, operator=operator)
+        absorb(self.metrics, query, Figures(**told["figures"]))
         self._clear()
         for line in told["lines"]:
             print(line, flush=True)
 
-    def batch(self, query: str, progress: Mapping[str, Any]) -> None:
-        """A batch is done, as Spark reports it."""
-        seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+    def batch(self, query: str, progress: Progress) -> None:
+        """A batch is done."""
         self.health.sign(query)
         self.health.completed(query)
         self.metrics.add("batches_total", 1, query=query)
-        self.metrics.batch_duration.labels(query).observe(seconds)
-        self.metrics.set("last_batch_completed_timestamp_seconds", time.time(), query=query)
-        for phase, milliseconds in progress["durationMs"].items():
-            if phase != "triggerExecution":
-                self.metrics.add("batch_phase_seconds_total", milliseconds / 1000, query=query, phase=f"spark_{phase}")
-        lag = self._lag(query, progress)
-        self._show(query, progress, seconds, lag)
+        self.metrics.observe("batch_duration_seconds", progress.seconds, query=query)
+        self.metrics.observe("state_commit_duration_seconds", progress.state_commit, query=query)
+        self.metrics.set("last_batch_completed_timestamp_seconds", progress.ended, query=query)
+        for phase, seconds in progress.phases.items():
+            self.metrics.observe("batch_phase_duration_seconds", seconds, query=query, phase=phase)
+        for read in progress.reads:
+            place = {"query": query, "source": read.source, "topic": read.topic, "partition": str(read.partition)}
+            self.metrics.set("kafka_offset", read.last, kind="read", **place)
+            self._end(place, read.end)
+        self._show(query, progress)
+
+    def ends(self, query: str, source: str, offsets: Offsets) -> None:
+        """Where the topics of a source end now."""
+        for topic, partitions in offsets.items():
+            for partition, offset in partitions.items():
+                self._end({"query": query, "source": source, "topic": topic, "partition": str(partition)}, offset)
 
     def failed(self, query: str, error: str, attempt: int, wait: float) -> None:
         """The query failed and will be started again in `wait` seconds."""
@@ -92,6 +96,7 @@ class Observer:
         """Every source of the query has ended and its last batch is done."""
         self.health.finish(query)
         self.metrics.set("query_active", 0, query=query)
+        self.metrics.set("query_finished", 1, query=query)
         self.say("info", "finished", query=query)
 
     def stopping(self) -> None:
@@ -111,26 +116,18 @@ class Observer:
         self._clear()
         print(line, file=self._stream, flush=True)
 
-    def _lag(self, query: str, progress: Mapping[str, Any]) -> int:
-        lag = 0
-        for source in progress["sources"]:
-            end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-            for topic, partitions in end.items():
-                for partition, offset in partitions.items():
-                    last = latest.get(topic, {}).get(partition, offset)
-                    labels = {"query": query, "topic": topic, "partition": str(partition)}
-                    self.metrics.set("kafka_consumer_lag", max(0, last - offset), **labels)
-                    self.metrics.set("kafka_offset", offset, kind="read", **labels)
-                    self.metrics.set("kafka_offset", last, kind="end", **labels)
-                    lag += max(0, last - offset)
-        return lag
+    def _end(self, place: Mapping[str, str], offset: int) -> None:
+        """Ends are learnt in two ways, and what comes later may have been asked earlier."""
+        known = self.metrics.value("kafka_offset", kind="end", **place)
+        self.metrics.set("kafka_offset", max(offset, known), kind="end", **place)
 
-    def _show(self, query: str, progress: Mapping[str, Any], seconds: float, lag: int) -> None:
+    def _show(self, query: str, progress: Progress) -> None:
         """The progress line of a terminal, or one JSON line a batch that had rows."""
-        rows = sum(int(s["numInputRows"]) for s in progress["sources"][:-1])  # the last one is the tick
+        batch, rows, seconds = progress.batch, sum(progress.rows), progress.seconds
+        lag = int(self.metrics.total("kafka_consumer_lag", query=query))
         if self._form == "json":
             if rows:
-                self.say("info", "batch", query=query, batch=progress["batchId"], rows=rows, seconds=seconds, lag=lag)
+                self.say("info", "batch", query=query, batch=batch, rows=rows, seconds=seconds, lag=lag)
             return
         if self._form != "text" or not self._stream.isatty():
             return
@@ -138,7 +135,7 @@ class Observer:
         read = int(self.metrics.total("input_records_total"))
         state = int(self.metrics.total("state_rows"))
         self._line = (
-            f"{query}: batch {progress['batchId']} in {seconds:.2f} s | in {read:,} rows | out {written:,}"
+            f"{query}: batch {batch} in {seconds:.2f} s | in {read:,} rows | out {written:,}"
             f" | lag {lag:,} | state {state:,} rows"
         )
         print("\r\x1b[2K" + self._line, end="", file=self._stream, flush=True)
@@ -147,11 +144,3 @@ class Observer:
         if self._line:
             print("\r\x1b[2K", end="", file=self._stream, flush=True)
             self._line = ""
-
-
-def _offsets(text: object) -> dict[str, dict[str, int]]:
-    """Offsets of a Kafka source; nothing for other sources."""
-    value = json.loads(text) if isinstance(text, str) else text
-    if not isinstance(value, dict) or "now" in value:
-        return {}
-    return {t: p for t, p in value.items() if isinstance(p, dict)}

@@ -18,6 +18,7 @@ from service.health import Health, HttpServer
 from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.machine import MachineError
 from service.metrics import Metrics
+from service.metrics.series import announce
 from service.observe import Observer
 from service.plan.lower import compile_job
 from service.plan.nodes import Job
@@ -52,7 +53,7 @@ class Service:
             return self._run()
 
     def _run(self) -> int:
-        self._observer.starting([p.name for p in self._programs])
+        self._announce()
         assignments = [a for a in map(self._assigned, self._programs) if a is not None]
         if self._stop.is_set():
             return 0
@@ -65,6 +66,18 @@ class Service:
             finally:
                 self._observer.stopping()
                 jobs.close(self._settings.retry.grace / 1000)
+
+    def _announce(self) -> None:
+        topics, batch = self._settings.topics, self._settings.batch
+        for program in self._programs:
+            announce(
+                self._observer.metrics,
+                program,
+                dead_letter_topic=topics.dead_letter,
+                trigger=batch.trigger / 1000,
+                tick=batch.tick / 1000,
+            )
+        self._observer.starting([p.name for p in self._programs])
 
     def _assigned(self, program: Program) -> Assignment | None:
         """Wait for Kafka for as long as it takes, None after `stop`; wrong configuration ends the start at once."""

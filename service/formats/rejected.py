@@ -17,6 +17,21 @@ from service.formats.contract import OUT
 HEADER = "tailrace-"
 """The prefix of every header that is added."""
 
+NOT_COMPUTED = "not-computed"
+"""The reason, in metrics, of a row that an operator could not compute; the row itself says it in its own words."""
+
+REASONS = (
+    "bad-json",
+    "bad-utf8",
+    "bad-value",
+    "missing-field",
+    "missing-not-null",
+    NOT_COMPUTED,
+    "tombstone",
+    "wrong-type",
+)
+"""Every word that metrics use for why a record or row is a dead letter."""
+
 
 def rejected_records(dead: pa.Table) -> pa.Table:
     """Records (OUT) of rejected ones (DEAD): bytes as they came, headers tailrace-reason, -detail, -topic, -partition,
@@ -46,7 +61,7 @@ def rejected_records(dead: pa.Table) -> pa.Table:
 
 
 def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, sql: Sql) -> pa.Table:
-    """Records (OUT) of rows that came late (`why` = "late") or could not be computed ("dead"; `_reason` says why): the
+    """Records (OUT) of rows that came late or could not be computed (`why`; where there is a `_reason`, that): the
     value is a JSON object of the columns under their `names` (a column without one is partial work and left out)
     and `_weight`; headers name the operator and the reason. BYTES are in base64."""
     named = [(name, f"c{i}", rows.schema.field(f"c{i}").type) for i, name in enumerate(names) if name]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.rejected import rejected_records, row_records
+from service.formats.rejected import NOT_COMPUTED, rejected_records, row_records
 from service.kafka.writer.records import RECORDS
-from service.plan.program import Output
+from service.plan.stage.counting import count_changes
 from service.plan.stage.envelope import Envelope, Kind, port_of, unpack
 from service.plan.stage.figures import Figures
 from service.spark.job import Job
@@ -32,7 +33,7 @@ class Egress:
         for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
             output = self._outputs[identifier]
             table = pa.concat_tables(tables)
-            self._count(output, table)
+            count_changes(self._figures, "output_changes_total", table, sink=output.table.name)
             if output.table.connector.kind == "blackhole":
                 continue
             encoded = self._job.ship.encoders[identifier].encode(table, self._sql)
@@ -40,7 +41,9 @@ class Egress:
                 lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
                 continue
             topic = output.table.connector.topics[0]
+            self._figures.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
             by_writer[self._job.ship.writer_of[identifier]].extend(_addressed(encoded, topic))
+        self._count_dead(envelopes)
         side = self._job.ship.side_writer
         if side is not None:
             by_writer[side].extend(self._side_records(envelopes))
@@ -51,9 +54,21 @@ class Egress:
         if ship.dead_letter_topic:
             for tables in self._gathered(envelopes, Kind.REJECTED).values():
                 yield from _addressed(rejected_records(pa.concat_tables(tables)), ship.dead_letter_topic)
-            yield from self._rows(envelopes, Kind.DEAD, "dead", ship.dead_letter_topic)
+            yield from self._rows(envelopes, Kind.DEAD, NOT_COMPUTED, ship.dead_letter_topic)
         if ship.late_topic:
             yield from self._rows(envelopes, Kind.LATE, "late", ship.late_topic)
+
+    def _count_dead(self, envelopes: Sequence[Envelope]) -> None:
+        """Count dead letters by reason, one of `rejected.REASONS`; what operators say in their words is no label."""
+        reasons: Counter[str] = Counter()
+        for envelope in envelopes:
+            if envelope.kind == Kind.REJECTED:
+                reasons.update(unpack(envelope.payload)["reason"].to_pylist())
+            elif envelope.kind == Kind.DEAD:
+                reasons[NOT_COMPUTED] += unpack(envelope.payload).num_rows
+        topic = self._job.ship.dead_letter_topic
+        for reason, records in sorted(reasons.items()):
+            self._figures.count("dead_letter_records_total", records, topic=topic, reason=reason)
 
     def _rows(self, envelopes: Sequence[Envelope], kind: Kind, why: str, topic: str) -> Iterable[pa.RecordBatch]:
         """Rows that an operator refused, under the names that its input has in the query."""
@@ -70,14 +85,6 @@ class Egress:
             if envelope.kind == kind:
                 found.setdefault(envelope.address, []).append(unpack(envelope.payload))
         return found
-
-    def _count(self, output: Output, changes: pa.Table) -> None:
-        weights = changes["_weight"].to_numpy()
-        inserted = int(weights[weights > 0].sum())
-        retracted = -int(weights[weights < 0].sum())
-        label = f'sink="{output.table.name}"'
-        self._figures.count(f'changes_total{{{label},kind="insert"}}', inserted)
-        self._figures.count(f'changes_total{{{label},kind="retract"}}', retracted)
 
 
 def _addressed(records: pa.Table, topic: str) -> Iterable[pa.RecordBatch]:

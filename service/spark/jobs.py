@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from service.archives import ensure, load
 from service.assign import Assignment
+from service.end_offsets import EndOffsets
 from service.group_offsets import GroupOffsets
 from service.guard import Guard
 from service.kafka.errors import KafkaFailure
 from service.observe import Observer
 from service.plan.stage.bucket import StateMismatch
+from service.progress import progress_of
 from service.settings import Settings
 from service.spark.runner import JobRunner
 from service.spark.session import build
+from service.spark.vitals import Vitals
 
 LONGEST_BACKOFF = 60.0
 
@@ -37,10 +41,12 @@ NO_JVM = (Py4JError, ConnectionError)
 
 
 class _Watched:
-    def __init__(self, runner: JobRunner, assignment: Assignment) -> None:
+    def __init__(self, runner: JobRunner, assignment: Assignment, observer: Observer) -> None:
         self.runner = runner
+        self.program = assignment.program
         self.name = assignment.program.name
         self.read = GroupOffsets(assignment)
+        self.ends = EndOffsets(assignment, partial(observer.ends, self.name))
         self.failures = 0
         self.start_at: float | None = 0.0
         self.done = False
@@ -75,12 +81,16 @@ class Jobs:
                     self._hear(assignment.program.name),
                 ),
                 assignment,
+                observer,
             )
             for assignment in assignments
         ]
+        self._vitals = Vitals(self._session, observer.metrics, scratch)
 
     def look(self) -> int | None:
         """Look at every query once, start those that wait. The exit code when nothing is left to do, else None."""
+        with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
+            self._vitals.look()
         for job in self._watched:
             try:
                 self._attend(job)
@@ -94,6 +104,7 @@ class Jobs:
         deadline = time.monotonic() + grace
         for job in self._watched:
             job.read.close()
+            job.ends.close()
         with suppress(*NO_JVM):
             for job in self._watched:
                 self._let_finish(job, deadline)
@@ -130,8 +141,9 @@ class Jobs:
             time.sleep(0.02)
 
     def _note(self, job: _Watched) -> None:
-        for progress in job.runner.new_progress(job.last_batch):
-            job.last_batch = progress["batchId"]
+        for report in job.runner.new_progress(job.last_batch):
+            progress = progress_of(job.program, report)
+            job.last_batch = progress.batch
             job.failures = 0
             job.read.batch(progress)
             self._observer.batch(job.name, progress)

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -22,6 +22,7 @@ from service.plan.stage.envelope import EGRESS, Kind, from_batch
 from service.plan.stage.figures import Figures
 from service.plan.stage.offsets import LENGTH, digest
 from service.spark.egress import Egress
+from service.spark.executor_memory import measure_executor
 from service.spark.job import Job, worker_sql
 
 
@@ -76,6 +77,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         with figures.timed("write"):
             for number, records in by_writer.items():
                 self._commit_to_kafka(job, number, partition, batch, came_from, records, figures)
+        measure_executor(figures, job.ship.scratch)
         return Written(figures.to_json(), tuple(lines))
 
     def _commit_to_kafka(
@@ -98,9 +100,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 for block in records:
                     client.send(block)
             report = client.commit()
-        figures.count(f'transactions_total{{outcome="{report.outcome}"}}')
-        for topic, rows in report.topics.items():
-            figures.count(f'output_records_total{{topic="{topic}"}}', rows)
+        figures.count("transactions_total", outcome=report.outcome)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Tell the driver process what the batch was; a driver that does not listen misses figures, not rows."""
@@ -111,7 +111,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
             if isinstance(message, Written):
                 total.absorb(message.figures)
                 lines.extend(message.lines)
-        told: dict[str, Any] = {"batch": batchId, "figures": json.loads(total.to_json()), "lines": lines}
+        told: dict[str, Any] = {"batch": batchId, "figures": asdict(total), "lines": lines}
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.connect(job.ship.driver_socket)

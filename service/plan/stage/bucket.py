@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from operators.kernel import MIN_TIME, Clock, Step
+from operators.kernel import MIN_TIME, Clock
 from operators.sql import Sql
 from operators.state import State
 from service.plan.program import Operator
 from service.plan.stage.channels import Clocks, Reading, SourceClock, Tick, combine
+from service.plan.stage.counting import count_step, measure_partitions, measure_state, measure_time
 from service.plan.stage.envelope import EGRESS, Envelope, Kind, pack, unpack
 from service.plan.stage.figures import Figures
 from service.plan.stage.ingest import empty
@@ -59,6 +60,12 @@ class Bucket:
         self._fetch = fetch
         self._operators = wiring.operators_at(level)
         self._clocks = Clocks({s.id: SourceClock(s.table.connector.idle_timeout) for s in wiring.program.sources})
+        # Every bucket that hears a source knows the same of its partitions: one of them tells.
+        self._timed_here = [
+            s
+            for s in wiring.program.sources
+            if number == 0 and s.watermark is not None and wiring.levels_heard_by(s.id)[:1] == [level]
+        ]
         saved = json.loads(manifest) if manifest else None
         if saved is not None:
             self._check(saved)
@@ -126,7 +133,10 @@ class Bucket:
             produced[operator.id] = step.changes
             out = Reading(operator.kernel.hold(watermark), reading.idle)
             readings[operator.id] = out
-            self._count(operator, step, watermark, reading.idle, figures)
+            count_step(figures, operator, step)
+            measure_state(figures, operator, self._states[operator.id])
+            if not reading.idle:
+                measure_time(figures, operator, watermark)
             for port, late in step.late.items():
                 if late.num_rows:
                     send(self._number, EGRESS, Kind.LATE, operator.id, pack(late.combine_chunks()), out, f"/{port}")
@@ -142,6 +152,7 @@ class Bucket:
             for output in self._wiring.outputs_of(operator.id):
                 if step.changes.num_rows:
                     send(self._number, EGRESS, Kind.OUTPUT, output.id, pack(step.changes.combine_chunks()), out)
+        measure_partitions(figures, self._clocks, self._timed_here)
         send(self._number, EGRESS, Kind.OFFSETS, self._level, came_from, Reading(MIN_TIME, True))
         send(self._number, EGRESS, Kind.FIGURES, self._level, figures.to_json(), Reading(MIN_TIME, True))
         return answer
@@ -208,14 +219,3 @@ class Bucket:
             parts = crossing_rows.get(self._wiring.address_of(edge.producer, operator.level, edge.key), [])
             tables.append(pa.concat_tables(parts) if parts else empty(schema))
         return tables
-
-    def _count(self, operator: Operator, step: Step, watermark: int, idle: bool, figures: Figures) -> None:
-        label = f'{{operator="{operator.name}"}}'
-        figures.count(f"late_records_total{label}", step.late_count)
-        figures.count(f"dropped_retractions_total{label}", step.dropped)
-        figures.count(f"dead_records_total{label}", sum(t.num_rows for t in step.dead.values()))
-        for trace in self._states[operator.id].figures().values():
-            figures.levels[f"state_rows{label}"] = figures.levels.get(f"state_rows{label}", 0) + trace.rows
-            figures.levels[f"state_bytes{label}"] = figures.levels.get(f"state_bytes{label}", 0) + trace.bytes
-        if not idle and watermark != MIN_TIME:
-            figures.lows[f"watermark_ms{label}"] = watermark

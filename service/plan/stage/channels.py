@@ -49,6 +49,12 @@ def channel_name(source: int, topic: str, partition: int) -> str:
     return f"s{source:04d}/{topic}/{partition:05d}"
 
 
+def channel_place(name: str) -> tuple[str, int]:
+    """The topic and the partition of a channel."""
+    topic, _, partition = name.partition("/")[2].rpartition("/")
+    return topic, int(partition)
+
+
 @dataclass(slots=True)
 class Channel:
     """A Kafka partition: its watermark, and the running time when it last had rows."""
@@ -80,6 +86,10 @@ class SourceClock:
             self.channels.setdefault(name, Channel(heard=running))
         self.ended = self.ended or ended
 
+    def is_idle(self, channel: Channel, running: int) -> bool:
+        """Whether a channel has been silent for so long that it holds time back no more."""
+        return bool(self.idle_timeout) and running - channel.heard >= self.idle_timeout
+
     def read(self, running: int) -> Reading:
         """The watermark now: it never goes back, and stays where it is while every channel is idle."""
         if self.ended:
@@ -87,11 +97,7 @@ class SourceClock:
             return Reading(END_OF_TIME, False)
         if not self.learned:
             return Reading(self.watermark, False)
-        active = [
-            c.watermark
-            for c in self.channels.values()
-            if not self.idle_timeout or running - c.heard < self.idle_timeout
-        ]
+        active = [c.watermark for c in self.channels.values() if not self.is_idle(c, running)]
         if active:
             self.watermark = max(self.watermark, min(active))
         return Reading(self.watermark, not active and bool(self.channels))

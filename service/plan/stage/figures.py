@@ -3,27 +3,65 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
+
+_SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})?", re.DOTALL)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def sample(name: str, **labels: object) -> str:
+    """A metric name with labels, as Prometheus writes it: late_records_total{operator="agg"}."""
+    pairs = (f'{label}="{_escaped(str(value))}"' for label, value in labels.items())
+    return f"{name}{{{','.join(pairs)}}}" if labels else name
+
+
+def parsed(written: str) -> tuple[str, dict[str, str]]:
+    """The name and the labels that `sample` wrote."""
+    match = _SAMPLE.fullmatch(written)
+    if match is None:
+        raise ValueError(f"{written!r} is no sample")
+    labels = {k: _ESCAPED.sub(lambda m: "\n" if m[1] == "n" else m[1], v) for k, v in _LABEL.findall(match[2] or "")}
+    return match[1], labels
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 @dataclass(slots=True)
 class Figures:
-    """Counts of one task, by metric name with labels but without prefix: 'late_records_total{operator="agg"}'.
+    """Counts of one task, by the `sample` of a metric without its prefix.
 
-    `counts` are added over tasks, `levels` (gauges of a bucket) are added over buckets, `lows` take the minimum.
+    `counts` are counters and added over tasks; the others are gauges: `levels` are added over buckets, of `lows` the
+    lowest counts and of `highs` the highest. An infinite gauge says that there is nothing more to tell.
     """
 
     counts: dict[str, float] = field(default_factory=dict)
     levels: dict[str, float] = field(default_factory=dict)
     lows: dict[str, float] = field(default_factory=dict)
+    highs: dict[str, float] = field(default_factory=dict)
 
-    def count(self, name: str, by: float = 1) -> None:
+    def count(self, name: str, by: float = 1, **labels: object) -> None:
         """Add to a counter; a zero leaves no trace."""
         if by:
-            self.counts[name] = self.counts.get(name, 0) + by
+            _add(self.counts, sample(name, **labels), by)
+
+    def level(self, name: str, by: float, **labels: object) -> None:
+        """Add to a level."""
+        _add(self.levels, sample(name, **labels), by)
+
+    def low(self, name: str, value: float, **labels: object) -> None:
+        """Take the lower of what is known and `value`."""
+        _lower(self.lows, sample(name, **labels), value)
+
+    def high(self, name: str, value: float, **labels: object) -> None:
+        """Take the higher of what is known and `value`."""
+        _raise(self.highs, sample(name, **labels), value)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -32,20 +70,32 @@ class Figures:
         try:
             yield
         finally:
-            self.count(f'phase_seconds{{phase="{phase}"}}', perf_counter() - began)
+            self.count("task_seconds_total", perf_counter() - began, phase=phase)
 
     def to_json(self) -> bytes:
         """The figures as the payload of an envelope."""
-        return json.dumps([self.counts, self.levels, self.lows]).encode()
+        return json.dumps(asdict(self)).encode()
 
     def absorb(self, payload: bytes | Figures) -> None:
         """Add what another task counted."""
-        counts, levels, lows = (
-            (payload.counts, payload.levels, payload.lows) if isinstance(payload, Figures) else json.loads(payload)
-        )
-        for name, value in counts.items():
-            self.count(name, value)
-        for name, value in levels.items():
-            self.levels[name] = self.levels.get(name, 0) + value
-        for name, value in lows.items():
-            self.lows[name] = min(value, self.lows.get(name, value))
+        other = payload if isinstance(payload, Figures) else Figures(**json.loads(payload))
+        for merge, mine, others in (
+            (_add, self.counts, other.counts),
+            (_add, self.levels, other.levels),
+            (_lower, self.lows, other.lows),
+            (_raise, self.highs, other.highs),
+        ):
+            for name, value in others.items():
+                merge(mine, name, value)
+
+
+def _add(known: dict[str, float], name: str, value: float) -> None:
+    known[name] = known.get(name, 0) + value
+
+
+def _lower(known: dict[str, float], name: str, value: float) -> None:
+    known[name] = min(value, known.get(name, value))
+
+
+def _raise(known: dict[str, float], name: str, value: float) -> None:
+    known[name] = max(value, known.get(name, value))

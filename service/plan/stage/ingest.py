@@ -13,6 +13,7 @@ from operators.state import State
 from service.formats.contract import Decoder
 from service.plan.program import Operator, Source
 from service.plan.stage.channels import channel_name
+from service.plan.stage.counting import count_step
 from service.plan.stage.envelope import EGRESS, Envelope, Kind, pack
 from service.plan.stage.figures import Figures
 from service.plan.stage.offsets import mark
@@ -106,8 +107,8 @@ class Ingest:
         for operator in self._operators:
             step = operator.kernel.advance(state, self._inputs(operator, produced), clock, self._sql)
             produced[operator.id] = step.changes
+            count_step(figures, operator, step)
             for dead in step.dead.values():
-                figures.count(f'dead_records_total{{operator="{operator.name}"}}', dead.num_rows)
                 if dead.num_rows:
                     yield self._leave(Kind.DEAD, operator.id, channel, now, dead)
         for producer, table in produced.items():
@@ -143,9 +144,8 @@ class Ingest:
         if not records.num_rows:
             return
         topic = records["topic"][0].as_py()
-        figures.count(f'input_records_total{{source="{self._source.table.name}",topic="{topic}"}}', records.num_rows)
-        if dead.num_rows:
-            figures.count(f'decode_errors_total{{topic="{topic}"}}', dead.num_rows)
+        figures.count("input_records_total", records.num_rows, source=self._source.table.name, topic=topic)
+        figures.count("decode_errors_total", dead.num_rows, topic=topic)
 
     def _leave(self, kind: Kind, address: int, channel: str, now: int, what: pa.Table | bytes) -> Envelope:
         """To the sink: one channel always through the same bucket, so that its rows keep their order."""

@@ -15,7 +15,7 @@ from service.formats.envelopes import Envelope, changelog, debezium, debezium_wi
 from service.formats.json_statement import whole
 from service.formats.json_text import object_text
 from service.formats.layout import Part, key_part, value_part
-from service.formats.options import flag, json_options
+from service.formats.options import json_options
 from service.formats.pairs import pair
 from service.formats.record_headers import own_headers, row_headers
 from service.plan.table import ColumnKind, Format, Table
@@ -107,10 +107,3 @@ def _object(part: Part, place: Mapping[int, str], form: Format) -> str:
     """The JSON object of a part's columns; a column that is not written is NULL."""
     expressions: Sequence[str] = [place.get(index, "NULL") for index in part.columns]
     return object_text(expressions, part.names, part.types, json_options(form))
-
-
-def check_writable(table: Table) -> None:
-    """Raise ValueError if this table's format can only be read."""
-    form = table.connector.value_format
-    if form and form.kind == "debezium-json" and flag(form, "schema-include"):
-        raise ValueError("debezium-json is written without a schema: leave 'debezium-json.schema-include' out")

@@ -174,6 +174,14 @@ def _sink_problems(sink: Sink) -> Iterator[Problem]:
     table = sink.table
     if table.connector.kind == "upsert-kafka" and not table.key:
         yield _no_key(table, sink.place)
+    form = table.connector.value_format
+    if form and form.kind == "debezium-json" and form.options.get("schema-include", "").lower() == "true":
+        yield Problem(
+            sink.place,
+            f'table "{table.name}" cannot be written with a schema in each record',
+            detail="'debezium-json.schema-include' is for reading",
+            hint="leave it out",
+        )
     if only_appends(table) and mode(sink.input) is Mode.RETRACT:
         value = table.connector.value_format
         assert value is not None

@@ -22,6 +22,11 @@ def aggregate_type(function: str, argument_types: Sequence[DataType], distinct: 
     return AGGREGATES[function](function, argument_types)
 
 
+def _count(function: str, given: Sequence[DataType]) -> DataType:
+    _counted(function, given, 0, 1)
+    return types.BIGINT
+
+
 def _number(function: str, given: Sequence[DataType]) -> DataType:
     """The only argument, a number."""
     (type_,) = _counted(function, given, 1, 1)
@@ -92,7 +97,7 @@ def _collected(function: str, given: Sequence[DataType]) -> DataType:
 
 
 AGGREGATES: Mapping[str, Rule] = {
-    "COUNT": lambda function, given: types.BIGINT,
+    "COUNT": _count,
     "SUM": _sum,
     "AVG": _average,
     "MIN": _ordered,

@@ -7,6 +7,7 @@ import pytest
 from service.plan.explain import as_text, explain
 from service.plan.expressions import Call
 from service.plan.nodes import Job, Place
+from service.plan.table import Format
 from service.plan.types import BIGINT
 from service.plan.validate import PlanErrors, check, problems, warnings
 from tests.plan.build import ORDERS, OUT, USERS, job, joined, project, scan, sink, table, total, tumbled
@@ -50,6 +51,15 @@ def test_a_window_refuses_a_column_that_is_no_time_attribute():
 def test_upsert_kafka_needs_a_primary_key():
     keyless = table("latest", "user s", "total n", kind="upsert-kafka")
     assert [p.primary for p in problems(job(sink(by_user, keyless)))] == ['table "latest" needs a PRIMARY KEY']
+
+
+def test_a_schema_in_each_record_is_for_reading():
+    form = Format("debezium-json", {"schema-include": "true"})
+    wrapped = replace(OUT, connector=replace(OUT.connector, value_format=form))
+    assert said(job(sink(by_user, wrapped))) == [
+        'table "out" cannot be written with a schema in each record'
+        " | 'debezium-json.schema-include' is for reading | leave it out"
+    ]
 
 
 def test_all_problems_are_told_at_once():

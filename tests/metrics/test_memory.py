@@ -90,7 +90,7 @@ def test_a_worker_tells_the_memory_of_the_executor_above_it(
     words = {3: ["python"], 2: ["python", "-m", "service.spark.daemon"], 1: ["init"], 5: command.split()}
     parents = {3: 2, 2: 5, 5: 1}
     monkeypatch.setattr(executor_memory, "_next_look", 0.0)
-    monkeypatch.setattr(executor_memory.os, "getpid", lambda: 3)
+    monkeypatch.setattr(os, "getpid", lambda: 3)
     monkeypatch.setattr(executor_memory, "words_of", words.__getitem__)
     monkeypatch.setattr(executor_memory, "parent_of", parents.__getitem__)
     monkeypatch.setattr(executor_memory, "memory_of", lambda pid, kind, scratch: {kind: pid, "worker": 9})

@@ -29,10 +29,10 @@ def batch(number: int, *reads: Read, seconds: float = 1.0) -> Progress:
     )
 
 
-def told(late: int) -> dict[str, object]:
+def told(number: int, late: int) -> dict[str, object]:
     figures = Figures()
     figures.count("late_records_total", late, operator="agg")
-    return {"figures": asdict(figures), "lines": []}
+    return {"batch": 0, "figures": asdict(figures), "lines": [], "samples": []}
 
 
 def test_counters_go_on_when_a_query_is_started_again_in_the_process():
@@ -42,7 +42,7 @@ def test_counters_go_on_when_a_query_is_started_again_in_the_process():
     for attempt in range(3):
         seen.started("q")
         for number in range(2):
-            seen.heard("q", told(late=3))
+            seen.heard("q", told(2 * attempt + number, late=3))
             seen.batch("q", batch(2 * attempt + number))
         seen.failed("q", "no", attempt + 1, 0.1)
         totals.append([seen.metrics.value(n, query="q") for n in ("batches_total", "batch_failures_total")])

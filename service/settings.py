@@ -8,9 +8,9 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -70,6 +70,31 @@ class Kafka(_Group):
     transaction_timeout: Milliseconds = Field(60_000, description="How long a transaction of the sink may stay open.")
 
 
+class Executor(_Group):
+    """Executors, which a local master does without."""
+
+    instances: int = Field(2, ge=1, description="How many executors.")
+    cores: int = Field(1, ge=1, description="Tasks at a time in an executor.")
+    memory: str = Field("1g", description="Heap of an executor's JVM.")
+    memory_overhead: str = Field(
+        "1g", description="Memory of an executor beside its heap, where Python, DuckDB and RocksDB live."
+    )
+
+
+class Kubernetes(_Group):
+    """What the driver tells Kubernetes of its executors, where the master is `k8s://URL`. The driver runs in a pod."""
+
+    namespace: str = Field("default", description="Namespace of the driver and its executors.")
+    driver_pod: str = Field("", description="Name of the driver's pod, which owns the executors' pods.")
+    driver_address: str = Field("", description="Address at which executors reach the driver: its pod's.")
+    image: str = Field("", description="Image of executors, the same as the driver's.")
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
+        "IfNotPresent", description="When the image of executors is pulled."
+    )
+    service_account: str = Field("default", description="Service account of executors; they are given no token.")
+    pod_template: str = Field("", description="File with the pod that executors' pods are made from.")
+
+
 class Spark(_Group):
     """The Spark session."""
 
@@ -81,9 +106,23 @@ class Spark(_Group):
     )
     buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
     driver_memory: str = Field("1g", description="Heap of the JVM.")
+    secret_file: str = Field(
+        "", description="File of a secret that driver and executors share: they prove it to each other and encrypt."
+    )
+    executor: Executor = Field(Executor(), description="Executors.")
+    kubernetes: Kubernetes = Field(Kubernetes(), description="Kubernetes.")
     conf: Annotated[dict[str, str], BeforeValidator(_from_json)] = Field(
         {}, description="More Spark settings, as a JSON object; ours win where answers depend on them."
     )
+
+    @model_validator(mode="after")
+    def _known_to_kubernetes(self) -> Self:
+        """Where Kubernetes makes the executors, it must be said which pod the driver is and what they run."""
+        needed = ("driver_pod", "driver_address", "image") if self.master.startswith("k8s://") else ()
+        missing = [f"{PREFIX}SPARK__KUBERNETES__{n.upper()}" for n in needed if not getattr(self.kubernetes, n)]
+        if missing:
+            raise ValueError(f"the master is Kubernetes, which must be told {', '.join(missing)}")
+        return self
 
 
 class Batch(_Group):

@@ -64,11 +64,10 @@ class Jobs:
         jars = ensure(load("spark"), Path(settings.archives) if settings.archives else None)
         self._session = build(
             name=assignments[0].program.name,
-            master=settings.spark.master,
+            spark=settings.spark,
             partitions=assignments[0].partitions,
             jars=jars,
             block_rows=settings.batch.block_rows,
-            extra={"spark.driver.memory": settings.spark.driver_memory, **settings.spark.conf},
         )
         jvm = self._jvm()
         self._guard = Guard(jvm.pid, scratch) if jvm else None  # or it would work on after a kill -9 of this process

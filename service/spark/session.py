@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from service.settings import Spark
+from service.spark import cluster_mode
 from service.spark.sink import TailraceSink
 from service.spark.ticks import TickSource
 
@@ -40,28 +42,28 @@ FIXED: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "1",
-    "spark.locality.wait": "0",
     "spark.cleaner.periodicGC.interval": "10min",
 }
 
 
-def build(
-    *, name: str, master: str, partitions: int, jars: Sequence[Path], block_rows: int, extra: Mapping[str, str]
-) -> SparkSession:
-    """A session with our two data sources registered. `extra` overrides everything but what answers depend on."""
+def build(*, name: str, spark: Spark, partitions: int, jars: Sequence[Path], block_rows: int) -> SparkSession:
+    """A session with our two data sources registered. `spark.conf` overrides everything but what answers depend on."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
     here = Path(__file__).resolve()
     ours = [str(here.with_name("startup")), str(here.parents[2])]
     os.environ["PYTHONPATH"] = os.pathsep.join([*ours, *filter(None, [os.environ.get("PYTHONPATH")])])
-    builder = SparkSession.builder.appName(name).master(master)
+    builder = SparkSession.builder.appName(name).master(spark.master)
+    logging_options = f"-Dlog4j2.configurationFile={here.with_name('log4j2.properties').as_uri()}"
+    java_options = " ".join(filter(None, (logging_options, spark.conf.get("spark.driver.extraJavaOptions"))))
     settings = {
-        "spark.driver.extraJavaOptions": _java_options(extra.get("spark.driver.extraJavaOptions", "")),
-        "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(block_rows),
-        **{k: v for k, v in extra.items() if k != "spark.driver.extraJavaOptions"},
+        **cluster_mode.suggested(spark),
+        **spark.conf,
         **FIXED,
+        "spark.driver.extraJavaOptions": java_options,
+        **cluster_mode.required(spark, spark.conf, jars=jars, python_path=ours, java_options=logging_options),
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -70,9 +72,3 @@ def build(
     session.dataSource.register(TailraceSink)
     session.dataSource.register(TickSource)
     return session
-
-
-def _java_options(own: str) -> str:
-    """Options of the driver's JVM: our logging, and the user's own."""
-    ours = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-    return " ".join(filter(None, (ours, own)))

@@ -1,0 +1,149 @@
+"""What Spark is told where tasks run in executors: on Kubernetes, elsewhere, and nothing of it on a local master."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.settings import ConfigError, Spark, load
+from service.spark import cluster_mode
+
+JARS = [Path("/opt/archives/spark/a.jar"), Path("/opt/archives/spark/b.jar")]
+POD = {
+    "TAILRACE_SPARK__MASTER": "k8s://https://kubernetes.default.svc:443",
+    "TAILRACE_SPARK__SECRET_FILE": "/etc/tailrace/spark/secret",
+    "TAILRACE_SPARK__KUBERNETES__NAMESPACE": "streams",
+    "TAILRACE_SPARK__KUBERNETES__DRIVER_POD": "tailrace-0",
+    "TAILRACE_SPARK__KUBERNETES__DRIVER_ADDRESS": "10.1.2.3",
+    "TAILRACE_SPARK__KUBERNETES__IMAGE": "tailrace:0.1.0",
+    "TAILRACE_SPARK__KUBERNETES__SERVICE_ACCOUNT": "tailrace",
+    "TAILRACE_SPARK__KUBERNETES__POD_TEMPLATE": "/etc/tailrace/executor/pod.yaml",
+}
+
+
+def spark(**changes: str) -> Spark:
+    return load(POD | changes).spark
+
+
+def told(settings: Spark) -> dict[str, str]:
+    required = cluster_mode.required(
+        settings, settings.conf, jars=JARS, python_path=["/startup", "/code"], java_options="-Dlog"
+    )
+    return cluster_mode.suggested(settings) | settings.conf | required
+
+
+def test_a_local_master_is_told_of_its_archives_and_its_heap():
+    assert told(Spark(master="local[2,4]", driver_memory="2g")) == {
+        "spark.driver.memory": "2g",
+        "spark.locality.wait": "0",
+        "spark.jars": "/opt/archives/spark/a.jar,/opt/archives/spark/b.jar",
+    }
+
+
+@pytest.mark.parametrize(
+    ("master", "local", "kubernetes"),
+    [
+        ("local", True, False),
+        ("local[*,4]", True, False),
+        ("local-cluster[2,1,2048]", False, False),
+        ("spark://host:7077", False, False),
+        ("k8s://https://host:443", False, True),
+    ],
+)
+def test_masters_are_told_apart(master: str, local: bool, kubernetes: bool):
+    assert cluster_mode.is_local(master) is local
+    assert cluster_mode.is_kubernetes(master) is kubernetes
+
+
+def test_executors_elsewhere_fetch_the_archives_from_the_driver():
+    settings = told(Spark(master="local-cluster[2,1,2048]"))
+    assert settings["spark.jars"] == "/opt/archives/spark/a.jar,/opt/archives/spark/b.jar"
+    assert settings["spark.executorEnv.PYTHONPATH"] == "/startup:/code"
+    assert not any("kubernetes" in name or name.endswith("extraClassPath") for name in settings)
+
+
+def test_executors_on_kubernetes_have_the_archives_in_their_image():
+    settings = told(spark())
+    for process in ("driver", "executor"):
+        assert settings[f"spark.{process}.extraClassPath"] == "/opt/archives/spark/a.jar:/opt/archives/spark/b.jar"
+    assert "spark.jars" not in settings
+
+
+def test_the_driver_says_which_pod_it_is_and_where():
+    settings = told(spark())
+    assert settings["spark.kubernetes.namespace"] == "streams"
+    assert settings["spark.kubernetes.driver.pod.name"] == "tailrace-0"
+    assert settings["spark.driver.host"] == "10.1.2.3"
+    assert (settings["spark.driver.port"], settings["spark.driver.blockManager.port"]) == ("7078", "7079")
+    assert settings["spark.blockManager.port"] == "7079"
+    assert settings["spark.kubernetes.container.image"] == "tailrace:0.1.0"
+
+
+def test_an_address_of_ipv6_is_put_in_brackets():
+    assert told(spark(TAILRACE_SPARK__KUBERNETES__DRIVER_ADDRESS="fd00::7"))["spark.driver.host"] == "[fd00::7]"
+
+
+def test_the_executors_pods_are_made_from_the_template():
+    settings = told(spark())
+    assert settings["spark.kubernetes.executor.podTemplateFile"] == "/etc/tailrace/executor/pod.yaml"
+    assert settings["spark.kubernetes.executor.podTemplateContainerName"] == "spark-kubernetes-executor"
+    bare = told(spark(TAILRACE_SPARK__KUBERNETES__POD_TEMPLATE=""))
+    assert not any("podTemplate" in name for name in bare)
+
+
+def test_nothing_but_pods_is_asked_of_the_api_server():
+    settings = told(spark(TAILRACE_SPARK__CONF='{"spark.kubernetes.executor.disableConfigMap": "false"}'))
+    assert settings["spark.kubernetes.executor.disableConfigMap"] == "true"
+    assert settings["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
+    assert settings["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+    assert settings["spark.kubernetes.driver.reusePersistentVolumeClaim"] == "false"
+
+
+def test_who_shares_a_secret_encrypts_and_the_secret_is_in_no_setting(tmp_path: Path):
+    file = tmp_path / "secret"
+    file.write_text("do not tell")
+    settings = told(spark(TAILRACE_SPARK__SECRET_FILE=str(file)))
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.authenticate.secret.file"] == str(file)
+    assert settings["spark.network.crypto.enabled"] == "true"
+    assert settings["spark.network.crypto.saslFallback"] == "false"
+    assert "do not tell" not in str(settings)
+
+
+def test_without_a_secret_spark_speaks_as_it_is_told():
+    assert "spark.authenticate" not in told(spark(TAILRACE_SPARK__SECRET_FILE=""))
+
+
+def test_sizes_of_executors_come_from_the_settings():
+    settings = told(
+        spark(
+            TAILRACE_SPARK__EXECUTOR__INSTANCES="3",
+            TAILRACE_SPARK__EXECUTOR__CORES="4",
+            TAILRACE_SPARK__EXECUTOR__MEMORY="2g",
+            TAILRACE_SPARK__EXECUTOR__MEMORY_OVERHEAD="5g",
+        )
+    )
+    sizes = {name: settings[f"spark.executor.{name}"] for name in ("instances", "cores", "memory", "memoryOverhead")}
+    assert sizes == {"instances": "3", "cores": "4", "memory": "2g", "memoryOverhead": "5g"}
+
+
+def test_the_users_own_settings_change_what_is_suggested_and_add_to_what_is_required():
+    conf = (
+        '{"spark.locality.wait": "1s", "spark.driver.port": "1234", "spark.executor.extraJavaOptions": "-Xss4m",'
+        ' "spark.executor.extraClassPath": "/own.jar"}'
+    )
+    settings = told(spark(TAILRACE_SPARK__CONF=conf))
+    assert settings["spark.locality.wait"] == "1s"
+    assert settings["spark.driver.port"] == "7078"
+    assert settings["spark.executor.extraJavaOptions"] == "-Dlog -Xss4m"
+    assert settings["spark.executor.extraClassPath"].endswith("/b.jar:/own.jar")
+
+
+def test_a_master_on_kubernetes_that_lacks_its_pod_is_refused_with_what_is_missing():
+    with pytest.raises(ConfigError) as refused:
+        load({name: value for name, value in POD.items() if not name.endswith(("DRIVER_POD", "IMAGE"))})
+    assert refused.value.mistakes == [
+        "TAILRACE_SPARK: the master is Kubernetes, which must be told"
+        " TAILRACE_SPARK__KUBERNETES__DRIVER_POD, TAILRACE_SPARK__KUBERNETES__IMAGE"
+    ]

@@ -33,6 +33,7 @@ SERVICE: Mapping[str, Known] = {
     "build_info": Known("gauge", "1, with the version as a label.", ("version",)),
     "up": Known("gauge", "1 while the service runs."),
     "query_active": Known("gauge", "1 while the query runs.", ("query",)),
+    "query_started_timestamp_seconds": Known("gauge", "When the query was started, or started again.", ("query",)),
     "query_finished": Known("gauge", "1 once every source of the query has ended and all is written.", ("query",)),
     "trigger_interval_seconds": Known(
         "gauge", "Least time between the starts of two batches; 0 = as soon as there are rows.", ("query",)

@@ -129,6 +129,7 @@ class Jobs:
         if finished:
             job.runner.stop()
             job.done = True
+            job.ends.close()
             self._observer.finished(job.name)
 
     def _let_finish(self, job: _Watched, deadline: float) -> None:

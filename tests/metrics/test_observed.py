@@ -89,6 +89,14 @@ def test_an_end_that_is_asked_for_beside_the_batches_never_goes_back(asked: int,
     assert seen.metrics.value("kafka_consumer_lag", query="q", source="orders", topic="t", partition="0") == known - 25
 
 
+def test_a_query_that_is_finished_lags_behind_nothing():
+    seen = observer()
+    for query in ("q", "other"):
+        seen.batch(query, batch(0, Read("orders", "t", 0, 10, 25, 40)))
+    seen.finished("q")
+    assert [labels["query"] for labels, _ in seen.metrics.samples("kafka_consumer_lag")] == ["other"]
+
+
 PIPELINE = """
 CREATE TABLE orders (k STRING, n BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
   WITH ('connector' = 'kafka', 'topic' = 'a;b', 'format' = 'json');

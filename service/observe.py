@@ -54,7 +54,6 @@ class Observer:
     def heard(self, query: str, told: Mapping[str, Any]) -> None:
         """The figures of one batch."""
         self.metrics.set("query_started_timestamp_seconds", time.time(), query=query)
-        self.recorder.started(query)
         absorb(self.metrics, query, Figures(**told["figures"]))
         self._clear()
         for line in told["lines"]:
@@ -110,7 +109,6 @@ class Observer:
     def say(self, level: str, event: str, **fields: Any) -> None:
         """One log line."""
         self.metrics.forget("kafka_offset", query=query)  # what lies behind the end of a bounded table is no lag
-        self.recorder.finished(query)
         if self._form == "trouble" and level == "info":
             return
         if self._form == "json":

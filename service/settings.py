@@ -153,10 +153,13 @@ class Topics(_Group):
 
 
 class Http(_Group):
-    """The service's own HTTP server: /livez, /readyz, /metrics."""
+    """The service's own HTTP server: the status page, /status.json, /livez, /readyz, /metrics."""
 
     host: str = Field("0.0.0.0", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 = none.")
+    samples: int = Field(
+        3, ge=0, description="Dead letters and late rows of a batch that the status page shows; 0 = none."
+    )
 
 
 class Retry(_Group):
@@ -233,17 +236,23 @@ def variables() -> dict[str, tuple[str, str]]:
             if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
                 walk(field.annotation, variable + "__")
             else:
-                found[variable] = (_written(field), field.description or "")
+                found[variable] = (written(field, field.default), field.description or "")
 
     walk(Settings, PREFIX)
     return found
 
 
-def _written(field: FieldInfo) -> str:
-    """The default of a field as the text of a variable."""
-    if _DURATION in field.metadata:
-        return durations.text(field.default)
-    return str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+def written(field: FieldInfo, value: object) -> str:
+    """A value of a field as the text of its variable."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() if _DURATION in field.metadata:
+            return durations.text(value)
+        case dict():
+            return json.dumps(value)
+        case _:
+            return str(value)
 
 
 ELSEWHERE: Mapping[str, str] = {

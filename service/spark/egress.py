@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from operators.sql import Sql
 from service.formats.rejected import NOT_COMPUTED, rejected_records, row_records
+from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
 from service.plan.stage.counting import count_changes
 from service.plan.stage.envelope import Envelope, Kind, port_of, unpack
@@ -49,6 +50,21 @@ class Egress:
             by_writer[side].extend(self._side_records(envelopes))
         return by_writer, lines
 
+    def samples(self, envelopes: Sequence[Envelope]) -> list[Sample]:
+        """The first few dead letters and late rows, whether or not there is a topic for them."""
+        most = self._job.ship.samples
+        dead: list[Sample] = []
+        late: list[Sample] = []
+        for envelope in envelopes:
+            match envelope.kind:
+                case Kind.REJECTED if len(dead) < most:
+                    dead += samples(rejected_records(unpack(envelope.payload).slice(0, most)), late=False)
+                case Kind.DEAD if len(dead) < most:
+                    dead += samples(self._refused(envelope, NOT_COMPUTED, most), late=False)
+                case Kind.LATE if len(late) < most:
+                    late += samples(self._refused(envelope, "late", most), late=True)
+        return dead[:most] + late[:most]
+
     def _side_records(self, envelopes: Sequence[Envelope]) -> Iterable[pa.RecordBatch]:
         ship = self._job.ship
         if ship.dead_letter_topic:
@@ -74,10 +90,12 @@ class Egress:
         """Rows that an operator refused, under the names that its input has in the query."""
         for envelope in envelopes:
             if envelope.kind == kind:
-                operator = self._job.wiring.operators[envelope.address]
-                names = operator.ports[port_of(envelope)] if operator.ports else ()
-                records = row_records(unpack(envelope.payload), names, operator.name, why, self._sql)
-                yield from _addressed(records, topic)
+                yield from _addressed(self._refused(envelope, why), topic)
+
+    def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
+        operator = self._job.wiring.operators[envelope.address]
+        names = operator.ports[port_of(envelope)] if operator.ports else ()
+        return row_records(unpack(envelope.payload).slice(0, most), names, operator.name, why, self._sql)
 
     def _gathered(self, envelopes: Sequence[Envelope], kind: Kind) -> dict[int, list[pa.Table]]:
         found: dict[int, list[pa.Table]] = {}

@@ -160,6 +160,7 @@ class JobRunner:
             side_writer=None if a.side is None else clusters.index(a.side),
             dead_letter_topic=a.settings.topics.dead_letter,
             late_topic=a.settings.topics.late,
+            samples=a.settings.http.samples if a.settings.http.port else 0,
             driver_socket=str(self._folder / "driver"),
         )
 

@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from service.formats.samples import Sample
 from service.kafka.writer.client import TransactionClient
 from service.plan.stage.envelope import EGRESS, Kind, from_batch
 from service.plan.stage.figures import Figures
@@ -28,10 +29,11 @@ from service.spark.job import Job, worker_sql
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task tells the driver: its figures, and lines for 'print' tables."""
+    """What one task tells the driver: its figures, lines for 'print' tables, samples of what went its own way."""
 
     figures: bytes
     lines: tuple[str, ...]
+    samples: tuple[Sample, ...]
 
 
 class TailraceSink(DataSource):
@@ -66,11 +68,12 @@ class SinkWriter(DataSourceStreamArrowWriter):
             if envelope.kind == Kind.FIGURES:
                 figures.absorb(envelope.payload)
         if not envelopes:
-            return Written(figures.to_json(), ())
+            return Written(figures.to_json(), (), ())
         partition = context.partitionId() if job.ship.program.levels else crc32(envelopes[0].channel.encode())
         with figures.timed("encode"):
             egress = Egress(job, worker_sql(), figures)
             by_writer, lines = egress.records(envelopes)
+            samples = egress.samples(envelopes)
         # A batch of the clock only is made from no rows: its own time tells it from another one.
         now = max(e.now for e in envelopes).to_bytes(LENGTH)
         came_from = digest([now, *(e.payload for e in envelopes if e.kind == Kind.OFFSETS)])
@@ -78,7 +81,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
             for number, records in by_writer.items():
                 self._commit_to_kafka(job, number, partition, batch, came_from, records, figures)
         measure_executor(figures, job.ship.scratch)
-        return Written(figures.to_json(), tuple(lines))
+        return Written(figures.to_json(), tuple(lines), tuple(samples))
 
     def _commit_to_kafka(
         self,
@@ -106,12 +109,15 @@ class SinkWriter(DataSourceStreamArrowWriter):
         """Tell the driver process what the batch was; a driver that does not listen misses figures, not rows."""
         job = Job.load(self._blob)
         total = Figures()
-        lines: list[str] = []
-        for message in messages:
-            if isinstance(message, Written):
-                total.absorb(message.figures)
-                lines.extend(message.lines)
-        told: dict[str, Any] = {"batch": batchId, "figures": asdict(total), "lines": lines}
+        written = [message for message in messages if isinstance(message, Written)]
+        for each in written:
+            total.absorb(each.figures)
+        told: dict[str, Any] = {
+            "batch": batchId,
+            "figures": asdict(total),
+            "lines": [line for each in written for line in each.lines],
+            "samples": [sample for each in written for sample in each.samples],
+        }
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.connect(job.ship.driver_socket)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -99,34 +102,54 @@ class Health:
             return not troubles, troubles
 
 
-class HttpServer:
-    """Serves /livez, /readyz and /metrics in threads of its own, from cached state."""
+class Answer(NamedTuple):
+    """What a GET is answered with."""
 
-    def __init__(self, host: str, port: int, health: Health, registry: CollectorRegistry) -> None:
-        outer_health, outer_registry = health, registry
+    body: bytes
+    kind: str
+    headers: Mapping[str, str] = MappingProxyType({})
+    status: int = 200
+
+
+Answers = Mapping[str, Callable[[], Answer]]
+"""By path, what makes the answer. It runs in a thread of its own and must not wait for anything."""
+
+
+class HttpServer:
+    """Serves /livez, /readyz, /metrics and `more` in threads of its own, from cached state."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        health: Health,
+        registry: CollectorRegistry,
+        more: Answers = MappingProxyType({}),
+    ) -> None:
+        answers: Answers = {
+            "/livez": lambda: _verdict(*health.live()),
+            "/readyz": lambda: _verdict(*health.ready()),
+            "/metrics": lambda: Answer(generate_latest(registry), CONTENT_TYPE_LATEST),
+            **more,
+        }
+        unknown = Answer(f"try {', '.join(answers)}\n".encode(), "text/plain; charset=utf-8", status=404)
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                match self.path.partition("?")[0]:
-                    case "/livez":
-                        self._verdict(*outer_health.live())
-                    case "/readyz":
-                        self._verdict(*outer_health.ready())
-                    case "/metrics":
-                        self._answer(200, CONTENT_TYPE_LATEST, generate_latest(outer_registry))
-                    case _:
-                        self._answer(404, "text/plain", b"try /livez, /readyz or /metrics\n")
+                answer = answers.get(self.path.partition("?")[0], lambda: unknown)()
+                with suppress(ConnectionError):  # who asked may be gone
+                    self.send_response(answer.status)
+                    for name, value in {
+                        "Content-Type": answer.kind,
+                        "Content-Length": str(len(answer.body)),
+                        **answer.headers,
+                    }.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    if self.command != "HEAD":
+                        self.wfile.write(answer.body)
 
-            def _verdict(self, good: bool, details: dict[str, str]) -> None:
-                body = json.dumps({"ok": good, "details": details}).encode() + b"\n"
-                self._answer(200 if good else 503, "application/json", body)
-
-            def _answer(self, status: int, kind: str, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+            do_HEAD = do_GET
 
             def log_message(self, format: str, *args: object) -> None:
                 """Probes come every few seconds: they are not logged."""
@@ -140,3 +163,8 @@ class HttpServer:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _verdict(good: bool, details: Mapping[str, str]) -> Answer:
+    body = json.dumps({"ok": good, "details": details}).encode() + b"\n"
+    return Answer(body, "application/json", status=200 if good else 503)

@@ -13,6 +13,7 @@ from service import __version__
 from service.health import Health
 from service.metrics import Metrics
 from service.metrics.series import absorb
+from service.page.recorder import Recorder
 from service.plan.stage.figures import Figures
 from service.progress import Offsets, Progress
 
@@ -21,9 +22,17 @@ class Observer:
     """One place that every event passes through. `form` is "json", "text" for a terminal, or "trouble": only
     what is wrong, as text."""
 
-    def __init__(self, health: Health, metrics: Metrics, form: str, stream: TextIO = sys.stderr) -> None:
+    def __init__(
+        self,
+        health: Health,
+        metrics: Metrics,
+        form: str,
+        stream: TextIO = sys.stderr,
+        recorder: Recorder | None = None,
+    ) -> None:
         self.health = health
         self.metrics = metrics
+        self.recorder = recorder or Recorder()
         self._form = form
         self._stream = stream
         self._line = ""
@@ -37,24 +46,29 @@ class Observer:
             self.health.expect(query)
             self.metrics.set("query_active", 0, query=query)
             self.metrics.set("query_finished", 0, query=query)
+            self.recorder.starting(query)
         self.say("info", "starting", queries=list(queries))
 
     def waiting(self, query: str, reason: str) -> None:
         """Kafka does not answer; the query waits for as long as it takes."""
         self.health.wait(query, reason)
         self.metrics.set("query_active", 0, query=query)
+        self.recorder.waiting(query, reason)
         self.say("warning", "waiting for Kafka", query=query, reason=reason)
 
     def started(self, query: str) -> None:
         """The query runs."""
         self.health.sign(query)
         self.metrics.set("query_active", 1, query=query)
+        self.metrics.set("query_started_timestamp_seconds", time.time(), query=query)
+        self.recorder.started(query)
         self.say("info", "started", query=query)
 
     def heard(self, query: str, told: Mapping[str, Any]) -> None:
         """The figures of one batch."""
-        self.metrics.set("query_started_timestamp_seconds", time.time(), query=query)
-        absorb(self.metrics, query, Figures(**told["figures"]))
+        figures = Figures(**told["figures"])
+        absorb(self.metrics, query, figures)
+        self.recorder.heard(query, told["batch"], figures.counts, told["samples"])
         self._clear()
         for line in told["lines"]:
             print(line, flush=True)
@@ -73,6 +87,7 @@ class Observer:
             place = {"query": query, "source": read.source, "topic": read.topic, "partition": str(read.partition)}
             self.metrics.set("kafka_offset", read.last, kind="read", **place)
             self._end(place, read.end)
+        self.recorder.batch(query, progress, self.metrics.total("state_rows", query=query))
         self._show(query, progress)
 
     def ends(self, query: str, source: str, offsets: Offsets) -> None:
@@ -81,17 +96,19 @@ class Observer:
             for partition, offset in partitions.items():
                 self._end({"query": query, "source": source, "topic": topic, "partition": str(partition)}, offset)
 
-    def failed(self, query: str, error: str, attempt: int, wait: float) -> None:
-        """The query failed and will be started again in `wait` seconds."""
+    def failed(self, query: str, error: str, attempt: int, wait: float, full: str = "") -> None:
+        """The query failed and will be started again in `wait` seconds; `full` is all that is known of the error."""
         self.health.fail(query, error)
         self.metrics.add("batch_failures_total", 1, query=query)
         self.metrics.set("query_active", 0, query=query)
+        self.recorder.failed(query, error, full or error, attempt, wait)
         self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
 
-    def gave_up(self, query: str, error: str) -> None:
-        """The query will not be started again."""
+    def gave_up(self, query: str, error: str, full: str = "") -> None:
+        """The query will not be started again; `full` is all that is known of the error, if that is more."""
         self.health.die(error)
         self.metrics.set("query_active", 0, query=query)
+        self.recorder.gave_up(query, error, full or error)
         self.say("error", "gave up", query=query, error=error)
 
     def finished(self, query: str) -> None:
@@ -99,16 +116,18 @@ class Observer:
         self.health.finish(query)
         self.metrics.set("query_active", 0, query=query)
         self.metrics.set("query_finished", 1, query=query)
+        self.metrics.forget("kafka_offset", query=query)  # what lies behind the end of a bounded table is no lag
+        self.recorder.finished(query)
         self.say("info", "finished", query=query)
 
     def stopping(self) -> None:
         """The service ends."""
         self.health.stop()
+        self.recorder.stopping()
         self.say("info", "stopping")
 
     def say(self, level: str, event: str, **fields: Any) -> None:
         """One log line."""
-        self.metrics.forget("kafka_offset", query=query)  # what lies behind the end of a bounded table is no lag
         if self._form == "trouble" and level == "info":
             return
         if self._form == "json":

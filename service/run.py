@@ -20,6 +20,8 @@ from service.machine import MachineError
 from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
+from service.page.answers import answers
+from service.plan.explain import explain
 from service.plan.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
@@ -115,8 +117,10 @@ def run_jobs(jobs: Sequence[Job]) -> int:
         settings = load()
         programs = tuple(compile_job(job, late_rows=bool(settings.topics.late)) for job in jobs)
         observer = observer_for(settings)
+        plans = [explain(job, late_rows=bool(settings.topics.late)) for job in jobs]
+        page = answers(observer.recorder, observer.metrics, observer.health, settings, programs, plans)
         http, registry = settings.http, observer.metrics.registry
-        server = HttpServer(http.host, http.port, observer.health, registry) if http.port else None
+        server = HttpServer(http.host, http.port, observer.health, registry, page) if http.port else None
     except ConfigError as error:
         return _refused(*error.mistakes)
     except OSError as error:

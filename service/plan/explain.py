@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from service.plan.lower import lower_traced
-from service.plan.nodes import Job, Node, Sink
+from service.plan.nodes import Job, Node, Scan, Sink
 from service.plan.passes import normalize
 from service.plan.program import Operator, Program
 from service.plan.properties import event_time, mode, unique_keys
@@ -28,8 +28,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """One relation of the plan. `source` is the position of what it reads among the program's sources, `operators` are
-    the names under which metrics tell of it."""
+    """One relation of the plan. `table` is the one that it reads, `operators` are the names that metrics have for it."""
 
     id: int
     kind: str
@@ -42,13 +41,13 @@ class StepText:
     inputs: list[int]
     readers: int
     line: int
-    source: int | None
+    table: str | None
     operators: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class SinkText:
-    """A table that is written. `operators` are the names under which metrics tell of its net changes."""
+    """A table that is written. `operators` are the names that metrics have for its net changes."""
 
     table: str
     format: str
@@ -93,7 +92,6 @@ def explain(job: Job, *, late_rows: bool = False) -> Explained:
     operators: dict[int, list[str]] = {}
     for operator in program.operators:
         operators.setdefault(id(made_for[operator.id]), []).append(operator.name)
-    sources = {id(made_for[source.id]): place for place, source in enumerate(program.sources)}
     nodes = in_order(job.sinks)
     number = {id(n): i for i, n in enumerate(nodes, 1)}
     readers = consumers(job)
@@ -101,7 +99,7 @@ def explain(job: Job, *, late_rows: bool = False) -> Explained:
         job=job.name,
         fingerprint=program.fingerprint,
         sinks=[_sink(s, number[id(s.input)], operators.get(id(s), [])) for s in job.sinks],
-        steps=[_step(n, number, readers[id(n)], sources.get(id(n)), operators.get(id(n), [])) for n in nodes],
+        steps=[_step(n, number, readers[id(n)], operators.get(id(n), [])) for n in nodes],
         levels=_levels(program),
         late_rows=late_rows and any(o.name.startswith("window_partial") for o in program.operators),
         warnings=list(warnings(job)),
@@ -122,7 +120,7 @@ def _sink(sink: Sink, input: int, operators: list[str]) -> SinkText:
     )
 
 
-def _step(node: Node, number: dict[int, int], readers: int, source: int | None, operators: list[str]) -> StepText:
+def _step(node: Node, number: dict[int, int], readers: int, operators: list[str]) -> StepText:
     time = event_time(node)
     return StepText(
         id=number[id(node)],
@@ -136,7 +134,7 @@ def _step(node: Node, number: dict[int, int], readers: int, source: int | None, 
         inputs=[number[id(i)] for i in inputs(node)],
         readers=readers,
         line=node.place.line,
-        source=source,
+        table=node.table.name if isinstance(node, Scan) else None,
         operators=operators,
     )
 

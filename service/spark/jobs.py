@@ -159,14 +159,14 @@ class Jobs:
         patient = any(word in text for word in PATIENT)
         job.failures += 0 if patient else 1
         if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
-            self._observer.gave_up(job.name, summary(error))
+            self._observer.gave_up(job.name, summary(error), full(error))
             return True
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
         job.start_at = time.monotonic() + wait
         if patient:
             self._observer.waiting(job.name, summary(error))
         else:
-            self._observer.failed(job.name, summary(error), job.failures, wait)
+            self._observer.failed(job.name, summary(error), job.failures, wait, full(error))
         return False
 
     def _jvm(self) -> subprocess.Popen[bytes] | None:
@@ -201,3 +201,8 @@ def summary(error: Exception) -> str:
     last = raised[-1]
     frames = [line.strip() for line in lines[:last] if line.startswith("  File ")]
     return "\n".join([*lines[last:], *(f"  raised at: {frame}" for frame in frames[-1:])])
+
+
+def full(error: Exception) -> str:
+    """All that is known of a failure, but for Spark's plan: it holds what was shipped to the workers."""
+    return f"{type(error).__name__}: {str(error).partition('=== Streaming Query ===')[0].rstrip()}"

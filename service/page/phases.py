@@ -1,0 +1,88 @@
+"""The phases of a batch in words, and what may be done when one of them takes most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Words(NamedTuple):
+    """A phase: what it is called, what happens in it, what helps when it is slow."""
+
+    title: str
+    meaning: str
+    hint: str
+
+
+COMPUTING = "addBatch"
+"""The phase in which tasks run."""
+
+DRIVER: Mapping[str, Words] = {
+    "latestOffset": Words(
+        "finding new rows",
+        "Kafka is asked how far its partitions reach",
+        "look at the brokers: they answer slowly, or the network to them is slow",
+    ),
+    "getBatch": Words("choosing offsets", "the offsets of the batch are laid out", ""),
+    "queryPlanning": Words(
+        "planning",
+        "Spark plans the batch",
+        "this costs the same for every batch: a longer TAILRACE_BATCH__TRIGGER makes fewer and larger ones",
+    ),
+    "walCommit": Words(
+        "noting the offsets",
+        "what the batch will read is written to the checkpoint",
+        "look at the checkpoint's storage: it writes small files slowly",
+    ),
+    COMPUTING: Words(
+        "computing",
+        "tasks read, compute and write",
+        "see below where its tasks spend their time",
+    ),
+    "commitOffsets": Words(
+        "noting the end",
+        "that the batch is done is written to the checkpoint",
+        "look at the checkpoint's storage: it writes small files slowly",
+    ),
+    "other": Words("the rest", "between the phases, and between Spark and this process", ""),
+}
+"""What the driver does, one phase after the other."""
+
+TASKS: Mapping[str, Words] = {
+    "decode": Words(
+        "decoding",
+        "records are turned into rows",
+        "declare only the columns that the query needs; more partitions of the topic and more cores spread it",
+    ),
+    "ingest_operators": Words(
+        "operators where rows enter",
+        "filters, computed columns and partial totals of each partition",
+        "more partitions of the topic and more cores spread this",
+    ),
+    "operators": Words(
+        "operators with state",
+        "joins, aggregates and windows",
+        "more cores and buckets spread this (a new checkpoint); a time to live bounds the state that is searched",
+    ),
+    "encode": Words(
+        "encoding",
+        "changes are turned into records",
+        "write fewer columns or fewer changes: filter, or window, before the sink",
+    ),
+    "write": Words(
+        "writing to Kafka",
+        "records are sent and the transaction is committed",
+        "look at the brokers: a transaction waits for all replicas and for the coordinator",
+    ),
+    "state_commit": Words(
+        "keeping the state",
+        "state is written to the checkpoint",
+        "look at the checkpoint's storage, and at operators whose state grows",
+    ),
+}
+"""What tasks do while the driver is computing, side by side."""
+
+
+def words(phase: str) -> Words:
+    """The words of a phase; one that is not known goes by its own name."""
+    return DRIVER.get(phase) or TASKS.get(phase) or Words(phase.replace("_", " "), "", "")

@@ -1,0 +1,106 @@
+"""Nothing secret is shown: values that are known to be secret, and what looks like one in a text of others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, SecretStr
+
+from service.kafka import jaas
+from service.kafka.errors import KafkaConfigError
+from service.plan.program import Program
+
+HIDDEN = "••••••"
+
+SHORTEST = 3
+"""Characters of the shortest secret that is looked for: a shorter one would hide half of every text."""
+
+SENSITIVE = re.compile(
+    r"(?i)secret|passw|pwd|passphrase|token(?!.*url)|credential|jaas|access[._-]?key|keystore\.key|private"
+)
+"""Names of settings and properties whose values are secret."""
+
+_ASSIGNED = re.compile(
+    r"""(?ix) ((?:password|passwd|passphrase|secret|token|access[._-]?key) \w* ["']? \s* [=:] \s*)
+        (?: "[^"]*" | '[^']*' | [^\s,;&)}\]"']+ )"""
+)
+_USER_OF_URL = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_PEM = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END \1-----|\Z)", re.S)
+
+Value = TypeVar("Value")
+
+
+class Redaction:
+    """Hides the secrets of one service, in whatever form a text has them."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._known = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def text(self, text: str) -> str:
+        """A text of ours without known secrets."""
+        return text if self._known is None else self._known.sub(HIDDEN, text)
+
+    def foreign(self, text: str) -> str:
+        """A text that others wrote (an error, a record): without what looks like a secret, too."""
+        text = _PEM.sub(HIDDEN, self.text(text))
+        return _USER_OF_URL.sub(f"{HIDDEN}@", _ASSIGNED.sub(rf"\g<1>{HIDDEN}", text))
+
+    def all(self, value: Value) -> Value:
+        """`value` with every text in it as `text` leaves it: dataclasses, tuples, lists and mappings are walked."""
+        return self._walk(value)  # type: ignore[no-any-return]
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{f.name: self._walk(getattr(value, f.name)) for f in fields(value)})
+        if isinstance(value, tuple):
+            walked = [self._walk(each) for each in value]
+            return type(value)(*walked) if hasattr(value, "_fields") else tuple(walked)
+        if isinstance(value, list):
+            return [self._walk(each) for each in value]
+        if isinstance(value, Mapping):
+            return {self._walk(key): self._walk(each) for key, each in value.items()}
+        return value
+
+
+def secrets_of(settings: BaseModel, programs: Iterable[Program]) -> Iterator[str]:
+    """Every value that the settings or the tables of the pipeline give as a secret."""
+    for name in type(settings).model_fields:
+        match getattr(settings, name):
+            case SecretStr() as secret:
+                yield secret.get_secret_value()
+            case BaseModel() as group:
+                yield from secrets_of(group, ())
+            case Mapping() as conf:
+                yield from _sensitive(conf)
+    for program in programs:
+        for table in [s.table for s in program.sources] + [o.table for o in program.outputs]:
+            yield from _sensitive(table.connector.properties)
+
+
+def _sensitive(properties: Mapping[str, str]) -> Iterator[str]:
+    for name, value in properties.items():
+        if SENSITIVE.search(name):
+            yield value
+        if name.endswith("jaas.config"):
+            with suppress(KafkaConfigError):
+                yield from (text for option, text in jaas.read(value)[1].items() if SENSITIVE.search(option))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it is, and as it looks in JSON, in a repr, in a URL, and in a JAAS text."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield repr(secret)[1:-1]
+    yield quote(secret, safe="")
+    yield secret.replace("\\", "\\\\").replace('"', '\\"')

@@ -16,7 +16,7 @@ from service.assign import Assignment, assign, checkpoint_of
 from service.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.health import Health, HttpServer
 from service.kafka.errors import KafkaConfigError, KafkaFailure
-from service.machine import MachineError
+from service.machine import MachineError, find_java
 from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
@@ -62,7 +62,11 @@ class Service:
         from service.spark.jobs import Jobs
 
         with tempfile.TemporaryDirectory(prefix="tailrace-", dir=self._settings.scratch or None) as scratch:
-            jobs = Jobs(assignments, self._settings, Path(scratch), self._observer)
+            try:
+                jobs = Jobs(assignments, self._settings, Path(scratch), self._observer)
+            except Exception:
+                find_java()  # without one, this is what to say
+                raise
             try:
                 return self._watch(jobs)
             finally:

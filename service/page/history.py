@@ -12,6 +12,9 @@ SLOT = 10.0
 
 SLOTS = 360
 
+SHORTEST = 0.001
+"""Seconds that a batch takes at least."""
+
 
 class Level(NamedTuple):
     """What a job had at the end of a batch: rows that waited when it began, rows of state."""
@@ -55,7 +58,8 @@ class History:
 
     def add(self, began: float, ended: float, rows_in: int, rows_out: int, level: Level) -> None:
         """A batch; its rows are spread over the slots in which it ran, so that a long one is no peak."""
-        length = max(ended - began, 1e-3)
+        began = min(began, ended - SHORTEST)
+        length = ended - began
         for slot in self._between(began, ended):
             start = slot.number * SLOT
             share = max(0.0, min(ended, start + SLOT) - max(began, start)) / length
@@ -66,7 +70,7 @@ class History:
 
     def _between(self, began: float, ended: float) -> Iterator[Slot]:
         last = int(ended // SLOT)
-        for number in range(max(int(began // SLOT), last - SLOTS + 1), last + 1):
+        for number in range(max(int(began // SLOT), last - SLOTS), last + 1):
             yield self._slot(number)
 
     def _slot(self, number: int) -> Slot:

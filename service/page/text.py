@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 
 def count(number: float) -> str:
-    """A whole number: '12,345'; from ten million on '12.3 M'."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e7, "M")):
-        if abs(number) >= size:
-            return f"{number / (1e6 if unit == 'M' else size):,.1f} {unit}"
+    """A whole number: '12,345'; from ten million on '12.3 M', then G and T."""
+    for large, unit in ((1e12, "T"), (1e9, "G"), (1e7, "M")):
+        if abs(number) >= large:
+            return f"{number / (1e6 if unit == 'M' else large):,.1f} {unit}"
     return f"{round(number):,}"
 
 

@@ -115,8 +115,7 @@ class Stage:
         self._batch += 1
         figures = Figures()
         reads: list[Read] = []
-        for source in program.sources:
-            table = source.table
+        for table in {source.table.name: source.table for source in program.sources}.values():
             here = rows.get(table.name, ())
             left = (unread or {}).get(table.name, [0] * len(here))
             figures.count("input_records_total", sum(here), source=table.name, topic=table.connector.topics[0])
@@ -135,7 +134,8 @@ class Stage:
             if watermarks:
                 figures.low("watermark_timestamp_seconds", self.now - 12, operator=operator)
         for output in program.outputs:
-            figures.count("output_records_total", 7, sink=output.table.name, topic=output.table.connector.topics[0])
+            for topic in output.table.connector.topics:
+                figures.count("output_records_total", 7, sink=output.table.name, topic=topic)
             figures.count("output_changes_total", 5, sink=output.table.name, kind="insert")
             figures.count("output_changes_total", 0 if output.append else 2, sink=output.table.name, kind="retract")
         for phase, share in (tasks or TASKS).items():

@@ -1,0 +1,1 @@
+"""The Grafana dashboards of the chart, written as tables of panels: `python -m monitoring` makes their JSON files."""

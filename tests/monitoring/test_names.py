@@ -1,0 +1,57 @@
+"""Dashboards, alerts, the runbook and the code speak of the same metrics."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from service.metrics import KNOWN, PREFIX
+from service.metrics.page import markdown
+from tests.monitoring.rules_file import ALERTS, DASHBOARDS, ROOT, RUNBOOK, metrics
+
+PAGE = ROOT / "docs" / "metrics.md"
+READ = [ALERTS, RUNBOOK, *sorted(DASHBOARDS.glob("*.json"))]
+
+NOT_OURS = {"up", "ALERTS", "process_cpu_seconds_total", "process_start_time_seconds"}
+"""What Prometheus makes, and what every process tells of itself."""
+
+
+def exposed() -> dict[str, set[str]]:
+    """Every name of a sample, with its labels."""
+    names: dict[str, set[str]] = {}
+    for name, known in KNOWN.items():
+        parts = {"histogram": ("_bucket", "_count", "_sum"), "summary": ("_count", "_sum")}.get(known.type, ("",))
+        for part in parts:
+            names[PREFIX + name + part] = {*known.labels, *(["le"] if part == "_bucket" else [])}
+    return names
+
+
+def used(*paths):
+    """The metrics that these files name."""
+    return {name for path in paths for name in metrics(path.read_text())} - NOT_OURS
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.name)
+def test_every_metric_that_is_named_exists(path):
+    assert used(path) - set(exposed()) == set()
+
+
+def test_every_metric_is_shown_or_watched():
+    shown = used(ALERTS, *DASHBOARDS.glob("*.json"))
+    families = {PREFIX + name for name in KNOWN}
+    unused = {f for f in families if not any(s == f or s.startswith(f + "_") for s in shown)}
+    assert unused == set()
+
+
+@pytest.mark.parametrize("path", [ALERTS, *sorted(DASHBOARDS.glob("*.json"))], ids=lambda path: path.name)
+def test_a_metric_is_asked_for_labels_that_it_has(path):
+    known = exposed()
+    text = path.read_text().replace('\\"', '"')
+    for name, labels in re.findall(r"\b(tailrace_\w+)\{([^}]*)\}", text):
+        asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels)) - {"namespace", "job"}
+        assert asked <= known[name], f"{name}{{{labels}}}"
+
+
+def test_the_page_of_metrics_is_up_to_date():
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m service.metrics.page > docs/metrics.md"

@@ -1,4 +1,4 @@
-"""Records for the dead-letter and late topics. Their layout is documented in docs/formats.md.
+"""Records for the dead-letter and late topics. Their layout is documented in docs/operations.md.
 
 A record that could not be decoded goes out with its own key, value and headers, and headers that say why and whence. A
 row that could not be computed, or that came late, goes out as a JSON object of its columns.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,6 +25,12 @@ from tests.sql.evaluation import NOW, SETTINGS, compiled, parsed_type
 ORACLE = Path(__file__).with_name("flink_expressions.json")
 FAILS = "fails"
 REFUSED = "refused"
+
+DIFFERENCES: dict[str, list[str]] = {
+    entry["reason"]: entry["expressions"]
+    for entry in tomllib.loads(Path(__file__).with_name("flink_differences.toml").read_text())["difference"]
+}
+"""The names of the expressions that we answer otherwise on purpose, by the reason."""
 
 
 @dataclass(frozen=True)

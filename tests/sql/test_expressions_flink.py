@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from pathlib import Path
 
 import pytest
 
-from tests.sql.flink_oracle import FAILS, REFUSED, Case, cases, ours
+from tests.sql.flink_oracle import DIFFERENCES, FAILS, REFUSED, Case, cases, ours
 
-DIFFERENCES: dict[str, list[str]] = {
-    entry["reason"]: entry["expressions"]
-    for entry in tomllib.loads(Path(__file__).with_name("flink_differences.toml").read_text())["difference"]
-}
 DIFFERENT = {name for names in DIFFERENCES.values() for name in names}
-PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 
 
 def shown(type_: str) -> str:
@@ -58,8 +51,3 @@ def test_a_listed_difference_is_one(case):
 
 def test_every_listed_difference_is_an_expression_of_the_oracle():
     assert {c.name for c in cases()} >= DIFFERENT
-
-
-@pytest.mark.parametrize("reason", DIFFERENCES)
-def test_a_reason_stands_on_the_page_of_functions(reason):
-    assert reason in PAGE.read_text()

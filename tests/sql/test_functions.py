@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, datetime, time
 from decimal import Decimal
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -13,11 +12,8 @@ from service.plan import types
 from service.plan.expressions import render
 from service.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, Array, Row, Timestamp, TimestampLtz
 from service.sql.errors import SqlError
-from service.sql.functions import FORMS, FUNCTIONS, PLANNED
 from service.sql.sharing import deterministic
 from tests.sql.evaluation import SETTINGS, Columns, compiled, computed, evaluated
-
-PAGE = (Path(__file__).parents[2] / "docs" / "functions.md").read_text()
 
 ROW: Columns = {
     "i": (INT, "7"),
@@ -33,11 +29,6 @@ ROW: Columns = {
     "a": (Array(INT), "[3, NULL, 5]"),
     "none": (INT, "NULL"),
 }
-
-
-@pytest.mark.parametrize("name", sorted(n for n in (*FUNCTIONS, *FORMS, *PLANNED) if n.replace("_", "").isalnum()))
-def test_every_function_stands_on_the_page(name):
-    assert name in PAGE
 
 
 NOW_FUNCTIONS = [

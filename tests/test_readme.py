@@ -1,0 +1,62 @@
+"""What README says of SQL: what works is accepted, and what is planned is refused, with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.cli import main
+from tests.docs.pages import README, table_rows, text_of
+
+DATA: dict[str, Any] = tomllib.loads((Path(__file__).parent / "docs" / "constructs.toml").read_text(encoding="utf-8"))
+ROWS = dict(table_rows(text_of(README), "## SQL"))
+PLANNED = [
+    (statement, said)
+    for row in DATA["row"]
+    if ROWS.get(row["construct"]) == "planned"
+    for statement, said in zip(row["statements"], row["says"], strict=True)
+]
+ACCEPTED = [statement for row in DATA["row"] if "says" not in row for statement in row["statements"]]
+
+
+@pytest.fixture
+def written(tmp_path: Path):
+    """Writes a pipeline of the common tables and one statement; a query becomes an EXPLAIN of it."""
+
+    def write(statement: str) -> str:
+        query = statement.lstrip().startswith(("SELECT", "WITH"))
+        path = tmp_path / "pipeline.sql"
+        path.write_text(f"{DATA['tables'].strip()}\n{'EXPLAIN ' if query else ''}{statement.strip()}")
+        return str(path)
+
+    return write
+
+
+def test_every_construct_of_the_table_has_a_statement():
+    assert list(ROWS) == [row["construct"] for row in DATA["row"]]
+    assert [c for c, status in ROWS.items() if status == "planned"] == [
+        row["construct"] for row in DATA["row"] if "says" in row
+    ]
+
+
+@pytest.mark.parametrize("statement", ACCEPTED)
+def test_what_works_is_accepted_and_planned_to_the_end(statement: str, written, capsys: pytest.CaptureFixture[str]):
+    path = written(statement)
+    assert main(["check", "--quiet", path]) == 0, capsys.readouterr().err
+    assert main(["explain", path]) == 0
+
+
+@pytest.mark.parametrize(("statement", "said"), PLANNED)
+def test_what_is_planned_is_refused_with_its_place(
+    statement: str, said: str, written, capsys: pytest.CaptureFixture[str]
+):
+    path = written(statement)
+    assert main(["check", path]) == 2
+    told = capsys.readouterr().err
+    line = DATA["tables"].strip().count("\n") + 2
+    assert re.match(rf"pipeline\.sql:{line}:\d+: {re.escape(said)}", told), told
+    assert len(told.split("pipeline.sql:")) == 2, told

@@ -8,7 +8,7 @@ ARGS ?=
 
 export PYTHON
 
-.PHONY: help setup demo test test-unit lint format bench chaos compare lock clean
+.PHONY: help setup demo test test-unit lint format docs bench chaos compare lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -36,6 +36,9 @@ lint: setup ## Check style and types
 format: setup ## Put the code into the form that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+docs: setup ## Write the parts of the documents anew that are made from the code
+	@$(BIN)/python -m tests.docs.made
 
 bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
 	@$(BIN)/python -m bench $(ARGS)

@@ -8,7 +8,7 @@ ARGS ?=
 
 export PYTHON
 
-.PHONY: help setup demo test test-unit lint format docs bench chaos compare lock clean
+.PHONY: help setup demo test test-unit lint format docs bench chaos compare lock chart clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -54,6 +54,10 @@ lock: setup ## Resolve requirements*.in anew: make lock ARGS="--upgrade"
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile $$name.in --output-file $$name.lock \
 			--universal --python-version 3.11 --generate-hashes --quiet $(ARGS) || exit 1; \
 	done
+
+chart: setup ## Write what is made from the chart's values and the settings: charts/tailrace/README.md, k8s/
+	@$(BIN)/python -m scripts.chart_docs
+	@$(BIN)/python -m scripts.plain_manifests
 
 clean: ## Remove everything that was made here
 	@rm -rf .venv .cache build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

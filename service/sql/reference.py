@@ -11,8 +11,9 @@ from service.sql.settings import SETTINGS
 
 _HEAD = """# Options and settings
 
-Every key that `WITH (...)`, a format and `SET` take. The names are Flink's, so that a file written for Flink runs
-unchanged; those with `tailrace` in them are our own. A key that is not listed is refused with a hint, never ignored.
+Every key that `WITH (...)`, a format and `SET` take. Names and defaults are Flink's, so that a file written for Flink
+runs unchanged; names with `tailrace` in them are our own. A key that is not listed is refused with a hint, never
+ignored.
 This page is made by `python -m service.sql.reference`.
 """
 
@@ -32,7 +33,7 @@ def markdown() -> str:
 
 
 def _table(options: Mapping[str, Known]) -> str:
-    lines = ["| key | value | meaning |", "|---|---|---|"]
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     lines += [_row(key, known) for key, known in _sorted(options.items())]
     return "\n".join(lines)
 
@@ -45,10 +46,10 @@ def _sorted(options: Iterable[tuple[str, Known]]) -> list[tuple[str, Known]]:
 def _row(key: str, known: Known) -> str:
     value = " ".join(f"`{v}`" for v in known.values) or known.kind.name
     if known.refused:
-        return f"| `{key}` | | refused: {known.refused} |"
+        return f"| `{key}` | | | refused: {known.refused} |"
     if known.ignored:
-        return f"| `{key}` | {value} | taken, without effect: {known.ignored} |"
-    return f"| `{key}` | {value} | {known.meaning} |"
+        return f"| `{key}` | {value} | | taken, without effect: {known.ignored} |"
+    return f"| `{key}` | {value} | {f'`{known.default}`' if known.default else ''} | {known.meaning} |"
 
 
 if __name__ == "__main__":

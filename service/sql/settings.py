@@ -7,7 +7,19 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from service.sql.errors import Mistakes, did_you_mean
-from service.sql.options.known import ANY, BOOLEAN, DURATION, INTEGER, TEXT, Kind, Known, ignored, refused, words
+from service.sql.options.known import (
+    ANY,
+    BOOLEAN,
+    DURATION,
+    INTEGER,
+    TEXT,
+    Kind,
+    Known,
+    flag,
+    ignored,
+    refused,
+    words,
+)
 from service.sql.statements import Option
 
 _SERVICE = "it is a setting of the service"
@@ -24,9 +36,13 @@ def _zone(text: str) -> str:
 
 
 SETTINGS: Mapping[str, Known] = {
-    "table.exec.state.ttl": Known(DURATION, "how long state without a bound of its own is kept after it was written"),
-    "table.local-time-zone": Known(Kind("zone", _zone), "the session's time zone"),
-    "table.exec.source.idle-timeout": Known(DURATION, "a partition without rows for this long is idle"),
+    "table.exec.state.ttl": Known(
+        DURATION, "how long state without a bound of its own is kept after it was written; 0 = for ever", default="0"
+    ),
+    "table.local-time-zone": Known(Kind("zone", _zone), "the session's time zone", default="UTC"),
+    "table.exec.source.idle-timeout": Known(
+        DURATION, "a partition without rows for this long is idle; 0 = never", default="0"
+    ),
     "table.exec.sink.not-null-enforcer": words(
         "what becomes of a row with a NULL in a NOT NULL column: it goes to the dead-letter topic, or nowhere",
         "ERROR",
@@ -36,9 +52,9 @@ SETTINGS: Mapping[str, Known] = {
         "what becomes of a text too long for its column: written all the same, or cut", "IGNORE", "TRIM_PAD"
     ),
     "table.exec.sink.upsert-materialize": words("a sink keeps rows by key where the plan proves no key", "AUTO"),
-    "table.exec.source.cdc-events-duplicate": Known(BOOLEAN, "whether a keyed CDC source may repeat itself"),
+    "table.exec.source.cdc-events-duplicate": flag("whether a keyed CDC source may repeat itself"),
     "table.optimizer.agg-phase-strategy": ignored("rows are aggregated before they are exchanged where they can be"),
-    "pipeline.name": Known(TEXT, "the name of the next query"),
+    "pipeline.name": Known(TEXT, "the name of the next job; without one, the names of the tables that it writes"),
     "table.dml-sync": ignored("a pipeline's queries run side by side", BOOLEAN),
     "sql-client.execution.result-mode": ignored("there is no client"),
     "sql-client.verbose": ignored("there is no client"),

@@ -28,9 +28,9 @@ def without_code(text: str) -> str:
     return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def table_rows(text: str, heading: str) -> list[list[str]]:
-    """The cells of the first table below the heading of that title, without its head."""
-    below = text.split(f"\n{heading}\n", 1)[1]
+def table_rows(text: str, line: str) -> list[list[str]]:
+    """The cells of the first table below that line, without its head."""
+    below = text.split(f"\n{line}\n", 1)[1]
     lines = below[below.index("\n|") + 1 :].splitlines()
     rows = []
     for line in lines[2:]:

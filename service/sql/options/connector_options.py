@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.sql.options.known import (
-    BOOLEAN,
     DURATION,
     INTEGER,
     LIST,
     OFFSETS,
     TEXT,
     Known,
+    flag,
     ignored,
     refused,
     words,
 )
 
-HEADERS = Known(BOOLEAN, "whether written records say row kind, event time and query in headers")
+HEADERS = flag("whether written records say row kind, event time and query in headers", default="true")
 BAD_INPUT = words("what becomes of a record that cannot be decoded", "dead-letter", "skip", "fail")
 
 _WATERMARK: Mapping[str, Known] = {
@@ -69,7 +69,13 @@ KAFKA: Mapping[str, Known] = {
     "value.format": Known(TEXT, "the format of the value; the same as 'format'"),
     "value.fields-include": words("whether the value holds the key's columns too", "ALL", "EXCEPT_KEY"),
     "scan.startup.mode": words(
-        "where reading starts", "group-offsets", "earliest-offset", "latest-offset", "timestamp", "specific-offsets"
+        "where reading starts; group-offsets needs 'properties.group.id', and for a group without offsets"
+        " 'properties.auto.offset.reset'",
+        "group-offsets",
+        "earliest-offset",
+        "latest-offset",
+        "timestamp",
+        "specific-offsets",
     ),
     "scan.startup.specific-offsets": Known(OFFSETS, "the offset to start at, by partition"),
     "scan.startup.timestamp-millis": Known(INTEGER, "the time to start at, in milliseconds since 1970"),
@@ -99,7 +105,7 @@ UPSERT_KAFKA: Mapping[str, Known] = {
 }
 
 DATAGEN: Mapping[str, Known] = {
-    "rows-per-second": Known(INTEGER, "how many rows a second are made"),
+    "rows-per-second": Known(INTEGER, "how many rows a second are made", default="10000"),
     "number-of-rows": Known(INTEGER, "how many rows are made in all; without it there is no end"),
     "fields.*": Known(TEXT, "how the values of a column are made: .kind, .min, .max, .length, .start, .end, ..."),
     **_WATERMARK,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.sql.options.known import BOOLEAN, TEXT, Known, ignored, words
+from service.sql.options.known import TEXT, Known, flag, ignored, words
 
 _TIMESTAMPS = words("how timestamps are written: '2020-12-30 12:13:14' or '2020-12-30T12:13:14'", "SQL", "ISO-8601")
 _MAP_NULL_KEYS: Mapping[str, Known] = {
     "map-null-key.mode": words("what becomes of a NULL key of a map", "FAIL", "DROP", "LITERAL"),
-    "map-null-key.literal": Known(TEXT, "the text in place of a NULL key, with mode LITERAL"),
+    "map-null-key.literal": Known(TEXT, "the text in place of a NULL key, with mode LITERAL", default="null"),
 }
 _DECODE: Mapping[str, Known] = {
-    "ignore-parse-errors": Known(BOOLEAN, "whether a record that cannot be decoded is skipped"),
+    "ignore-parse-errors": flag("whether a record that cannot be decoded is skipped"),
     "timestamp-format.standard": _TIMESTAMPS,
 }
 _ENCODE: Mapping[str, Known] = {
     **_MAP_NULL_KEYS,
-    "encode.decimal-as-plain-number": Known(BOOLEAN, "whether a DECIMAL is written without an exponent"),
-    "encode.ignore-null-fields": Known(BOOLEAN, "whether a NULL field is left out"),
+    "encode.decimal-as-plain-number": flag("whether a DECIMAL is written without an exponent"),
+    "encode.ignore-null-fields": flag("whether a NULL field is left out"),
 }
 _UPDATES = words("whether an update is one record of op 'u', or as in Flink a 'd' and a 'c'", "u", "d-c")
 
@@ -26,13 +26,13 @@ FORMATS: Mapping[str, Mapping[str, Known]] = {
     "json": {
         **_DECODE,
         **_ENCODE,
-        "fail-on-missing-field": Known(BOOLEAN, "whether a record without a field of the table is refused"),
+        "fail-on-missing-field": flag("whether a record without a field of the table is refused"),
         "decode.json-parser.enabled": ignored("there is one parser"),
     },
     "debezium-json": {
         **_DECODE,
         **_ENCODE,
-        "schema-include": Known(BOOLEAN, "whether records are wrapped in schema and payload"),
+        "schema-include": flag("whether records are wrapped in schema and payload"),
         "tailrace.update": _UPDATES,
     },
     "changelog-json": {**_DECODE, **_ENCODE},

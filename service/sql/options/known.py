@@ -94,18 +94,25 @@ def one_of(*values: str) -> Kind:
 @dataclass(frozen=True, slots=True)
 class Known:
     """An option that we know. With `refused`, a sentence, it is known to Flink but cannot be had here; with `ignored`,
-    a sentence, it is accepted since leaving it out of account changes no answer."""
+    a sentence, it is accepted since leaving it out of account changes no answer. `default` is what holds without it, as
+    it would be written; empty where there is nothing to write."""
 
     kind: Kind
     meaning: str
     refused: str = ""
     ignored: str = ""
     values: tuple[str, ...] = ()
+    default: str = ""
 
 
 def words(meaning: str, *values: str) -> Known:
-    """An option whose value is one of a few words."""
-    return Known(one_of(*values), meaning, values=values)
+    """An option whose value is one of a few words, the first of them by default."""
+    return Known(one_of(*values), meaning, values=values, default=values[0])
+
+
+def flag(meaning: str, default: str = "false") -> Known:
+    """An option that is true or false."""
+    return Known(BOOLEAN, meaning, default=default)
 
 
 def refused(why: str) -> Known:

@@ -20,8 +20,8 @@ settings.register_profile("same", max_examples=6, derandomize=True, database=Non
 settings.register_profile("search", max_examples=200)
 settings.load_profile("same")
 
-STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "spark"}
-"""Fixtures that start a broker or a JVM; a test that asks for one is marked `e2e`."""
+STARTED_FOR_TESTS = {"kafka", "own_kafka", "make_topic", "spark", "browser"}
+"""Fixtures that start a broker, a JVM or a browser; a test that asks for one is marked `e2e`."""
 
 BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
     "local": EmbeddedKafka,
@@ -30,7 +30,7 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a broker or a JVM, and run it after all that does not."""
+    """Mark what needs a broker, a JVM or a browser, and run it after all that does not."""
     for item in items:
         if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")

@@ -47,7 +47,7 @@ class Outline(HTMLParser):
         self.text += data
 
 
-def hostile_page() -> str:
+def hostile_stage() -> Stage:
     stage = Stage(PIPELINE, environment={"TAILRACE_KAFKA__BOOTSTRAP_SERVERS": HOSTILE})
     stage.start()
     (program,) = stage.programs
@@ -60,11 +60,11 @@ def hostile_page() -> str:
             counts={'late_records_total{operator="group_by_1"}': 1},
         )
     stage.observer.failed(program.name, HOSTILE, 1, 1.0, HOSTILE)
-    return stage.html()
+    return stage
 
 
 def test_hostile_names_add_no_element_and_no_attribute():
-    page = Outline(hostile_page())
+    page = Outline(hostile_stage().html())
     assert "img" not in page.tags
     assert not {name for name in page.attributes if name.startswith("on") or name == "style"}
     assert page.open == []
@@ -72,7 +72,7 @@ def test_hostile_names_add_no_element_and_no_attribute():
 
 
 def test_the_only_script_and_style_are_the_files_of_the_page():
-    page = hostile_page()
+    page = hostile_stage().html()
     assert page.count("<script") == 1
     assert page.count("<style") == 0
     assert '<script src="page.js" defer></script>' in page

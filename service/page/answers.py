@@ -31,6 +31,8 @@ HEADERS: Mapping[str, str] = {
 
 ASSETS: Mapping[str, str] = {
     "page.css": "text/css; charset=utf-8",
+    "figures.css": "text/css; charset=utf-8",
+    "graph.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "page.svg": "image/svg+xml",
 }

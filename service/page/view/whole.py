@@ -25,7 +25,7 @@ def _head(status: Status) -> Markup:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("link", rel="icon", href="page.svg"),
-        tag("link", rel="stylesheet", href="page.css"),
+        [tag("link", rel="stylesheet", href=href) for href in ("page.css", "figures.css", "graph.css")],
         tag("noscript", tag("meta", http_equiv="refresh", content=WITHOUT_SCRIPT)),
         tag("script", src="page.js", defer=True),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from service import settings_page
+from service.metrics import page as metrics
 from service.sql import reference
 from tests.docs import examples, expressions
 from tests.docs.pages import README, ROOT, text_of, with_parts
@@ -30,6 +31,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 """The parts of pages that are written by hand, by the name that stands before them."""
 
 WHOLE: Mapping[Path, Callable[[], str]] = {
+    ROOT / "docs" / "metrics.md": metrics.markdown,
     ROOT / "docs" / "options.md": reference.markdown,
     ROOT / "docs" / "settings.md": settings_page.markdown,
 }

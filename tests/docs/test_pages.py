@@ -17,7 +17,19 @@ from service.sql.pipeline import read
 from tests.docs.made import MADE, wanted
 from tests.docs.pages import PAGES, ROOT, text_of, without_code
 
-FOLDERS = ("bench", "charts", "docs", "examples", "image", "k8s", "operators", "scripts", "service", "tests")
+FOLDERS = (
+    "bench",
+    "charts",
+    "docs",
+    "examples",
+    "image",
+    "k8s",
+    "monitoring",
+    "operators",
+    "scripts",
+    "service",
+    "tests",
+)
 FUNCTIONS_PAGE = ROOT / "docs" / "functions.md"
 NAMES = {n for n in (*FUNCTIONS, *FORMS, *AGGREGATES) if n.replace("_", "").isalnum()}
 NOT_YET = {*PLANNED, "PERCENTILE"}

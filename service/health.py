@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from traceback import print_exc
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -102,6 +103,9 @@ class Health:
             return not troubles, troubles
 
 
+TEXT = "text/plain; charset=utf-8"
+
+
 class Answer(NamedTuple):
     """What a GET is answered with."""
 
@@ -132,11 +136,15 @@ class HttpServer:
             "/metrics": lambda: Answer(generate_latest(registry), CONTENT_TYPE_LATEST),
             **more,
         }
-        unknown = Answer(f"try {', '.join(answers)}\n".encode(), "text/plain; charset=utf-8", status=404)
+        unknown = Answer(f"try {', '.join(answers)}\n".encode(), TEXT, status=404)
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                answer = answers.get(self.path.partition("?")[0], lambda: unknown)()
+                try:
+                    answer = answers.get(self.path.partition("?")[0], lambda: unknown)()
+                except Exception:
+                    print_exc()
+                    answer = Answer(b"this cannot be answered; the log says why\n", TEXT, status=500)
                 with suppress(ConnectionError):  # who asked may be gone
                     self.send_response(answer.status)
                     for name, value in {

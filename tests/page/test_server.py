@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.health import HttpServer
+from service.health import Answer, HttpServer
 from service.page import answers
 from tests.page.stage import COUNTS, Stage
 
@@ -91,6 +91,22 @@ def test_head_is_answered_without_a_body(port: int):
     with asked(port, "/", "HEAD") as answer:
         assert (answer.status, answer.read()) == (200, b"")
         assert int(answer.headers["Content-Length"]) > 0
+
+
+def test_a_page_that_cannot_be_made_says_so_and_the_probes_go_on(capsys: pytest.CaptureFixture[str]):
+    def breaks() -> Answer:
+        raise LookupError("no such step")
+
+    stage = Stage(COUNTS)
+    server = HttpServer("127.0.0.1", 0, stage.observer.health, stage.observer.metrics.registry, {"/": breaks})
+    try:
+        with asked(server.port, "/") as answer:
+            assert (answer.status, answer.read()) == (500, b"this cannot be answered; the log says why\n")
+        with asked(server.port, "/livez") as answer:
+            assert answer.status == 200
+    finally:
+        server.close()
+    assert "LookupError: no such step" in capsys.readouterr().err
 
 
 def test_an_unknown_path_says_which_there_are(port: int):

@@ -7,10 +7,8 @@ import re
 import pytest
 
 from service.metrics import KNOWN, PREFIX
-from service.metrics.page import markdown
-from tests.monitoring.rules_file import ALERTS, DASHBOARDS, ROOT, RUNBOOK, metrics
+from tests.monitoring.rules_file import ALERTS, DASHBOARDS, RUNBOOK, metrics
 
-PAGE = ROOT / "docs" / "metrics.md"
 READ = [ALERTS, RUNBOOK, *sorted(DASHBOARDS.glob("*.json"))]
 
 NOT_OURS = {"up", "ALERTS", "process_cpu_seconds_total", "process_start_time_seconds"}
@@ -51,7 +49,3 @@ def test_a_metric_is_asked_for_labels_that_it_has(path):
     for name, labels in re.findall(r"\b(tailrace_\w+)\{([^}]*)\}", text):
         asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels)) - {"namespace", "job"}
         assert asked <= known[name], f"{name}{{{labels}}}"
-
-
-def test_the_page_of_metrics_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m service.metrics.page > docs/metrics.md"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from tests.chart.rendering import LOCAL, find, render
 from tests.monitoring.programs import program
 from tests.monitoring.rules_file import ALERTS, CASES, RUNBOOK, alerts
 
@@ -45,6 +48,17 @@ def test_prometheus_takes_the_rules():
 @pytest.mark.parametrize("alert", sorted(EXPECTED))
 def test_an_alert_fires_when_it_should_and_only_then(alert: str):
     promtool("test", "rules", str(CASES / case_file(alert)))
+
+
+@pytest.mark.parametrize("alert", sorted(EXPECTED))
+def test_an_alert_of_a_release_fires_for_the_pod_of_that_release(alert: str, tmp_path: Path):
+    text = (CASES / case_file(alert)).read_text()
+    ours = text.replace('{namespace="shop"', '{namespace="shop", pod="tailrace-0"')
+    assert ours.count("pod=") == text.count("- series:")
+    made = find(render({**LOCAL, "prometheusRule": {"enabled": True}}, namespace="shop"), "PrometheusRule")
+    (tmp_path / "rules.yaml").write_text(json.dumps(made["spec"]))
+    (tmp_path / "cases.yaml").write_text(re.sub(r"rule_files: .*", "rule_files: [rules.yaml]", ours))
+    promtool("test", "rules", str(tmp_path / "cases.yaml"))
 
 
 @pytest.mark.parametrize("alert", sorted(EXPECTED))

@@ -16,8 +16,8 @@ from bench.feed import create_topics, feed
 from bench.processes import family, memory
 from bench.progress import Progress
 
-_EVERY = 0.1
-_MEMORY_EVERY = 0.5
+_EVERY = 0.2
+_MEMORY_EVERY = 2.0
 
 
 @dataclass(frozen=True, slots=True)

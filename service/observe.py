@@ -138,6 +138,14 @@ class Observer:
         self._clear()
         print(line, file=self._stream, flush=True)
 
+    def jvm_says(self, line: str) -> None:
+        """A line that the JVM, or a Python process that it started, wrote for people."""
+        if self._form == "json":
+            self.say("warning", "jvm", line=line)
+            return
+        self._clear()
+        print(line, file=self._stream, flush=True)
+
     def _end(self, place: Mapping[str, str], offset: int) -> None:
         """Ends are learnt in two ways, and what comes later may have been asked earlier."""
         known = self.metrics.value("kafka_offset", kind="end", **place)

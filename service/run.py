@@ -7,16 +7,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from service.archives import ensure
+from service.archives import load as load_archives
 from service.assign import Assignment, assign, checkpoint_of
 from service.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.health import Health, HttpServer
 from service.kafka.errors import KafkaConfigError, KafkaFailure
-from service.machine import MachineError, find_java
+from service.machine import MachineError
 from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
@@ -26,6 +28,8 @@ from service.plan.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
 from service.settings import ConfigError, Settings, load
+from service.spark.configuration import configured
+from service.spark.jvm import Jvm, JvmFailed
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the queries."""
@@ -56,17 +60,23 @@ class Service:
 
     def _run(self) -> int:
         self._announce()
+        jars = ensure(load_archives("spark"), Path(self._settings.archives) if self._settings.archives else None)
+        spark = configured(self._settings.spark, jars)
+        # Before Kafka is asked: it takes some seconds to come up.
+        jvm = Jvm(spark, jars, self._observer.jvm_says)
+        try:
+            return self._run_in(jvm, spark)
+        finally:
+            jvm.close()
+
+    def _run_in(self, jvm: Jvm, spark: Mapping[str, str]) -> int:
         assignments = [a for a in map(self._assigned, self._programs) if a is not None]
         if self._stop.is_set():
             return 0
         from service.spark.jobs import Jobs
 
         with tempfile.TemporaryDirectory(prefix="tailrace-", dir=self._settings.scratch or None) as scratch:
-            try:
-                jobs = Jobs(assignments, self._settings, Path(scratch), self._observer)
-            except Exception:
-                find_java()  # without one, this is what to say
-                raise
+            jobs = Jobs(jvm, spark, assignments, self._settings, Path(scratch), self._observer)
             try:
                 return self._watch(jobs)
             finally:
@@ -133,7 +143,7 @@ def run_jobs(jobs: Sequence[Job]) -> int:
         return Service(programs, settings, observer).run()
     except (KafkaConfigError, MachineError) as error:
         return _refused(str(error))
-    except (KafkaFailure, CheckpointInUse) as error:
+    except (KafkaFailure, CheckpointInUse, JvmFailed) as error:
         print(error, file=sys.stderr)
         return 1
     finally:

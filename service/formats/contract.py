@@ -38,8 +38,8 @@ OUT = pa.schema(
 
 
 class Decoded(NamedTuple):
-    """`changes`: columns c0, c1, ... and `_weight`, one or two rows a record (an update of a CDC format is -1 then +1), in
-    offset order. `dead`: records with the columns of DEAD."""
+    """`changes`: columns c0, c1, ... and `_weight`, in offset order, one or two rows a record (an update of a CDC
+    format is -1 then +1). `dead`: records with the columns of DEAD."""
 
     changes: pa.Table
     dead: pa.Table

@@ -13,8 +13,8 @@ LONGEST = 300
 
 
 class Sample(TypedDict):
-    """`origin` is the place of a record ('orders/3, offset 17') or the operator that refused a row; `value` begins as the
-    record does, `whole` says that it also ends so."""
+    """`origin` is the place of a record ('orders/3, offset 17') or the operator that refused a row; `value` begins as
+    the record does, `whole` says that it also ends so."""
 
     late: bool
     reason: str

@@ -28,7 +28,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """One relation of the plan. `table` is the one that it reads, `operators` are the names that metrics have for it."""
+    """One relation of the plan. `table` is what it reads, `operators` are the names that metrics have for it."""
 
     id: int
     kind: str

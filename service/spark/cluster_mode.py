@@ -85,7 +85,7 @@ def required(
 ) -> dict[str, str]:
     """What must be so. `given` are the user's own Spark settings, some of which are added to, not replaced."""
     if is_local(spark.master):
-        return _sent(jars, given)
+        return {}
     settings = {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path),
         "spark.executor.extraJavaOptions": _joined(" ", java_options, given.get("spark.executor.extraJavaOptions")),

@@ -13,13 +13,12 @@ import importlib
 import os
 import sys
 
+from service.spark.nursery import TALKATIVE
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 WORKER = "pyspark.worker"
 """The module of the workers that run tasks; the daemons of Spark's other helpers are handed other modules."""
-
-TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
-"""The helper that reads a state's schema when a query starts; it narrates every step. Its errors go over its socket."""
 
 PRELOADED = (
     "numpy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,16 +13,15 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from service.archives import ensure, load
 from service.assign import Assignment
 from service.end_offsets import EndOffsets
 from service.group_offsets import GroupOffsets
-from service.guard import Guard
 from service.kafka.errors import KafkaFailure
 from service.observe import Observer
 from service.plan.stage.bucket import StateMismatch
 from service.progress import progress_of
 from service.settings import Settings
+from service.spark.jvm import Jvm
 from service.spark.runner import JobRunner
 from service.spark.session import build
 from service.spark.vitals import Vitals
@@ -57,20 +56,26 @@ class Jobs:
     """The queries of one service."""
 
     def __init__(
-        self, assignments: Sequence[Assignment], settings: Settings, scratch: Path, observer: Observer
+        self,
+        jvm: Jvm,
+        spark: Mapping[str, str],
+        assignments: Sequence[Assignment],
+        settings: Settings,
+        scratch: Path,
+        observer: Observer,
     ) -> None:
+        """`spark` are the settings that `jvm` was started with."""
         self._settings = settings
         self._observer = observer
-        jars = ensure(load("spark"), Path(settings.archives) if settings.archives else None)
+        self._jvm = jvm
         self._session = build(
+            jvm,
+            spark,
             name=assignments[0].program.name,
-            spark=settings.spark,
             partitions=assignments[0].partitions,
-            jars=jars,
             block_rows=settings.batch.block_rows,
         )
-        jvm = self._jvm()
-        self._guard = Guard(jvm.pid, scratch) if jvm else None  # or it would work on after a kill -9 of this process
+        jvm.watched_with(scratch)  # or it would work on after a kill -9 of this process
         self._watched = [
             _Watched(
                 JobRunner(
@@ -102,25 +107,25 @@ class Jobs:
         """Stop: a running batch may finish within `grace` seconds; what is cut short is done again next time."""
         deadline = time.monotonic() + grace
         for job in self._watched:
-            job.read.close()
             job.ends.close()
         with suppress(*NO_JVM):
             for job in self._watched:
                 self._let_finish(job, deadline)
+                self._note(job)
                 job.runner.stop()
+        for job in self._watched:
+            job.read.close()  # after the last batch, so that the group is told of it too
         if not self._jvm_gone():
             stopping = threading.Thread(target=self._session.stop, daemon=True)
             stopping.start()
             stopping.join(max(5.0, deadline - time.monotonic()))
-        if self._guard is not None:
-            self._guard.release()
 
     def _attend(self, job: _Watched) -> None:
         if job.done:
             return
         if job.start_at is not None:
             if time.monotonic() >= job.start_at:
-                job.runner.start()
+                job.runner.start(again=job.failures > 0)
                 job.start_at = None
                 self._observer.started(job.name)
             return
@@ -169,15 +174,9 @@ class Jobs:
             self._observer.failed(job.name, summary(error), job.failures, wait, full(error))
         return False
 
-    def _jvm(self) -> subprocess.Popen[bytes] | None:
-        """The JVM, if this process started it."""
-        return getattr(self._session.sparkContext._gateway, "proc", None)
-
     def _jvm_gone(self, error: Exception | None = None) -> bool:
-        """Whether the JVM that this process started has ended (there is none to watch where it was there before)."""
-        process = self._jvm()
-        if process is None:
-            return False
+        """Whether the JVM has ended."""
+        process = self._jvm.process
         if isinstance(error, NO_JVM) and not isinstance(error, Py4JJavaError):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(5)  # its sockets close a moment before it has ended

@@ -22,8 +22,8 @@ from service.spark.stateful import BucketProcessor
 from service.spark.ticks import SPARK_SCHEMA
 
 FETCH: Mapping[str, str] = {
-    "kafka.max.poll.records": "50000",
-    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.receive.buffer.bytes": str(4 << 20),
     "kafka.isolation.level": "read_committed",

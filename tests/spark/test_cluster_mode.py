@@ -33,11 +33,10 @@ def told(settings: Spark) -> dict[str, str]:
     return cluster_mode.suggested(settings) | settings.conf | required
 
 
-def test_a_local_master_is_told_of_its_archives_and_its_heap():
+def test_a_local_master_is_told_of_its_heap_since_its_archives_are_on_the_class_path():
     assert told(Spark(master="local[2,4]", driver_memory="2g")) == {
         "spark.driver.memory": "2g",
         "spark.locality.wait": "0",
-        "spark.jars": "/opt/archives/spark/a.jar,/opt/archives/spark/b.jar",
     }
 
 

@@ -1,0 +1,61 @@
+"""How large the records of a topic are, from the last few of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
+
+RECORDS = 64
+"""Records asked for of each partition."""
+
+PARTITIONS = 4
+"""Partitions asked of each topic."""
+
+SECONDS = 2.0
+"""The time that an answer may take: it decides how fast rows are handed on, never what they are."""
+
+
+def largest_average(kafka: Mapping[str, str], topics: Iterable[str]) -> float | None:
+    """The mean bytes of the last records, key and value, of that topic where it is greatest; None if there are none.
+
+    `kafka` are librdkafka's properties. A broker that does not answer in time is no error here.
+    """
+    settings = {**kafka, "group.id": "tailrace-sizes", "enable.auto.commit": False, "log_level": 0}
+    settings["isolation.level"] = "read_uncommitted"
+    deadline = time.monotonic() + SECONDS
+    with closing(Consumer(settings)) as consumer:
+        try:
+            averages = [_average(consumer, topic, deadline) for topic in topics]
+        except KafkaException:
+            return None
+    return max((each for each in averages if each is not None), default=None)
+
+
+def _average(consumer: Consumer, topic: str, deadline: float) -> float | None:
+    known = consumer.list_topics(topic, timeout=_left(deadline)).topics[topic].partitions
+    places, wanted = [], 0
+    for partition in list(known)[:PARTITIONS]:
+        first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_left(deadline))
+        if end != OFFSET_INVALID and end > first:
+            start = max(first, end - RECORDS)
+            places.append(TopicPartition(topic, partition, start))
+            wanted += end - start
+    if not places:
+        return None
+    consumer.assign(places)
+    sizes: list[int] = []
+    while len(sizes) < wanted and time.monotonic() < deadline:
+        # Offsets without a record, as markers of transactions are, never come: silence is the end, too.
+        found = consumer.consume(wanted - len(sizes), timeout=0.25)
+        if not found and sizes:
+            break
+        sizes += [len(each.key() or b"") + len(each.value() or b"") for each in found if each.error() is None]
+    consumer.unassign()
+    return sum(sizes) / len(sizes) if sizes else None
+
+
+def _left(deadline: float) -> float:
+    return max(0.05, deadline - time.monotonic())

@@ -1,0 +1,30 @@
+"""How much Spark hands to Python at a time.
+
+Blocks are cut by rows. Spark can cut them by bytes too, but then it adds up the size of the block after every row:
+a quarter of the time of handing rows over. So it is told to only where records are large.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+BYTES = 256 << 20
+"""The size of a block that is large."""
+
+NO_LIMIT = 2**31 - 1
+"""What Spark takes for no limit at all."""
+
+_SETTING = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+
+def limit_blocks(session: SparkSession, record: float | None, rows: int, *, careful: bool) -> None:
+    """Set the limit for blocks of `rows` records of `record` bytes each, where that is known.
+
+    `careful` after a failure: records may have become larger than they were.
+    """
+    session.conf.set(_SETTING, str(limit(record, rows, careful=careful)))
+
+
+def limit(record: float | None, rows: int, *, careful: bool) -> int:
+    """The limit in bytes."""
+    return BYTES if careful or (record or 0) * rows > BYTES else NO_LIMIT

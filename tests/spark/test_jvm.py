@@ -1,0 +1,89 @@
+"""How the JVM is started, and how large the blocks are that it hands on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.spark.block_size import BYTES, NO_LIMIT, limit
+from service.spark.jvm import CREATE, class_path, options, quoted
+
+
+def test_the_users_own_options_come_last_so_that_they_win():
+    settings = {"spark.driver.memory": "3g", "spark.driver.extraJavaOptions": '-XX:+UseG1GC -Dname="two words"'}
+    assert options(settings)[0] == "-Xmx3g"
+    assert options(settings)[-2:] == ["-XX:+UseG1GC", "-Dname=two words"]
+
+
+def test_our_archives_come_first_then_those_of_the_settings_then_sparks_own_in_a_fixed_order(tmp_path):
+    for name in ("b.jar", "a.jar"):
+        (tmp_path / "jars").mkdir(exist_ok=True)
+        (tmp_path / "jars" / name).touch()
+    settings = {"spark.driver.extraClassPath": "/x.jar:/ours.jar", "spark.jars": "file:///y.jar,s3://far/z.jar"}
+    found = class_path(tmp_path, [Path("/ours.jar")], settings).split(os.pathsep)
+    assert found == ["/ours.jar", "/x.jar", "/y.jar", f"{tmp_path}/jars/a.jar", f"{tmp_path}/jars/b.jar"]
+
+
+def test_java_reads_the_arguments_as_they_were(tmp_path):
+    given = [r"-Dmy.place=C:\new dir", '-Dmy.word="yes"', "-Dmy.name=two words", "-XshowSettings:properties", "-version"]
+    (tmp_path / "arguments").write_text("\n".join(quoted(given)))
+    told = subprocess.run(["java", f"@{tmp_path}/arguments"], capture_output=True, text=True, check=True).stderr
+    ours = dict(line.strip().split(" = ", 1) for line in told.splitlines() if line.strip().startswith("my."))
+    assert ours == {"my.place": r"C:\new dir", "my.word": '"yes"', "my.name": "two words"}
+
+
+@pytest.mark.parametrize(
+    ("record", "careful", "expected"),
+    [
+        (None, False, NO_LIMIT),
+        (100.0, False, NO_LIMIT),
+        (100.0, True, BYTES),
+        (None, True, BYTES),
+        (10_000.0, False, BYTES),
+    ],
+)
+def test_blocks_are_limited_by_bytes_where_records_are_large_or_something_has_failed(record, careful, expected):
+    assert limit(record, 200_000, careful=careful) == expected
+
+
+def test_a_helper_is_forked_from_the_nursery_with_its_own_streams_and_environment(tmp_path):
+    socket_path = tmp_path / "nursery"
+    startup = Path(__file__).parents[2] / "service" / "spark" / "startup"
+    paths = os.pathsep.join([str(startup), str(Path(__file__).parents[2])])
+    nursery = subprocess.Popen(
+        [sys.executable, "-m", "service.spark.nursery", str(socket_path)],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    try:
+        while not socket_path.exists():
+            assert nursery.poll() is None
+        helper = subprocess.Popen(
+            [sys.executable, "-m", "pyspark.daemon", "pyspark.sql.worker.lookup_data_sources"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": paths, "TAILRACE_NURSERY": str(socket_path)},
+        )
+        assert helper.stdin is not None
+        assert helper.stdout is not None
+        port = int.from_bytes(helper.stdout.read(4), "big")  # where PySpark's daemon listens
+        assert 0 < port < 65536
+        forked = Path(f"/proc/{nursery.pid}/task/{nursery.pid}/children").read_text().split()
+        assert len(forked) == 1
+        helper.stdin.close()  # the JVM is gone
+        assert helper.wait(30) == 0
+        assert helper.stdout.read() == b""
+        helper.stdout.close()
+    finally:
+        assert nursery.stdin is not None
+        nursery.stdin.close()
+        nursery.wait(30)
+
+
+def test_the_jvm_makes_no_use_of_an_archive_while_it_makes_one():
+    jar = Path("/nowhere/a.jar")
+    assert not any("SharedArchiveFile" in each for each in options({"spark.driver.extraJavaOptions": CREATE}, [jar]))

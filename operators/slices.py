@@ -47,7 +47,7 @@ def period(window: Hop | Cumulate) -> int:
 
 
 _BEFORE_ALL_TIMES = 10**16
-"""More milliseconds than there are before the epoch in DuckDB's range of TIMESTAMP (it begins 290 thousand years ago)."""
+"""More milliseconds than there are before the epoch in DuckDB's range of TIMESTAMP, which is 290 thousand years."""
 
 
 def local(column: str, zone: str | None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from service.page.document import Finding, Grade, Job, Verdict
 from service.page.phases import COMPUTING, words
 from service.page.skew import hot_partitions, watermark_holders
-from service.page.text import count, rate, seconds, share
+from service.page.text import ago, count, rate, seconds, share
 
 UNKNOWN = Verdict("note", "", ())
 
@@ -185,9 +185,7 @@ def _rejected(job: Job, now: float) -> Iterator[Finding]:
     letters, late = job.dead_letters, job.late
     if letters.total:
         last = (
-            f"; the last {seconds(now - letters.samples[-1].at)} ago: {letters.samples[-1].reason}"
-            if letters.samples
-            else ""
+            f"; the last {ago(now - letters.samples[-1].at)}: {letters.samples[-1].reason}" if letters.samples else ""
         )
         where = f"sent to {letters.topic}" if letters.topic else "left out, as there is no dead-letter topic"
         text = f"{count(letters.total)} records or rows were {where}{last}"
@@ -203,7 +201,7 @@ def _rejected(job: Job, now: float) -> Iterator[Finding]:
 def _failures(job: Job, now: float) -> Iterator[Finding]:
     if job.state == "running" and job.errors and now - job.errors[-1].at < 3600:
         last = job.errors[-1]
-        text = f"A batch failed {seconds(now - last.at)} ago, and was done again: {last.summary}"
+        text = f"A batch failed {ago(now - last.at)}, and was done again: {last.summary}"
         yield Finding("watch", "failure", text, "the error is shown in full below")
 
 

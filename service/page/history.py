@@ -56,21 +56,21 @@ class History:
     def __init__(self) -> None:
         self._slots: deque[Slot] = deque(maxlen=SLOTS + 1)
 
-    def add(self, began: float, ended: float, rows_in: int, rows_out: int, level: Level) -> None:
-        """A batch; its rows are spread over the slots in which it ran, so that a long one is no peak."""
-        began = min(began, ended - SHORTEST)
-        length = ended - began
-        for slot in self._between(began, ended):
+    def add(self, since: float, ended: float, seconds: float, rows_in: int, rows_out: int, level: Level) -> None:
+        """A batch that took `seconds`; its rows are spread over the time `since` the one before, so that there are no
+        peaks where batches end."""
+        since = min(since, ended - SHORTEST)
+        for slot in self._between(since, ended):
             start = slot.number * SLOT
-            share = max(0.0, min(ended, start + SLOT) - max(began, start)) / length
+            share = max(0.0, min(ended, start + SLOT) - max(since, start)) / (ended - since)
             slot.rows_in += rows_in * share
             slot.rows_out += rows_out * share
-            slot.batch_seconds = max(slot.batch_seconds, ended - began)
+            slot.batch_seconds = max(slot.batch_seconds, seconds)
             slot.waiting, slot.state_rows = level
 
-    def _between(self, began: float, ended: float) -> Iterator[Slot]:
+    def _between(self, since: float, ended: float) -> Iterator[Slot]:
         last = int(ended // SLOT)
-        for number in range(max(int(began // SLOT), last - SLOTS), last + 1):
+        for number in range(max(int(since // SLOT), last - SLOTS), last + 1):
             yield self._slot(number)
 
     def _slot(self, number: int) -> Slot:

@@ -123,12 +123,15 @@ class Recorder:
             job = self._job(query)
             batch = batch_of(progress, job.counted.pop(progress.batch, {}))
             job.counted = {number: counts for number, counts in job.counted.items() if number > progress.batch}
+            before = job.batches[-1].ended if job.batches else 0.0
             job.batches.append(batch)
             while job.batches[0].ended < batch.ended - RECENT:
                 job.batches.popleft()
             job.moved |= {place_of(read): batch.ended for read in progress.reads if passed(read)}
             level = Level(batch.waiting, round(state_rows))
-            job.history.add(batch.began, batch.ended, batch.rows, batch.written, level)
+            # The rows came since the batch before, or since the query runs if it was not running then.
+            since = min(batch.began, max(before, job.since))
+            job.history.add(since, batch.ended, progress.seconds, batch.rows, batch.written, level)
 
     def failed(self, query: str, summary: str, text: str, attempt: int, wait: float) -> None:
         """The query failed, for the `attempt`-th time in a row, and is started again in `wait` seconds."""

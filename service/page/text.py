@@ -35,6 +35,11 @@ def seconds(length: float) -> str:
     return f"{whole} s"
 
 
+def ago(length: float) -> str:
+    """How long ago something was: 'just now', '2.3 s ago'."""
+    return "just now" if length < 0.9995 else f"{seconds(length)} ago"
+
+
 def size(octets: float) -> str:
     """A number of bytes: '512 B', '1.5 MiB'."""
     for unit in ("B", "KiB", "MiB", "GiB"):

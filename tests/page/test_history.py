@@ -14,10 +14,11 @@ START = 1_000_000 * SLOT
 
 
 def played(*batches: tuple[float, float, int]) -> History:
-    """Batches as (began, ended, rows), in seconds after the start of a slot."""
+    """Batches as (since, ended, rows), in seconds after the start of a slot; each ran for all of that time."""
     history = History()
     for began, ended, rows in batches:
-        history.add(START + began, START + ended, rows, 2 * rows, Level(waiting=rows, state_rows=10 * rows))
+        level = Level(waiting=rows, state_rows=10 * rows)
+        history.add(START + began, START + ended, ended - began, rows, 2 * rows, level)
     return history
 
 
@@ -26,7 +27,7 @@ def tail(values: tuple[float | None, ...], length: int) -> list[float | None]:
     return list(values[-length:])
 
 
-def test_rows_of_a_batch_count_where_it_ran():
+def test_rows_of_a_batch_are_spread_over_the_time_since_the_one_before():
     series = played((5, 25, 400)).series(START + 3 * SLOT)
     assert tail(series.rows_in, 4) == [None, 10, 20, 10]
     assert tail(series.rows_out, 3) == [20, 40, 20]
@@ -48,7 +49,7 @@ def test_nothing_is_drawn_where_no_batch_ran_nor_of_the_slot_that_is_not_over():
 def test_an_hour_is_kept_and_no_more():
     history = History()
     for second in range(0, 3 * SLOTS * int(SLOT), 5):
-        history.add(START + second, START + second + 1, 10, 0, Level(0, 0))
+        history.add(START + second, START + second + 1, 1, 10, 0, Level(0, 0))
     assert len(history._slots) <= SLOTS + 1
     series = history.series(START + 3 * SLOTS * SLOT)
     assert len(series.rows_in) == SLOTS
@@ -65,7 +66,7 @@ def test_a_batch_longer_than_the_hour_fills_it(length: float):
 def test_no_row_is_lost_between_the_slots(batches: list[tuple[float, int]]):
     history, at = History(), START
     for length, rows in batches:
-        history.add(at, at + length, rows, 0, Level(0, 0))
+        history.add(at, at + length, length, rows, 0, Level(0, 0))
         at += length
     seen = history.series(at + SLOT)
     total = sum(value or 0 for value in seen.rows_in) * SLOT

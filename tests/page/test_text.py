@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.page.text import among, count, instant, rate, seconds, share, size
+from service.page.text import ago, among, count, instant, rate, seconds, share, size
 
 CASES: list[tuple[Callable[[float], str], float, str]] = [
     (count, 0, "0"),
@@ -28,6 +28,9 @@ CASES: list[tuple[Callable[[float], str], float, str]] = [
     (seconds, 3_600, "1 h"),
     (seconds, 90_000, "1 d 1 h"),
     (seconds, -5, "-5.0 s"),
+    (ago, 0.4, "just now"),
+    (ago, -3, "just now"),
+    (ago, 61, "1 min 1 s ago"),
     (size, 0, "0 B"),
     (size, 1023, "1023 B"),
     (size, 1536, "1.5 KiB"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from service.page.document import Job, Operator
 from service.page.layout import Passing, draw
-from service.page.text import among, count, rate, seconds, size
+from service.page.text import ago, among, count, rate, size
 from service.page.view.markup import Child, Markup, hidden, join, tag
 from service.plan.explain import SinkText, State, StepText
 
@@ -32,7 +32,8 @@ def graph(job: Job) -> Markup:
     for number, row in enumerate(drawing.rows):
         if number:
             parts.append(_lines(drawing.lines[number - 1], len(drawing.rows[number - 1]), len(row)))
-        places = [_place(node, job, steps) for node in row]
+        led_on = {upper for upper, _ in drawing.lines[number]} if number < len(drawing.lines) else set()
+        places = [_place(node, job, steps, led_on=at in led_on) for at, node in enumerate(row)]
         parts.append(tag("ol", places, class_="row"))
     widest = min(WIDEST, max((len(row) for row in drawing.rows), default=1))
     inner = tag("div", parts, class_=f"graph wide-{widest}")
@@ -40,13 +41,13 @@ def graph(job: Job) -> Markup:
     return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
-def _place(node: Id | Passing[Id], job: Job, steps: dict[int, StepText]) -> Markup:
+def _place(node: Id | Passing[Id], job: Job, steps: dict[int, StepText], *, led_on: bool) -> Markup:
+    """A place of a row; one that is `led_on` has a line down from what stands there."""
     if isinstance(node, Passing):
-        return tag("li", class_="passing", aria_hidden="true")
+        return tag("li", class_="led-on", aria_hidden="true")
     kind, number = node
-    if kind == "sink":
-        return tag("li", _sink(job, job.plan.sinks[number], steps))
-    return tag("li", _step(job, steps[number], steps))
+    step = _sink(job, job.plan.sinks[number], steps) if kind == "sink" else _step(job, steps[number], steps)
+    return tag("li", step, class_="led-on" if led_on else None)
 
 
 def _lines(lines: tuple[tuple[int, int], ...], above: int, below: int) -> Markup:
@@ -64,10 +65,13 @@ def _step(job: Job, step: StepText, steps: dict[int, StepText]) -> Markup:
     promises += [tag("li", f"key ({', '.join(key)})") for key in step.keys]
     if step.event_time:
         promises.append(tag("li", f"event time {step.event_time}"))
+    title: list[Child] = [tag("span", kind, class_="kind"), " ", step.text.removeprefix(step.kind + " ")]
+    if step.table is None and not step.text.startswith(step.kind):
+        title = [step.text]
     columns = tag("ul", [tag("li", f"{name} ", tag("span", type_, class_="type")) for name, type_ in step.columns])
     return tag(
         "article",
-        tag("h4", tag("span", kind, class_="kind"), " ", step.text.removeprefix(step.kind + " ")),
+        tag("h4", title),
         hidden("reads " + among([steps[i].text for i in step.inputs])) if step.inputs else None,
         tag("ul", promises, class_="promises"),
         _states(step.state),
@@ -130,7 +134,7 @@ def _operator_figures(job: Job, names: list[str]) -> Iterator[Markup]:
         rows, octets = sum(o.state_rows or 0 for o in kept), sum(o.state_bytes or 0 for o in kept)
         yield _figure("state", f"{count(rows)} rows, {size(octets)}")
     if lags := [o.watermark_lag_seconds for o in mine if o.watermark_lag_seconds is not None]:
-        yield _figure("watermark", f"{seconds(max(lags))} ago" if max(lags) >= 0 else "ahead of now")
+        yield _figure("watermark", ago(max(lags)))
     for what, total in (
         ("late", sum(o.late for o in mine)),
         ("not computed", sum(o.uncomputed for o in mine)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from service.page.document import Finding, Grade, Job
-from service.page.text import count, rate, seconds
+from service.page.text import ago, count, rate, seconds
 from service.page.view.chart import sparkline
 from service.page.view.graph import graph
 from service.page.view.markup import Markup, hidden, tag
@@ -64,7 +64,8 @@ def _verdict(job: Job) -> Markup:
 
 def _finding(finding: Finding) -> Markup:
     hint = tag("span", finding.hint, class_="hint") if finding.hint else None
-    text = tag("span", tag("strong", finding.about), " ", finding.text)
+    about = finding.about[:1].upper() + finding.about[1:]
+    text = tag("span", tag("strong", f"{about}:"), " ", finding.text)
     return tag("li", sign(finding.grade), tag("div", text, " ", hint))
 
 
@@ -74,9 +75,8 @@ def _figures(job: Job, now: float) -> Markup:
     state = [o.state_rows for o in job.operators if o.state_rows is not None]
     took = "–" if batches.median_seconds is None else seconds(batches.median_seconds)
     trigger = f"trigger {seconds(batches.trigger_seconds)}" if batches.trigger_seconds else "as data comes"
-    ended = (
-        "" if batches.ended is None else f"batch {batches.number} ended {seconds(max(0.0, now - batches.ended))} ago"
-    )
+    if batches.ended is not None:
+        trigger += f"; batch {batches.number} ended {ago(now - batches.ended)}"
     late = f"{count(job.late.total)} late, {count(job.dead_letters.total)} dead letters"
     waited = f"{count(pace.waiting)} waited for the last batch"
     return tag(
@@ -84,9 +84,9 @@ def _figures(job: Job, now: float) -> Markup:
         _figure("Rows in", f"{rate(pace.rows_in)}/s", "", series.rows_in, _per_second),
         _figure("Rows out", f"{rate(pace.rows_out)}/s", "", series.rows_out, _per_second),
         _figure("Not read yet", count(pace.lag), waited, series.waiting, count),
-        _figure("Batch", took, f"{trigger}; {ended}", series.batch_seconds, seconds, batches.trigger_seconds),
+        _figure("Batch", took, trigger, series.batch_seconds, seconds, batches.trigger_seconds),
         _figure("State", f"{count(sum(state))} rows", "", series.state_rows, count),
-        _figure("Watermark", f"{seconds(max(lags))} ago" if lags else "–", late, (), count),
+        _figure("Watermark", ago(max(lags)) if lags else "–", late, (), count),
         class_="figures",
     )  # fmt: skip
 

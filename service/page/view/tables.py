@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from service.page.document import Job, Partition, Phase, Table
 from service.page.phases import words
-from service.page.text import count, instant, rate, seconds, size
+from service.page.text import ago, count, instant, rate, seconds, size
 from service.page.view.chart import share_bar
 from service.page.view.markup import Child, Markup, join, tag
 
@@ -55,12 +55,12 @@ def _partitions(job: Job, table: Table, now: float) -> Markup:
 
 
 def _partition(table: Table, partition: Partition, now: float) -> list[Child]:
-    watermark = "none declared" if not table.has_watermark else "none yet"
+    watermark: Child = "none yet" if table.has_watermark else "none declared"
     if partition.watermark is not None:
-        watermark = f"{instant(partition.watermark)} UTC"
+        watermark = tag("time", f"{instant(partition.watermark)} UTC")
     if partition.idle:
-        watermark += " (idle)"
-    moved = "none since the start" if partition.moved is None else f"{seconds(max(0.0, now - partition.moved))} ago"
+        watermark = [watermark, " (idle)"]
+    moved = "none since the start" if partition.moved is None else ago(now - partition.moved)
     return [
         f"{partition.topic}/{partition.partition}",
         rate(partition.rows_per_second),
@@ -85,7 +85,7 @@ def written_tables(job: Job) -> Markup:
 
 
 def operators(job: Job) -> Markup | None:
-    """What operators keep and how far their time is."""
+    """What operators keep and how far their time is; those that keep nothing and refused nothing are left out."""
     head = ("operator", "step", "state rows", "state size", "watermark", "behind now", "late", "not computed")
     steps = {step.id: step.text for step in job.plan.steps}
     rows: list[list[Child]] = [
@@ -94,15 +94,15 @@ def operators(job: Job) -> Markup | None:
             steps.get(o.step, "") if o.step is not None else "net changes of the sink",
             "–" if o.state_rows is None else count(o.state_rows),
             "–" if o.state_bytes is None else size(o.state_bytes),
-            "–" if o.watermark is None else f"{instant(o.watermark)} UTC",
+            "–" if o.watermark is None else tag("time", f"{instant(o.watermark)} UTC"),
             "–" if o.watermark_lag_seconds is None else seconds(o.watermark_lag_seconds),
             count(o.late),
             count(o.uncomputed),
         ]
         for o in job.operators
-        if o.level
+        if o.state_rows is not None or o.late or o.uncomputed or o.dropped_retractions
     ]
-    return grid("Operators with state", head, rows, frozenset({2, 3, 5, 6, 7})) if rows else None
+    return grid("Operators", head, rows, frozenset({2, 3, 5, 6, 7})) if rows else None
 
 
 def phases(job: Job) -> Markup:
@@ -111,9 +111,11 @@ def phases(job: Job) -> Markup:
     if not b.phases:
         return tag("p", "No batch is done yet.")
     inside = "Within computing, what tasks do side by side (seconds added over tasks)"
-    return join(
+    return tag(
+        "div",
         _phases("The phases of a batch, one after the other (mean of the last five minutes)", b.phases),
         _phases(inside, b.tasks) if b.tasks else None,
+        class_="beside",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.page.document import Job, Rejected
 from service.page.recorder import Failure, Sample
-from service.page.text import count, instant, seconds
+from service.page.text import ago, count, instant
 from service.page.view.markup import Markup, join, tag
 
 
@@ -31,7 +31,7 @@ def errors(job: Job, now: float) -> Markup | None:
 
 
 def _when(failure: Failure, now: float) -> str:
-    text = f"{instant(failure.at)} UTC, {seconds(max(0.0, now - failure.at))} ago"
+    text = f"{instant(failure.at)} UTC, {ago(now - failure.at)}"
     if failure.attempt is None:
         return f"{text}; the job was not started again."
     return f"{text}, attempt {failure.attempt} in a row."
@@ -70,6 +70,6 @@ def _sample(sample: Sample, now: float) -> Markup:
     return tag(
         "li",
         tag("p", tag("strong", sample.reason), detail),
-        tag("p", f"{sample.origin}, {seconds(max(0.0, now - sample.at))} ago", class_="origin"),
+        tag("p", f"{sample.origin}, {ago(now - sample.at)}", class_="origin"),
         tag("pre", sample.value + ("" if sample.whole else " …")) if sample.value else tag("p", "(no value)"),
     )

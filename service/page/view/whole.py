@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from service.page.document import Job, Status
+from collections.abc import Sequence
+
+from service.page.document import Grade, Job, Setting, Status
 from service.page.text import count, instant, seconds, size
 from service.page.view.job import anchor, section, sign
 from service.page.view.markup import Child, Markup, tag
@@ -79,12 +81,13 @@ def _service(status: Status) -> Markup | None:
     if status.alive and status.ready:
         return None
     what = "The service is not alive" if not status.alive else "The service is not ready"
-    items = [tag("li", tag("strong", name), f" {why}") for name, why in status.troubles.items()]
+    grade: Grade = "watch" if status.alive else "trouble"
+    items = [tag("li", tag("strong", f"{name}:"), f" {why}") for name, why in status.troubles.items()]
     return tag(
         "section",
-        tag("p", sign("trouble" if not status.alive else "watch"), f" {what}", class_="headline"),
+        tag("p", sign(grade), f" {what}", class_="headline"),
         tag("ul", items),
-        class_="probes",
+        class_=f"probes {grade}",
         aria_label="Probes",
     )
 
@@ -119,22 +122,32 @@ def _processes(status: Status) -> Markup | None:
 
 
 def _settings(status: Status) -> Markup:
-    rows: list[list[Child]] = []
-    for setting in status.settings:
-        value = "set, not shown" if setting.value is None else setting.value or "–"
-        mark = None if setting.default else tag("span", "changed", class_="changed")
-        rows.append([tag("code", setting.name), [tag("code", value), " ", mark], setting.meaning])
-    caption = f"Settings ({sum(not s.default for s in status.settings)} of {len(rows)} changed)"
+    """What is set comes first, the rest when it is asked for."""
+    changed = [setting for setting in status.settings if not setting.default]
+    rest = [setting for setting in status.settings if setting.default]
     return tag(
         "section",
         tag("h2", "Settings"),
-        tag(
-            "details",
-            tag("summary", caption),
-            grid(caption, ("variable", "value", "meaning"), rows, frozenset()),
-            id="settings",
-        ),
+        _listed("Changed", changed) if changed else tag("p", "None is changed."),
+        tag("details", tag("summary", f"{len(rest)} as they are by default"), _listed("Default", rest), id="settings"),
     )
+
+
+def _listed(caption: str, settings: Sequence[Setting]) -> Markup:
+    rows: list[list[Child]] = [
+        [
+            tag("code", setting.name),
+            tag("code", "set, not shown" if setting.value is None else setting.value or "–"),
+            _with_code(setting.meaning),
+        ]
+        for setting in settings
+    ]
+    return grid(caption, ("variable", "value", "meaning"), rows, frozenset())
+
+
+def _with_code(text: str) -> list[Child]:
+    """A text whose parts in backticks are code."""
+    return [tag("code", part) if at % 2 else part for at, part in enumerate(text.split("`"))]
 
 
 def _links() -> Markup:

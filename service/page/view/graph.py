@@ -38,7 +38,7 @@ def graph(job: Job) -> Markup:
     widest = min(WIDEST, max((len(row) for row in drawing.rows), default=1))
     inner = tag("div", parts, class_=f"graph wide-{widest}")
     label = f"Graph of {job.name}, from tables to sinks"
-    return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
+    return tag("div", inner, class_="scroll", tabindex=0, role="group", aria_label=label)
 
 
 def _place(node: Id | Passing[Id], job: Job, steps: dict[int, StepText], *, led_on: bool) -> Markup:

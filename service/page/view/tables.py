@@ -24,7 +24,7 @@ def grid(caption: str, head: Sequence[str], rows: Sequence[Sequence[Child]], num
     columns = [tag("th", name, scope="col", class_=kind(at)) for at, name in enumerate(head)]
     body = [tag("tr", [cell(at, child) for at, child in enumerate(row)]) for row in rows]
     table = tag("table", tag("caption", caption), tag("thead", tag("tr", columns)), tag("tbody", body))
-    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
+    return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label=caption)
 
 
 def read_tables(job: Job, now: float) -> Markup:

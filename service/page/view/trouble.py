@@ -17,7 +17,7 @@ def errors(job: Job, now: float) -> Markup | None:
         "section",
         tag("h3", "Last error"),
         tag("p", _when(last, now)),
-        tag("pre", last.text, tabindex=0, role="region", aria_label=f"Last error of {job.name}"),
+        tag("pre", last.text, tabindex=0, role="group", aria_label=f"Last error of {job.name}"),
         tag(
             "details",
             tag("summary", f"{len(older)} before it"),

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from tests.page.browser.shown import DESK, PHONE, Shown
 from tests.page.scenes import SCENES
@@ -59,13 +59,22 @@ def test_the_page_is_readable(show: Callable[..., Shown], scene: str, size: dict
     assert shown.complaints == []
 
 
+def test_the_rules_find_what_is_wrong(browser: Browser):
+    page = browser.new_page()
+    page.set_content(
+        "<html lang=en><title>a</title><main><h1>a</h1><p style='color: #999'>pale</p><button></button></main>"
+    )
+    assert sorted(each.partition(":")[0] for each in accessibility(page)) == ["button-name", "color-contrast"]
+    page.close()
+
+
 def test_without_colours_a_grade_is_still_told(show: Callable[..., Shown]):
     shown = show(SCENES["several"]())
     session = shown.page.context.new_cdp_session(shown.page)
     session.send("Emulation.setEmulatedVisionDeficiency", {"type": "achromatopsia"})
     shown.photograph("several-without-colours")
     signs = shown.page.locator("nav .sign")
-    assert sorted(signs.all_inner_texts()) == sorted(["✓good:", "✓good:", "✕trouble:", "✕trouble:"])
+    assert sorted(signs.all_text_contents()) == ["✓good: ", "✓good: ", "✕trouble: ", "✕trouble: "]
 
 
 def test_without_scripts_the_page_is_whole_and_loads_itself_anew(show: Callable[..., Shown]):

@@ -27,7 +27,7 @@ SENSITIVE = re.compile(
 """Names of settings and properties whose values are secret."""
 
 _ASSIGNED = re.compile(
-    r"""(?ix) ((?:password|passwd|passphrase|secret|token|access[._-]?key) \w* ["']? \s* [=:] \s*)
+    r"""(?ix) ((?:password|passwd|passphrase|secret|token|access[._-]?key) \w{0,30} ["']? \s{0,9} [=:] \s{0,9})
         (?: "[^"]*" | '[^']*' | [^\s,;&)}\]"']+ )"""
 )
 _USER_OF_URL = re.compile(r"(?<=://)[^/@\s'\"]+@")

@@ -18,7 +18,7 @@ def test_every_folder_with_modules_is_installed(package: str):
 
 @pytest.mark.parametrize("package", ["operators", "service"])
 def test_every_file_beside_the_modules_is_installed(package: str):
-    """Style sheets, lists and settings work in a checkout and are missing from the wheel unless a pattern names them."""
+    """Style sheets and lists work in a checkout and are missing from the wheel unless a pattern names them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["*"]
     files = [path for path in (ROOT / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts]

@@ -1,7 +1,7 @@
 """A local Kafka broker in a process of its own, for trying things out and for tests.
 
-A single node in KRaft mode that is broker and controller at once. It has three listeners on this machine's loopback:
-the clients' (with the security protocol that is asked for), one for itself, and the controller's.
+A single node in KRaft mode that is broker and controller at once. It has three listeners: the clients' (with the
+security protocol and at the address that are asked for), one for itself, and the controller's.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ class EmbeddedKafka:
 
     Without a `folder` the data is temporary and goes with the broker; with one it is kept, and a later broker on the
     same folder finds its topics again. `properties` are added to those of the server, or replace them. `security` is
-    the protocol of the clients' listener (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), `format_arguments` go to Kafka's
-    storage tool (`--add-scram ...`). `jvm_options=()` is for brokers that must be fast rather than soon there.
+    the protocol of the clients' listener (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), `host` is the address of this
+    machine that it is on, `format_arguments` go to Kafka's storage tool (`--add-scram ...`). `jvm_options=()` is for
+    brokers that must be fast rather than soon there.
     """
 
     def __init__(
         self,
         *,
+        host: str = "127.0.0.1",
         port: int | None = None,
         folder: Path | None = None,
         properties: Mapping[str, str] | None = None,
@@ -53,6 +55,7 @@ class EmbeddedKafka:
         heap: str = "256m",
         jvm_options: Sequence[str] = QUICK_START,
     ) -> None:
+        self._host = host
         client, self._internal, self._controller = free_ports(3)
         self.port = port or client
         self._kept = folder
@@ -67,7 +70,7 @@ class EmbeddedKafka:
     @property
     def bootstrap(self) -> str:
         """What clients take as `bootstrap.servers`."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self._host}:{self.port}"
 
     @property
     def internal_bootstrap(self) -> str:
@@ -147,7 +150,7 @@ class EmbeddedKafka:
 
     def _configure(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        settings = server_properties(folder / "data", self.port, self._internal, self._controller, self._security)
+        settings = server_properties(folder / "data", self.bootstrap, self._internal, self._controller, self._security)
         lines = [f"{key}={value}\n" for key, value in (settings | self._properties).items()]
         (folder / "server.properties").write_text("".join(lines))
         (folder / "log4j2.properties").write_text(LOG_SETTINGS)

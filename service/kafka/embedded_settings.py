@@ -38,14 +38,15 @@ ONE_NODE = {
 }
 
 
-def server_properties(data: Path, port: int, internal: int, controller: int, security: str) -> dict[str, str]:
-    """The server properties of a broker that keeps its log in `data` and serves clients on `port` with `security`."""
+def server_properties(data: Path, clients: str, internal: int, controller: int, security: str) -> dict[str, str]:
+    """The server properties of a broker that keeps its log in `data` and serves clients with `security` at the address
+    `clients` (HOST:PORT), itself at the ports `internal` and `controller`."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"CLIENT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": f"CLIENT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal}",
+        "listeners": f"CLIENT://{clients},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"CLIENT://{clients},INTERNAL://127.0.0.1:{internal}",
         "listener.security.protocol.map": f"CLIENT:{security},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",

@@ -58,6 +58,24 @@ class Message(ctypes.Structure):
 ON_DELIVERY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p)
 ON_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
+
+class Topic(ctypes.Structure):
+    """The beginning of rd_kafka_metadata_topic_t."""
+
+    _fields_ = [("name", ctypes.c_char_p), ("partitions", ctypes.c_int)]
+
+
+class Metadata(ctypes.Structure):
+    """The beginning of rd_kafka_metadata_t."""
+
+    _fields_ = [
+        ("broker_count", ctypes.c_int),
+        ("brokers", ctypes.c_void_p),
+        ("topic_count", ctypes.c_int),
+        ("topics", ctypes.POINTER(Topic)),
+    ]
+
+
 _P, _I, _S, _N = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t
 _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "version": (_I, []),
@@ -167,10 +185,19 @@ def new_producer(properties: dict[str, str], on_delivery: object, on_error: obje
 
 def await_broker(producer: int, milliseconds: int) -> None:
     """Wait until a broker has answered, for so long."""
+    partitions(producer, None, milliseconds)
+
+
+def partitions(producer: int, topic: int | None, milliseconds: int) -> int:
+    """How many partitions a topic has; 1 where that is not known in so long."""
     call = load().call
-    metadata = ctypes.c_void_p()
-    if call("metadata", producer, 0, None, ctypes.byref(metadata), milliseconds) == 0:
-        call("metadata_destroy", metadata)
+    metadata = ctypes.POINTER(Metadata)()
+    if call("metadata", producer, 0, topic, ctypes.byref(metadata), milliseconds) != 0:
+        return 1
+    found = metadata.contents
+    count = found.topics[0].partitions if found.topic_count else 1
+    call("metadata_destroy", metadata)
+    return max(1, int(count))
 
 
 def text(value: object) -> str:

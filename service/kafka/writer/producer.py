@@ -16,10 +16,12 @@ from service.kafka.writer import librdkafka
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.records import TopicRows
 
+BATCH_BYTES = 1_000_000
+
 DEFAULTS = {
     "compression.type": "lz4",
-    "linger.ms": "50",
-    "batch.size": "1000000",
+    "linger.ms": "1000",
+    "batch.size": str(BATCH_BYTES),
     "batch.num.messages": "100000",
     "partitioner": "murmur2_random",
     "queue.buffering.max.messages": "0",
@@ -29,12 +31,22 @@ DEFAULTS = {
     "reconnect.backoff.max.ms": "2000",
     "log_level": "2",
 }
-"""What suits large blocks; a pipeline's own settings win. Nothing lingers at a commit. The queue has no bound of its
-own because `produce` bounds what is under way."""
+"""What suits large blocks; a pipeline's own settings win. The queue has no bound of its own because `produce` bounds
+what is under way. Rows linger long: they are sent when a batch is full, and at the commit, where nothing lingers."""
+
+UNDER_WAY_BYTES = 1_600_000
+"""What may be under way for each partition: one batch that is sent, and most of the next.
+
+An idempotent producer has one request under way for a partition. With a second batch ready, librdkafka's thread does
+not wait for the first, it asks the clock again and again, and takes a core from those who work. With less than a batch
+for each partition, none would ever be full."""
+
+MOST_BYTES = 64_000_000
+"""What may be under way for a topic with very many partitions: their batches linger."""
 
 BLOCK_ROWS = 20_000
-BLOCK_BYTES = 8_000_000
-BLOCKS_UNDER_WAY = 4
+_PIECE_MS = 5
+_METADATA_MS = 5_000
 
 
 class Refusal(NamedTuple):
@@ -42,6 +54,14 @@ class Refusal(NamedTuple):
 
     code: int
     topic: str
+
+
+class _Block(NamedTuple):
+    """The rows from `first` up to `last`, with `size` bytes of keys and values."""
+
+    first: int
+    last: int
+    size: int
 
 
 class Producer:
@@ -67,7 +87,7 @@ class Producer:
         }
         self._handle = librdkafka.new_producer(DEFAULTS | dict(properties) | always, *self._callbacks)
         self._topics: dict[str, int] = {}
-        self._under_way: deque[int] = deque(maxlen=BLOCKS_UNDER_WAY)
+        self._partitions: dict[str, int] = {}
 
     def init(self, seconds: float) -> None:
         """Take the epoch: fence older owners of the id, settle what they left open."""
@@ -78,7 +98,6 @@ class Producer:
     def begin(self) -> None:
         """Begin a transaction."""
         self.refusals.clear()
-        self._under_way.clear()
         self._library.check(self._call("begin_transaction", self._handle))
 
     def commit(self, seconds: float) -> None:
@@ -93,12 +112,16 @@ class Producer:
         """Put `rows` under way, a block at a time. `pause` is called between blocks and may raise."""
         plain = rows.headers is None and rows.timestamp is None and rows.partition is None
         place = self._produce_plainly if plain else self._produce_with_arguments
-        for first, last in _blocks(rows):
-            place(rows, first, last)
-            self._under_way.append(last - first)
+        bound = self._bound(rows)
+        under_way: deque[_Block] = deque()
+        for block in _blocks(rows, max(1, bound // 8)):
+            place(rows, block.first, block.last)
+            under_way.append(block)
+            while len(under_way) > 1 and sum(each.size for each in under_way) > bound:
+                under_way.popleft()
             pause()
-            while self._call("outq_len", self._handle) > sum(self._under_way):
-                self._call("poll", self._handle, 20)
+            while self._call("outq_len", self._handle) > sum(each.last - each.first for each in under_way):
+                self._call("poll", self._handle, _PIECE_MS)
                 pause()
             self._call("poll", self._handle, 0)
 
@@ -115,6 +138,13 @@ class Producer:
         code = self._call("fatal_error", self._handle, reason, len(reason))
         text = reason.value.decode(errors="replace")
         return Fault(code, text, fatal=True, retriable=False, abortable=False) if code else None
+
+    def _bound(self, rows: TopicRows) -> int:
+        """How many bytes of a topic may be under way."""
+        if rows.topic not in self._partitions:
+            known = librdkafka.partitions(self._handle, self._topic(rows.topic), _METADATA_MS)
+            self._partitions[rows.topic] = known
+        return min(self._partitions[rows.topic] * UNDER_WAY_BYTES, MOST_BYTES)
 
     def _waiting(self, function: str, seconds: float) -> None:
         try:
@@ -177,7 +207,7 @@ class Producer:
             self.trouble = (code, (reason or b"").decode(errors="replace"))
 
 
-def _blocks(rows: TopicRows) -> Iterator[tuple[int, int]]:
+def _blocks(rows: TopicRows, size: int) -> Iterator[_Block]:
     """Cut rows into blocks of bounded rows and bytes (a single row may be larger)."""
     sizes = np.zeros(rows.rows, np.int64)
     for each in (rows.key, rows.value):
@@ -187,9 +217,9 @@ def _blocks(rows: TopicRows) -> Iterator[tuple[int, int]]:
     first = 0
     while first < rows.rows:
         sent = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, sent + BLOCK_BYTES, side="right"))
+        last = int(np.searchsorted(ends, sent + size, side="right"))
         last = min(max(last, first + 1), first + BLOCK_ROWS, rows.rows)
-        yield first, last
+        yield _Block(first, last, int(ends[last - 1]) - sent)
         first = last
 
 

@@ -174,7 +174,7 @@ def spark_home() -> Path:
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'pyspark'")
-    return Path(found.submodule_search_locations[0])
+    return Path(found.submodule_search_locations[0]).resolve()
 
 
 def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]:
@@ -199,7 +199,7 @@ def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) ->
     """Our archives, those of the settings, Spark's own; always in the same order."""
     given = [jar.removeprefix("file://") for jar in settings.get("spark.jars", "").split(",")]
     extra = settings.get("spark.driver.extraClassPath", "").split(os.pathsep)
-    ours = [*map(str, jars), *extra, *given]
+    ours = [*(str(jar.resolve()) for jar in jars), *extra, *given]
     own = sorted(map(str, (home / "jars").glob("*.jar")))
     return os.pathsep.join(dict.fromkeys([jar for jar in [*ours, *own] if jar and "://" not in jar]))
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.clusters import Address, address_of, address_of_table
 from service.formats import datagen
 from service.kafka import admin
 from service.kafka.errors import KafkaConfigError, KafkaFailure
+from service.kafka.record_sizes import largest_average
 from service.plan.program import Program
 from service.plan.table import Table
 from service.settings import Settings
@@ -32,6 +33,8 @@ class Assignment:
     side: Address | None
     bounded: frozenset[int]
     partitions: int
+    record_bytes: float | None = None
+    """The mean size of a record of that source where it is greatest, where that is known."""
 
     @property
     def checkpoint(self) -> str:
@@ -128,7 +131,16 @@ def assign(program: Program, settings: Settings) -> Assignment:
         partitions=settings.spark.partitions or _cores(settings.spark.master),
     )
     _check_topics(assignment)
-    return assignment
+    return replace(assignment, record_bytes=_record_bytes(assignment))
+
+
+def _record_bytes(assignment: Assignment) -> float | None:
+    tables = {source.id: source.table for source in assignment.program.sources}
+    found = [
+        largest_average(address.librdkafka, tables[source].connector.topics)
+        for source, address in assignment.source_addresses.items()
+    ]
+    return max((each for each in found if each is not None), default=None)
 
 
 def _endless(table: Table) -> bool:

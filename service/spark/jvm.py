@@ -114,7 +114,7 @@ class Jvm:
             },
             process_group=0,  # Ctrl-C on a terminal goes to every process of a group; this one is ended by ours
         )
-        self._guard: Guard | None = Guard(self.process.pid)
+        self._guards = [Guard(self.process.pid, self._folder)]
         self._reader = threading.Thread(target=self._listen, name="jvm-output", daemon=True)
         self._reader.start()
 
@@ -136,9 +136,7 @@ class Jvm:
 
     def watched_with(self, scratch: Path) -> None:
         """From now on `scratch` is removed too when this process ends before it said goodbye."""
-        old, self._guard = self._guard, Guard(self.process.pid, scratch)
-        if old is not None:
-            old.release()
+        self._guards.append(Guard(self.process.pid, scratch))
 
     def close(self) -> None:
         """End it; safe to call twice."""
@@ -155,9 +153,8 @@ class Jvm:
         self._nursery.stdin.close()
         self._nursery.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-        if self._guard is not None:
-            self._guard.release()
-            self._guard = None
+        while self._guards:
+            self._guards.pop().release()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None

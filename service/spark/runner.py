@@ -15,7 +15,6 @@ from service.assign import Assignment
 from service.clusters import Address
 from service.formats import datagen
 from service.formats.codec import decoder, encoder
-from service.kafka.record_sizes import largest_average
 from service.kafka.writer.settings import WriterSettings
 from service.plan.stage.channels import channel_name
 from service.spark.block_size import limit_blocks
@@ -52,7 +51,7 @@ class JobRunner:
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
         a = self._assignment
-        limit_blocks(self._session, self._widest_record(), a.settings.batch.block_rows, careful=again)
+        limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
         fixed = self._fixed()
         self._limits = self._known_limits()
         run = f"r{time.time_ns():x}"
@@ -129,15 +128,6 @@ class JobRunner:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-
-    def _widest_record(self) -> float | None:
-        """The mean bytes of a record of that source where it is greatest."""
-        tables = {source.id: source.table for source in self._assignment.program.sources}
-        found = [
-            largest_average(address.librdkafka, tables[source].connector.topics)
-            for source, address in self._assignment.source_addresses.items()
-        ]
-        return max((each for each in found if each is not None), default=None)
 
     def _fixed(self) -> Fixed:
         a, spark = self._assignment, self._assignment.settings.spark

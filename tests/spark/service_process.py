@@ -117,15 +117,23 @@ class ServiceProcess:
             signal_to(pid, signal.SIGKILL)
 
     def processes(self) -> dict[str, list[int]]:
-        """The processes of the running service by what they are: driver, jvm, worker, writer."""
+        """The processes of the running service by what they are: driver, jvm, worker, writer, nursery (and helpers)."""
         assert self._process is not None
-        found: dict[str, list[int]] = {"driver": [self._process.pid], "jvm": [], "worker": [], "writer": []}
+        found: dict[str, list[int]] = {
+            "driver": [self._process.pid],
+            "jvm": [],
+            "worker": [],
+            "writer": [],
+            "nursery": [],
+        }
         for pid in descendants(self._process.pid):
             command = command_of(pid)
             if "java" in command.split("\0")[0]:
                 found["jvm"].append(pid)
             elif "service.spark.daemon" in command and "pyspark.worker" in command:
                 found["worker"].append(pid)
+            elif "service.spark.nursery" in command:
+                found["nursery"].append(pid)
         marker = str(self.folder).encode()
         for pid in all_processes():
             if "service.kafka.writer" in command_of(pid) and marker in environment_of(pid):

@@ -19,6 +19,9 @@ FEWEST = 6
 SHORTEST = 10.0
 """Seconds that these must span."""
 
+FULL = 0.95
+"""The part of the most rows that makes a batch full: Spark divides them among partitions and rounds down."""
+
 
 def batches(recent: Sequence[Batch], counted: Counted, settings: BatchSettings, now: float) -> Batches:
     """What the recent batches were like. Those without rows only tell the time, so they count only if there are no
@@ -40,6 +43,7 @@ def batches(recent: Sequence[Batch], counted: Counted, settings: BatchSettings, 
         trigger_seconds=settings.trigger / 1000,
         tick_seconds=settings.tick / 1000,
         most_rows=settings.rows,
+        full=last is not None and max(last.told.rows, default=0) >= FULL * settings.rows,
         phases=_driver_phases(working),
         tasks=_phases([batch.tasks for batch in working], sum(sum(batch.tasks.values()) for batch in working)),
     )
@@ -71,6 +75,7 @@ def pace(recent: Sequence[Batch], lag: int, now: float) -> Pace:
         rows_in=round(sum(batch.rows for batch in recent) / length, 3),
         rows_out=round(sum(batch.written for batch in recent) / length, 3),
         waiting=recent[-1].waiting if recent else 0,
+        left=recent[-1].left if recent else 0,
         lag=lag,
         trend=trend([(batch.began, batch.waiting) for batch in recent]),
     )

@@ -45,6 +45,11 @@ class Batch:
         """Offsets of all tables that were to be read when it began."""
         return sum(max(0, read.end - read.first) for read in self.told.reads)
 
+    @property
+    def left(self) -> int:
+        """Those of them that it did not read."""
+        return sum(max(0, read.end - read.last) for read in self.told.reads)
+
 
 def batch_of(told: Progress, counts: Mapping[str, float]) -> Batch:
     """The batch of a report and of what its tasks counted, by samples such as 'task_seconds_total{phase="decode"}'."""

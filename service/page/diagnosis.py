@@ -114,9 +114,8 @@ def _backlog(job: Job, now: float) -> Iterator[Finding]:
         )
         left = pace.waiting / less
         yield Finding("watch", "backlog", f"{text}; at this pace none is left in {seconds(left)}")
-    elif pace.lag:
-        text = f"{count(pace.lag)} rows are not read yet, about as many as before"
-        yield Finding("note", "backlog", text)
+    elif pace.left:
+        yield Finding("note", "backlog", f"The last batch left {count(pace.left)} rows, about as many as those before")
     else:
         text = f"Every batch reads all that has come: {rate(pace.rows_in)} rows a second"
         yield Finding("good", "backlog", text)
@@ -136,7 +135,7 @@ def _trigger(job: Job, now: float) -> Iterator[Finding]:
         yield Finding("good", "batches", f"{took} of the {seconds(b.trigger_seconds)} between two triggers")
     else:
         yield Finding("note", "batches", f"{took}; one is running {share(b.busy)} of the time")
-    if b.last_rows is not None and b.last_rows >= b.most_rows:
+    if b.full:
         text = f"The last batch was as large as TAILRACE_BATCH__ROWS lets it be ({count(b.most_rows)} rows of a table)"
         yield Finding("note", "batches", text)
 
@@ -225,7 +224,7 @@ def _catches_up(job: Job) -> bool:
     pace, b = job.pace, job.batches
     usual = pace.rows_in * 2 * max(b.median_seconds or 0.0, b.trigger_seconds, b.tick_seconds)
     shrinking = pace.trend is not None and -pace.trend * 60 > max(1.0, pace.rows_in)
-    return job.state == "running" and shrinking and pace.lag > 0 and pace.waiting > usual / 2
+    return job.state == "running" and shrinking and pace.left > 0 and pace.waiting > usual / 2
 
 
 def _pressed(job: Job) -> bool:

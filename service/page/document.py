@@ -112,7 +112,8 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class Batches:
     """The batches of the last five minutes, and how many there were in all. `busy` is the share of the time in which a
-    batch ran. `phases` are the driver's and make up a batch; `tasks` happen within its computing, side by side."""
+    batch ran; `full`: the last one took as many rows of a table as it may, `most_rows`. `phases` are the driver's and
+    make up a batch; `tasks` happen within its computing, side by side."""
 
     completed: int
     failed: int
@@ -127,18 +128,21 @@ class Batches:
     trigger_seconds: float
     tick_seconds: float
     most_rows: int
+    full: bool
     phases: tuple[Phase, ...]
     tasks: tuple[Phase, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Rows that come and go, a second. `waiting` were to be read when the last batch began; `trend` is by how many they
-    become more each second, None while too little is known."""
+    """Rows that come and go, a second. `waiting` were to be read when the last batch began, and it left `left` of them;
+    `trend` is by how many those that wait become more each second, None while too little is known. `lag` counts what
+    has come since, too, so a job that keeps up has some."""
 
     rows_in: float
     rows_out: float
     waiting: int
+    left: int
     lag: int
     trend: float | None
 

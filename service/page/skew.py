@@ -18,10 +18,10 @@ BEHIND = 30.0
 
 
 def hot_partitions(job: Job, now: float) -> Iterator[Finding]:
-    """A partition with most of the unread rows, or else with most of those that come."""
+    """A partition with most of the unread rows, if batches leave some, or else with most of those that come."""
     hint = "one task reads one partition: choose a record key that spreads the rows, or spread the hot key"
     for table in job.tables:
-        unread = _hottest(table.partitions, lambda p: p.lag, FEW_ROWS)
+        unread = _hottest(table.partitions, lambda p: p.lag, FEW_ROWS) if job.pace.left else None
         if unread is not None:
             partition, part = unread
             text = f"{_named(partition)} has {share(part)} of the {count(table.lag)} unread rows of {table.table}"

@@ -76,7 +76,15 @@ def test_a_job_that_catches_up_says_for_how_long():
 
 def test_rows_that_wait_but_grow_no_more_are_only_noted():
     said = finding(playing(unread={"clicks": [500] * 4}), "backlog")
-    assert (said["grade"], said["text"]) == ("note", "2,000 rows are not read yet, about as many as before")
+    assert (said["grade"], said["text"]) == ("note", "The last batch left 2,000 rows, about as many as those before")
+
+
+def test_rows_that_have_come_since_the_last_batch_began_are_no_backlog():
+    stage = playing()
+    stage.observer.ends("counts", "clicks", {"clicks": {0: 9_000, 1: 3_100, 2: 3_100, 3: 3_100}})
+    assert stage.json()["jobs"][0]["pace"]["lag"] == 6_300
+    assert finding(stage, "backlog")["grade"] == "good"
+    assert findings(stage, "hot partition") == []
 
 
 @pytest.mark.parametrize(
@@ -98,9 +106,16 @@ def test_a_batch_that_took_much_longer_than_the_others_is_told():
     assert finding(stage, "batches")["text"].startswith("A batch takes 500 ms (the slowest 8.0 s)")
 
 
+def test_a_batch_that_is_large_over_all_tables_is_not_as_large_as_it_may_be():
+    stage = Stage(SPENDING, environment={"TAILRACE_BATCH__ROWS": "500"})
+    stage.start()
+    stage.play("spending", {"orders": [300], "users": [300]})
+    assert len(findings(stage, "batches")) == 1
+
+
 def test_a_batch_as_large_as_it_may_be_is_told():
-    texts = [f["text"] for f in findings(playing(environment={"TAILRACE_BATCH__ROWS": "400"}), "batches")]
-    assert texts[1] == "The last batch was as large as TAILRACE_BATCH__ROWS lets it be (400 rows of a table)"
+    texts = [f["text"] for f in findings(playing(environment={"TAILRACE_BATCH__ROWS": "402"}), "batches")]
+    assert texts[1] == "The last batch was as large as TAILRACE_BATCH__ROWS lets it be (402 rows of a table)"
 
 
 @pytest.mark.parametrize(

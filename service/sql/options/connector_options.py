@@ -56,7 +56,7 @@ _BOUNDS: Mapping[str, Known] = {
 _TOPICS: Mapping[str, Known] = {
     "topic": Known(LIST, "the topic, or several with semicolons between them to read from"),
     "topic-pattern": refused("topics are named one by one, with semicolons between them"),
-    "scan.topic-partition-discovery.interval": ignored("partitions are looked up when the pipeline starts", DURATION),
+    "scan.topic-partition-discovery.interval": ignored("the engine decides when to look for new partitions", DURATION),
     "properties.*": Known(TEXT, "a property of Kafka's Java client; translated where the client here is another"),
 }
 

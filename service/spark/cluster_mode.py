@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.settings import Kubernetes, Spark
+from service.spark.allocation import ENVIRONMENT
 
 DRIVER_PORT = 7078
 """Where executors reach the driver."""
@@ -88,6 +89,7 @@ def required(
         return {}
     settings = {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path),
+        **{f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()},
         "spark.executor.extraJavaOptions": _joined(" ", java_options, given.get("spark.executor.extraJavaOptions")),
     }
     if spark.secret_file:

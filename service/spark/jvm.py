@@ -22,6 +22,7 @@ from pathlib import Path
 
 from service.guard import Guard
 from service.machine import find_java
+from service.spark import allocation
 from service.spark.configuration import PYTHON_PATH
 from service.spark.nursery import VARIABLE
 
@@ -106,6 +107,7 @@ class Jvm:
             stderr=subprocess.STDOUT,
             env={
                 **os.environ,
+                **allocation.environment(),
                 "PYTHONPATH": python_path,
                 VARIABLE: nursery,
                 "SPARK_HOME": str(home),

@@ -53,7 +53,7 @@ class WindowPartial(Operator):
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
         rows, late = self._in_time(rows, event_clock(clock, self.processing).previous, sql)
         if rows.num_rows == 0:
-            return Step(changes=no_changes(self.output), late=late, dead=dead)
+            return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
         source = "changes"
         if isinstance(self.window, Attached):
             slices = [(f"epoch_ms(c{self.window.end})", "s"), (f"epoch_ms(c{self.window.start})", "w")]

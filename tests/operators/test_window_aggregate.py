@@ -179,7 +179,16 @@ def test_a_row_behind_a_closed_window_is_late_and_is_handed_back():
     run(Batch([Change(("a", 1, at(3)))], watermark=9))
     run(Batch([Change(("a", 7, at(9))), Change(("a", 8, at(10)))], watermark=30))
     assert run.late == [("a", 7, at(9))]
+    assert run.late_count == 1
     assert run.log == [(("a", 1, at(0), at(10), at(9)), 1), (("a", 1, at(10), at(20), at(19)), 1)]
+
+
+def test_late_rows_are_counted_also_where_no_other_rows_are():
+    run = Run(windowed(tumble(10), COUNT))
+    run(Batch([Change(("a", 1, at(3)))], watermark=9))
+    run(Batch([Change(("a", 7, at(9)))], watermark=30))
+    assert run.late == [("a", 7, at(9))]
+    assert run.late_count == 1
 
 
 def test_a_row_late_for_one_window_still_counts_in_a_later_one():

@@ -110,7 +110,7 @@ class Producer:
 
     def produce(self, rows: TopicRows, pause: Callable[[], None]) -> None:
         """Put `rows` under way, a block at a time. `pause` is called between blocks and may raise."""
-        plain = rows.headers is None and rows.timestamp is None and rows.partition is None
+        plain = rows.headers is None and rows.timestamp is None
         place = self._produce_plainly if plain else self._produce_with_arguments
         bound = self._bound(rows)
         under_way: deque[_Block] = deque()
@@ -160,15 +160,27 @@ class Producer:
         if rows.key is not None:
             messages["key"] = rows.key.address[first:last]
             messages["key_length"] = rows.key.length[first:last]
-        topic = self._topic(rows.topic)
-        where = topic, librdkafka.ANY_PARTITION, librdkafka.COPY
+        if rows.partition is None:
+            self._produce_batch(rows, librdkafka.ANY_PARTITION, messages, np.arange(first, last))
+            return
+        # One call a partition, each with its rows in their order. Messages that carry partitions of their own would
+        # not do: where the topic is not known yet, "-1" is added to the transaction, which the brokers refuse.
+        partition = rows.partition[first:last]
+        order = np.argsort(partition, kind="stable")
+        ends = np.flatnonzero(np.diff(partition[order])) + 1
+        for which in np.split(order, ends):
+            self._produce_batch(rows, int(partition[which[0]]), messages[which], first + which)
+
+    def _produce_batch(
+        self, rows: TopicRows, partition: int, messages: npt.NDArray[np.void], numbers: npt.NDArray[np.int64]
+    ) -> None:
+        """Rows `numbers` of `rows`, as `messages`, to one partition."""
+        where = self._topic(rows.topic), partition, librdkafka.COPY
         taken = self._call("produce_batch", *where, messages.ctypes.data, len(messages))
         if taken != len(messages):
             row = int(np.flatnonzero(messages["error"])[0])
-            self._refuse(int(messages["error"][row]), rows, first + row)
+            self._refuse(int(messages["error"][row]), rows, int(numbers[row]))
 
-    # Rows with a partition come here too: rd_kafka_produce_batch with RD_KAFKA_MSG_F_PARTITION adds a partition "-1" to
-    # the transaction before the topic's metadata is known, which the brokers refuse.
     def _produce_with_arguments(self, rows: TopicRows, first: int, last: int) -> None:
         arguments, used = _arguments(rows, first, last, self._topic(rows.topic))
         step = arguments.shape[1] * arguments.itemsize

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from service.page.document import Finding, Grade, Job, Verdict
 from service.page.phases import COMPUTING, words
 from service.page.skew import hot_partitions, watermark_holders
-from service.page.text import ago, count, rate, seconds, share
+from service.page.text import ago, count, many, rate, seconds, share
 
 UNKNOWN = Verdict("note", "", ())
 
@@ -187,12 +187,13 @@ def _rejected(job: Job, now: float) -> Iterator[Finding]:
             f"; the last {ago(now - letters.samples[-1].at)}: {letters.samples[-1].reason}" if letters.samples else ""
         )
         where = f"sent to {letters.topic}" if letters.topic else "left out, as there is no dead-letter topic"
-        text = f"{count(letters.total)} records or rows were {where}{last}"
+        text = many(letters.total, "record or row was", "records or rows were") + f" {where}{last}"
         yield Finding("watch", "dead letters", text, "the last few are shown below")
     if late.total:
         where = f"sent to {late.topic}" if late.topic else "left out"
         operators = ", ".join(late.counts)
-        text = f"{count(late.total)} rows came behind the watermark and were {where} (at {operators})"
+        came = many(late.total, "row came behind the watermark and was", "rows came behind the watermark and were")
+        text = f"{came} {where} (at {operators})"
         hint = "a watermark that waits longer takes them in, and lets answers come that much later"
         yield Finding("watch", "late rows", text, hint)
 

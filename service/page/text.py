@@ -14,6 +14,11 @@ def count(number: float) -> str:
     return f"{round(number):,}"
 
 
+def many(number: int, one: str, more: str) -> str:
+    """A number with its noun: '1 row', '12 rows'."""
+    return f"{count(number)} {one if number == 1 else more}"
+
+
 def rate(number: float) -> str:
     """How many a second: '0.4', '12', '3,400'."""
     return f"{number:.1f}" if 0 < number < 9.95 else count(number)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.page.text import ago, among, count, instant, rate, seconds, share, size
+from service.page.text import ago, among, count, instant, many, rate, seconds, share, size
 
 CASES: list[tuple[Callable[[float], str], float, str]] = [
     (count, 0, "0"),
@@ -50,6 +50,10 @@ CASES: list[tuple[Callable[[float], str], float, str]] = [
 @pytest.mark.parametrize(("written", "number", "text"), CASES, ids=lambda v: getattr(v, "__name__", str(v)))
 def test_a_number_is_written(written: Callable[[float], str], number: float, text: str):
     assert written(number) == text
+
+
+def test_one_is_not_many():
+    assert [many(n, "row", "rows") for n in (0, 1, 1_200)] == ["0 rows", "1 row", "1,200 rows"]
 
 
 @pytest.mark.parametrize(

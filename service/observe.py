@@ -18,6 +18,10 @@ from service.plan.stage.figures import Figures
 from service.progress import Offsets, Progress
 
 
+_END_OF_TIME = 253402300800.0
+"""The year 10,000, in seconds; the watermark of a source that has ended is later."""
+
+
 class Observer:
     """One place that every event passes through. `form` is "json", "text" for a terminal, or "trouble": only
     what is wrong, as text."""
@@ -166,9 +170,20 @@ class Observer:
         state = int(self.metrics.total("state_rows"))
         self._line = (
             f"{query}: batch {batch} in {seconds:.2f} s | in {read:,} rows | out {written:,}"
-            f" | lag {lag:,} | state {state:,} rows"
+            f" | lag {lag:,}{self._watermark(query)} | state {state:,} rows"
         )
         print("\r\x1b[2K" + self._line, end="", file=self._stream, flush=True)
+
+    def _watermark(self, query: str) -> str:
+        """The oldest watermark of the query's operators, as a part of the progress line."""
+        marks = [
+            seconds
+            for labels, seconds in self.metrics.samples("watermark_timestamp_seconds")
+            if labels["query"] == query and 0 < seconds < _END_OF_TIME
+        ]
+        if not marks:
+            return ""
+        return f" | watermark {datetime.fromtimestamp(min(marks), UTC):%Y-%m-%d %H:%M:%S}"
 
     def _clear(self) -> None:
         if self._line:

@@ -130,3 +130,28 @@ def test_announcing_a_program_again_takes_nothing_back():
         announce(metrics, running, dead_letter_topic="dead", trigger=0, tick=1.0)
         metrics.add("batches_total", 4, query=running.name)
     assert metrics.value("batches_total", query=running.name) == 8
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "shown"),
+    [
+        ([], "lag 0 | state"),
+        ([1_700_000_000.0, 1_700_000_060.0], "lag 0 | watermark 2023-11-14 22:13:20 | state"),
+        ([9e15], "lag 0 | state"),
+    ],
+)
+def test_the_progress_line_shows_the_oldest_watermark_there_is(watermarks, shown):
+    terminal = Terminal()
+    seen = Observer(Health(600), Metrics(), "text", terminal)
+    seen.starting(["q"])
+    for number, seconds in enumerate(watermarks):
+        seen.metrics.set("watermark_timestamp_seconds", seconds, query="q", operator=f"op_{number}")
+    seen.batch("q", batch(0))
+    assert shown in terminal.getvalue()

@@ -17,7 +17,6 @@ from service.page.recorder import Recorder
 from service.plan.stage.figures import Figures
 from service.progress import Offsets, Progress
 
-
 _END_OF_TIME = 253402300800.0
 """The year 10,000, in seconds; the watermark of a source that has ended is later."""
 

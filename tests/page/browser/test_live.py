@@ -95,6 +95,7 @@ def test_a_running_job_is_shown_as_it_is(
         feed(kafka.bootstrap, source, [(0, reading(3, sensor="late")), (1, reading(230))])
         running.until("all rows are read", lambda: table()["rows"] == 6)
         running.until("the late row is counted", lambda: job()["late"]["total"] == 1)
+        running.until("its batch has ended", lambda: [p["read"] for p in table()["partitions"]] == [3, 3])
 
         told = job()
         assert (told["state"], told["verdict"]["headline"]) == ("running", "Keeps up")

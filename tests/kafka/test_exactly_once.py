@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from service.kafka.admin import Cluster
 from service.kafka.errors import DigestMismatch, Fenced, KafkaConfigError, Superseded
+from tests.brokers import Broker
 from tests.kafka.conftest import Query
 
 
@@ -105,7 +107,8 @@ def test_a_second_attempt_takes_over_from_one_that_does_not_end(query: Query):
     assert query.committed() == ["second"]
 
 
-def test_a_second_attempt_waits_for_one_that_commits(query: Query):
+def test_a_second_attempt_waits_for_one_that_commits(kafka: Broker, make_query: Callable[..., Query]):
+    query = make_query(kafka.bootstrap, patience_ms=60_000, attempt_wait_ms=60_000)
     with query.attempt(0) as first, query.attempt(0) as second:
         first.begin()
         first.send(query.rows("first"))

@@ -3,7 +3,7 @@
 "use strict";
 
 const EVERY = 2000;
-const main = document.querySelector("main");
+const LIVE = ["running", "as-of", "jobs"];
 const pause = document.getElementById("pause");
 const lost = document.getElementById("lost");
 let paused = false;
@@ -45,8 +45,7 @@ async function refresh() {
   if (!answer.ok) throw new Error(`status ${answer.status}`);
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   document.title = fresh.title;
-  become(main, fresh.querySelector("main"));
-  become(document.getElementById("as-of"), fresh.getElementById("as-of"));
+  for (const id of LIVE) become(document.getElementById(id), fresh.getElementById(id));
   seen = Date.now();
   say(lost, "");
 }

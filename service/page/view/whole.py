@@ -40,7 +40,7 @@ def _body(status: Status) -> Markup:
         tag(
             "header",
             tag("h1", "Tailrace"),
-            tag("p", f"Version {status.version}, running for {seconds(max(0.0, status.now - status.started))}."),
+            tag("p", f"Version {status.version}, running for {seconds(status.now - status.started)}.", id="running"),
             _freshness(status),
         ),
         tag(

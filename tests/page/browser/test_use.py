@@ -47,6 +47,7 @@ def test_the_page_stays_fresh_while_the_reader_stays_where_they_are(show: Callab
     expect(clicks).to_contain_text("100")
     shown.stage.play("counts", {"clicks": [23_456]})
     expect(clicks).to_contain_text("23,556")
+    expect(page.locator("#running")).to_contain_text("running for 2.0 s")
     expect(page.locator("#levels-counts")).to_have_attribute("open", "")
     expect(summary).to_be_focused()
     assert page.evaluate("scrollY") == 300

@@ -28,6 +28,7 @@ from service.plan.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
 from service.settings import ConfigError, Settings, load
+from service.spark import object_store
 from service.spark.configuration import configured
 from service.spark.jvm import Jvm, JvmFailed
 
@@ -60,8 +61,10 @@ class Service:
 
     def _run(self) -> int:
         self._announce()
-        jars = ensure(load_archives("spark"), Path(self._settings.archives) if self._settings.archives else None)
-        spark = configured(self._settings.spark, jars)
+        folder = Path(self._settings.archives) if self._settings.archives else None
+        lists = ("spark", *object_store.archives(self._settings.checkpoint))
+        jars = [jar for name in lists for jar in ensure(load_archives(name), folder)]
+        spark = configured(self._settings.spark, jars, self._settings.checkpoint)
         # Before Kafka is asked: it takes some seconds to come up.
         jvm = Jvm(spark, jars, self._observer.jvm_says)
         try:

@@ -12,7 +12,7 @@ from service.machine import MachineError
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m service.archives", description="Fetch and check Java archives.")
-    parser.add_argument("lists", nargs="+", metavar="LIST", help="spark, kafka, or the path of a .toml list")
+    parser.add_argument("lists", nargs="+", metavar="LIST", help="spark, kafka, s3a, gs, or the path of a .toml list")
     try:
         for name in parser.parse_args().lists:
             ensure(load(name))

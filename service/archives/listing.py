@@ -1,7 +1,7 @@
 """A list of Java archives, each with the sha256 that its bytes must have.
 
-A list is a TOML file, `NAME.toml`, whose table `archives` maps "group:artifact:version" to a sha256. Two come with
-Tailrace, `spark` and `kafka`; any other is given by its path.
+A list is a TOML file, `NAME.toml`, whose table `archives` maps "group:artifact:version" to a sha256. Some come with
+Tailrace: `spark`, `kafka` (the local broker), and `s3a` and `gs` (checkpoints in object stores). Any other is a path.
 """
 
 from __future__ import annotations

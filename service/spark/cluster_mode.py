@@ -92,10 +92,12 @@ def required(
         **{f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()},
         "spark.executor.extraJavaOptions": _joined(" ", java_options, given.get("spark.executor.extraJavaOptions")),
     }
+    if not is_kubernetes(spark.master):
+        # Spark reads a file on Kubernetes only.
+        secret = {"spark.authenticate.secret": Path(spark.secret_file).read_text().strip()} if spark.secret_file else {}
+        return settings | (ENCRYPTED | secret if secret else {}) | _sent(jars, given)
     if spark.secret_file:
         settings |= {**ENCRYPTED, "spark.authenticate.secret.file": spark.secret_file}
-    if not is_kubernetes(spark.master):
-        return settings | _sent(jars, given)
     return settings | _kubernetes(spark.kubernetes) | _same_image(jars, given)
 
 

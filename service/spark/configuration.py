@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.settings import Spark
-from service.spark import cluster_mode
+from service.spark import cluster_mode, object_store
 
 _STREAMING = "spark.sql.streaming."
 
@@ -21,10 +21,6 @@ FIXED: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     _STREAMING + "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Spark's default forks chmod and readlink about ten times a batch.
-    _STREAMING + "checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "noDataMicroBatches.enabled": "false",
     _STREAMING + "pollingDelay": "5ms",
@@ -42,15 +38,17 @@ PYTHON_PATH: Sequence[str] = (str(Path(__file__).with_name("startup")), str(Path
 """Where Python workers find what they run."""
 
 
-def configured(spark: Spark, jars: Sequence[Path]) -> dict[str, str]:
+def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str, str]:
     """The settings of the session but those of one job. `spark.conf` overrides all that answers do not depend on."""
     logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     java_options = " ".join(filter(None, (logging, spark.conf.get("spark.driver.extraJavaOptions"))))
     return {
         "spark.master": spark.master,
         **cluster_mode.suggested(spark),
+        **object_store.suggested(checkpoint),
         **spark.conf,
         **FIXED,
+        **object_store.required(checkpoint),
         "spark.driver.extraJavaOptions": java_options,
         **cluster_mode.required(spark, spark.conf, jars=jars, python_path=PYTHON_PATH, java_options=logging),
     }

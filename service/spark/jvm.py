@@ -111,6 +111,7 @@ class Jvm:
                 "PYTHONPATH": python_path,
                 VARIABLE: nursery,
                 "SPARK_HOME": str(home),
+                "SPARK_SCALA_VERSION": "2.13",  # Spark's workers of a local cluster ask for it
                 "SPARK_CONNECT_MODE": "0",
                 "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._folder / "connection"),
             },

@@ -31,7 +31,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return archive
 
 
-@pytest.mark.parametrize("name", ["spark", "kafka"])
+@pytest.mark.parametrize("name", ["spark", "kafka", "s3a", "gs"])
 def test_every_archive_of_a_list_has_a_sha256_and_a_file_of_its_own(name: str):
     listing = load(name)
     assert listing.name == name

@@ -110,6 +110,15 @@ def test_who_shares_a_secret_encrypts_and_the_secret_is_in_no_setting(tmp_path: 
     assert "do not tell" not in str(settings)
 
 
+def test_elsewhere_spark_is_told_the_secret_itself(tmp_path: Path):
+    file = tmp_path / "secret"
+    file.write_text("known to both\n")
+    settings = told(Spark(master="local-cluster[2,1,2048]", secret_file=str(file)))
+    assert settings["spark.authenticate.secret"] == "known to both"
+    assert settings["spark.network.crypto.enabled"] == "true"
+    assert "spark.authenticate" not in told(Spark(master="local-cluster[2,1,2048]"))
+
+
 def test_without_a_secret_spark_speaks_as_it_is_told():
     assert "spark.authenticate" not in told(spark(TAILRACE_SPARK__SECRET_FILE=""))
 

@@ -1,0 +1,55 @@
+"""Checkpoints in object stores: the archives that Spark needs to reach them, and what it must be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlparse
+
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_PACKAGE = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectStore:
+    """`archives` is the list of archives with its client; `settings` tell Spark of it."""
+
+    archives: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+STORES: Mapping[str, ObjectStore] = {
+    "s3a": ObjectStore(archives="s3a"),
+    "gs": ObjectStore(
+        archives="gs",
+        settings={
+            "spark.hadoop.fs.gs.impl": "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem",
+            "spark.hadoop.fs.AbstractFileSystem.gs.impl": "org.apache.hadoop.fs.gs.Gs",
+        },
+    ),
+}
+"""The object stores whose clients the image holds, by the scheme of their URLs."""
+
+
+def archives(checkpoint: str) -> tuple[str, ...]:
+    """The lists of archives that a checkpoint at this place needs beside Spark's own."""
+    store = STORES.get(urlparse(checkpoint).scheme)
+    return (store.archives,) if store else ()
+
+
+def suggested(checkpoint: str) -> Mapping[str, str]:
+    """What Spark is told of the store, unless the user says it."""
+    store = STORES.get(urlparse(checkpoint).scheme)
+    return store.settings if store else {}
+
+
+def required(checkpoint: str) -> Mapping[str, str]:
+    """How a file of the checkpoint is put in its place whole.
+
+    On a local file system a rename takes the place of what is there, which is all that is needed; Spark's default forks
+    chmod and readlink about ten times a batch. In an object store a rename does not replace, and a batch that is done
+    again writes the same files again: Spark's default sees to that.
+    """
+    if urlparse(checkpoint).scheme in ("", "file"):
+        return {_MANAGER: f"{_PACKAGE}.FileSystemBasedCheckpointFileManager"}
+    return {}

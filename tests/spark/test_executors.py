@@ -1,0 +1,127 @@
+"""Tasks in executors: processes of their own that share nothing with the driver but the network and the checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from service.machine import free_ports
+from service.spark.jvm import spark_home
+from tests.brokers import Broker, MakeTopic
+from tests.spark.loopback import CAN_HEAR, listening
+from tests.spark.service_process import ServiceProcess, command_of, descendants, signal_to
+from tests.spark.topics import feed, read, upserted
+
+NAMES = [hashlib.sha256(b"%d" % number).hexdigest()[:20] for number in range(8)]
+"""Names that no compression makes shorter: they are looked for in what crosses the network."""
+
+NEEDLES = [name.encode() for name in NAMES]
+BACKEND = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+PORTS_TRIED = 32
+"""Spark takes the next port where one is taken: each executor of a machine has its own."""
+
+
+class Totals:
+    """A pipeline of one GROUP BY on two executors, and what it is fed."""
+
+    def __init__(self, broker: Broker, make_topic: MakeTopic) -> None:
+        self._bootstrap = broker.bootstrap
+        self._orders, self._totals = make_topic("orders", partitions=4), make_topic("totals", cleanup_policy="compact")
+        self.expected: dict[str, int] = {}
+
+    @property
+    def query(self) -> str:
+        """The pipeline."""
+        source = f"'topic' = '{self._orders}', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json'"
+        sink = f"'topic' = '{self._totals}', 'key.format' = 'json', 'value.format' = 'json'"
+        return f"""
+            CREATE TABLE orders (name STRING, amount BIGINT) WITH ('connector' = 'kafka', {source});
+            CREATE TABLE totals (name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED)
+              WITH ('connector' = 'upsert-kafka', {sink});
+            INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
+        """
+
+    def feed(self, rounds: int) -> None:
+        """A row of each name in each round."""
+        rows = [(number % 4, {"name": name, "amount": 1}) for number, name in enumerate(NAMES * rounds)]
+        feed(self._bootstrap, self._orders, rows)
+        self.expected = {name: self.expected.get(name, 0) + rounds for name in NAMES}
+
+    def right(self) -> bool:
+        """Whether the topic says what was fed."""
+        rows = upserted(read(self._bootstrap, self._totals)).values()
+        return {row["name"]: row["total"] for row in rows} == self.expected
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_in_the_package() -> Iterator[None]:
+    """Spark's local cluster puts the working folders of its executors beside its archives."""
+    yield
+    shutil.rmtree(spark_home() / "work", ignore_errors=True)
+
+
+def settings(port: int, **more: str) -> dict[str, str]:
+    conf = {"spark.driver.port": port, "spark.blockManager.port": port + 1, "spark.driver.blockManager.port": port + 1}
+    return {
+        "SPARK__MASTER": "local-cluster[2,1,1024]",
+        "SPARK__PARTITIONS": "4",
+        "SPARK__EXECUTOR__MEMORY": "512m",
+        "SPARK__CONF": json.dumps({name: str(value) for name, value in conf.items()}),
+        **more,
+    }
+
+
+def executors(running: ServiceProcess) -> list[int]:
+    """The processes of the executors."""
+    (driver,) = running.processes()["driver"]
+    return [pid for pid in descendants(driver) if BACKEND in command_of(pid).split("\0")]
+
+
+@pytest.mark.skipif(not CAN_HEAR, reason="hearing what crosses the network takes Linux and root")
+@pytest.mark.parametrize("secret", [True, False], ids=["with a secret", "without one"])
+def test_what_driver_and_executors_say_is_for_nobody_else(
+    secret: bool, kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
+):
+    totals = Totals(kafka, make_topic)
+    (port,) = free_ports(1)
+    own = settings(port)
+    if secret:
+        (tmp_path / "secret").write_text("known to both")
+        own["SPARK__SECRET_FILE"] = str(tmp_path / "secret")
+    running = service(totals.query, kafka.bootstrap, **own)
+    with listening(range(port, port + PORTS_TRIED), NEEDLES) as heard:
+        running.start()
+        totals.feed(50)
+        running.until("every row is counted", totals.right)
+    assert heard.size > 100_000
+    assert bool(heard.found) is not secret, heard.found
+    assert "known to both" not in running.log
+    running.terminate()
+    assert running.wait(90) == 0
+
+
+def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
+):
+    totals = Totals(kafka, make_topic)
+    (port,) = free_ports(1)
+    running = service(totals.query, kafka.bootstrap, **settings(port))
+    running.start()
+    totals.feed(20)
+    running.until("every row is counted", totals.right)
+    before = executors(running)
+    assert len(before) == 2
+    signal_to(before[0], signal.SIGKILL)
+    totals.feed(20)
+    running.until("every row is counted again", totals.right)
+    running.until("there are two again", lambda: len(executors(running)) == 2)
+    assert set(executors(running)) != set(before)
+    assert "gave up" not in running.log
+    running.terminate()
+    assert running.wait(90) == 0

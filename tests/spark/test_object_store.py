@@ -1,0 +1,93 @@
+"""A checkpoint in an object store: what it needs, and that a pipeline goes on from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from service.archives import load
+from service.settings import Spark
+from service.spark import object_store
+from service.spark.configuration import configured
+from tests.brokers import Broker, MakeTopic
+from tests.spark.fake_s3 import fake_s3, unchunked
+from tests.spark.service_process import ServiceProcess
+from tests.spark.topics import feed, read, upserted
+
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "lists"),
+    [
+        ("/data", ()),
+        ("file:///data", ()),
+        ("s3a://bucket/folder", ("s3a",)),
+        ("gs://bucket", ("gs",)),
+        ("hdfs://h", ()),
+    ],
+)
+def test_a_store_needs_the_archives_of_its_client(checkpoint: str, lists: tuple[str, ...]):
+    assert object_store.archives(checkpoint) == lists
+    assert all(load(name).archives for name in lists)
+
+
+def test_only_a_local_checkpoint_relies_on_a_rename_that_replaces():
+    for checkpoint in ("checkpoint", "/data", "file:///data"):
+        assert configured(Spark(), [Path("/a.jar")], checkpoint)[MANAGER].endswith(
+            ".FileSystemBasedCheckpointFileManager"
+        )
+    for checkpoint in ("s3a://bucket", "gs://bucket", "hdfs://host/folder"):
+        assert MANAGER not in configured(Spark(), [Path("/a.jar")], checkpoint)
+
+
+def test_the_users_own_client_of_a_store_goes_before_ours():
+    own = Spark(conf={"spark.hadoop.fs.gs.impl": "com.example.FileSystem"})
+    assert configured(own, [Path("/a.jar")], "gs://bucket")["spark.hadoop.fs.gs.impl"] == "com.example.FileSystem"
+
+
+def test_a_body_that_is_signed_in_pieces_is_put_together():
+    assert unchunked(b"3;s=a\r\nabc\r\n2;s=b\r\nde\r\n0;s=c\r\nx-amz-checksum:y\r\n\r\n") == b"abcde"
+
+
+def test_a_pipeline_goes_on_from_a_checkpoint_in_s3_after_a_kill(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
+):
+    orders, totals = make_topic("orders"), make_topic("totals", cleanup_policy="compact")
+    query = f"""
+        SET 'pipeline.name' = 'totals';
+        CREATE TABLE orders (name STRING, amount BIGINT)
+          WITH ('connector' = 'kafka', 'topic' = '{orders}', 'format' = 'json',
+                'scan.startup.mode' = 'earliest-offset');
+        CREATE TABLE totals (name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED)
+          WITH ('connector' = 'upsert-kafka', 'topic' = '{totals}', 'key.format' = 'json', 'value.format' = 'json');
+        INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
+    """
+
+    def are(expected: dict[str, int]) -> bool:
+        return {row["name"]: row["total"] for row in upserted(read(kafka.bootstrap, totals)).values()} == expected
+
+    with fake_s3() as (address, held):
+        conf = {
+            "spark.hadoop.fs.s3a.endpoint": address,
+            "spark.hadoop.fs.s3a.endpoint.region": "nowhere-1",
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+            "spark.hadoop.fs.s3a.access.key": "key",
+            "spark.hadoop.fs.s3a.secret.key": "secret",
+        }
+        running = service(query, kafka.bootstrap, CHECKPOINT="s3a://bucket/folder", SPARK__CONF=json.dumps(conf))
+        running.start()
+        feed(kafka.bootstrap, orders, [(number % 2, {"name": f"n{number % 3}", "amount": 1}) for number in range(300)])
+        running.until("every row is counted", lambda: are({"n0": 100, "n1": 100, "n2": 100}))
+        running.kill()
+        feed(kafka.bootstrap, orders, [(0, {"name": "n0", "amount": 5})])
+        running.start()
+        running.until("it went on from there", lambda: are({"n0": 105, "n1": 100, "n2": 100}))
+        running.terminate()
+        assert running.wait(90) == 0
+        assert "bucket/folder/totals/tailrace/fixed.json" in held
+        assert any(key.startswith("bucket/folder/totals/state/") for key in held)

@@ -12,6 +12,9 @@ from playwright.sync_api import Browser, Page
 from tests.page.browser.shown import DESK, PHONE, Shown
 from tests.page.scenes import SCENES
 
+pytestmark = pytest.mark.timeout(900)
+"""The first test may have to install the browser."""
+
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -12,6 +12,9 @@ from tests.page.scenes import SCENES
 from tests.page.stage import COUNTS, Stage
 from tests.page.test_escaping import hostile_stage
 
+pytestmark = pytest.mark.timeout(900)
+"""The first test may have to install the browser."""
+
 
 def counting() -> Stage:
     stage = Stage(COUNTS)

@@ -92,13 +92,18 @@ def required(
         **{f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()},
         "spark.executor.extraJavaOptions": _joined(" ", java_options, given.get("spark.executor.extraJavaOptions")),
     }
-    if not is_kubernetes(spark.master):
-        # Spark reads a file on Kubernetes only.
-        secret = {"spark.authenticate.secret": Path(spark.secret_file).read_text().strip()} if spark.secret_file else {}
-        return settings | (ENCRYPTED | secret if secret else {}) | _sent(jars, given)
     if spark.secret_file:
-        settings |= {**ENCRYPTED, "spark.authenticate.secret.file": spark.secret_file}
+        settings |= {**ENCRYPTED, **_secret(spark)}
+    if not is_kubernetes(spark.master):
+        return settings | _sent(jars, given)
     return settings | _kubernetes(spark.kubernetes) | _same_image(jars, given)
+
+
+def _secret(spark: Spark) -> dict[str, str]:
+    """On Kubernetes each pod reads the file for itself. Elsewhere Spark takes no file, and hands it on itself."""
+    if is_kubernetes(spark.master):
+        return {"spark.authenticate.secret.file": spark.secret_file}
+    return {"spark.authenticate.secret": Path(spark.secret_file).read_text().strip()}
 
 
 def _kubernetes(kubernetes: Kubernetes) -> dict[str, str]:

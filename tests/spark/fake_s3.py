@@ -65,11 +65,11 @@ def _handler(held: Objects) -> type[BaseHTTPRequestHandler]:
             signed = self.headers.get("x-amz-content-sha256", "").startswith("STREAMING-")
             return unchunked(body) if signed else body
 
-        def _answer(self, status: int, body: bytes = b"", length: int | None = None, **headers: str) -> None:
+        def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name.replace("_", "-"), value)
-            self.send_header("Content-Length", str(len(body) if length is None else length))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)

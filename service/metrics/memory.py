@@ -9,6 +9,9 @@ from pathlib import Path
 PROC = Path("/proc")
 WRITER = "service.kafka.writer"
 
+EXECUTOR = "--executor-id"
+"""The option that an executor's command line has, and no other."""
+
 
 def memory_of(root: int, kind: str, scratch: str, proc: Path = PROC) -> dict[str, int]:
     """Bytes held by the process `root`, which is of this `kind`, by those below it and by the writer of `scratch`,
@@ -53,8 +56,11 @@ def _family(root: int, kind: str, scratch: str, proc: Path) -> Iterator[tuple[in
     while waiting:
         pid = waiting.pop()
         below.add(pid)
+        words = words_of(pid, proc)
+        if EXECUTOR in words:
+            continue  # of a cluster on the driver's own host: it tells its memory itself
         waiting += children.get(pid, [])
-        what = _kind(words_of(pid, proc))
+        what = _kind(words)
         if what:
             yield pid, what
     for pid in set(pids) - below:

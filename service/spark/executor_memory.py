@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from service.metrics.memory import memory_of, parent_of, words_of
+from service.metrics.memory import EXECUTOR, memory_of, parent_of, words_of
 from service.plan.stage.figures import Figures
 
 EVERY = 10.0
 """Seconds between two looks of a worker."""
-
-_OPTION = "--executor-id"
 
 _next_look = 0.0
 
@@ -34,7 +32,7 @@ def _executor(pid: int) -> tuple[int, str] | None:
     """The process of the executor above `pid`, and its name in Spark."""
     while pid > 1:
         words = words_of(pid)
-        if _OPTION in words[:-1]:
-            return pid, words[words.index(_OPTION) + 1]
+        if EXECUTOR in words[:-1]:
+            return pid, words[words.index(EXECUTOR) + 1]
         pid = parent_of(pid)
     return None

@@ -59,6 +59,15 @@ def test_what_belongs_to_others_is_not_counted(tmp_path: Path, process: Process)
     assert memory_of(10, "driver", SCRATCH, tmp_path) == {"driver": PAGE}
 
 
+def test_an_executor_on_the_host_of_the_driver_tells_its_memory_itself(tmp_path: Path, process: Process):
+    process(10, 1, "python -m service run", pages=1)
+    process(11, 10, "java org.apache.spark.deploy.SparkSubmit", pages=20)
+    process(12, 11, "java CoarseGrainedExecutorBackend --executor-id 0", pages=300)
+    process(13, 12, "python -m service.spark.daemon pyspark.worker", pages=400)
+    assert memory_of(10, "driver", SCRATCH, tmp_path) == {"driver": PAGE, "jvm": 20 * PAGE}
+    assert memory_of(12, "jvm", SCRATCH, tmp_path) == {"jvm": 300 * PAGE, "worker": 400 * PAGE}
+
+
 def test_where_the_system_does_not_tell_shared_pages_the_resident_set_counts(tmp_path: Path, process: Process):
     process(10, 1, "java", pages=2)
     process(11, 10, "python -m service.spark.daemon pyspark.worker", pages=3)

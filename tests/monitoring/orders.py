@@ -40,15 +40,14 @@ def pipeline(topics: Topics) -> str:
       et AS TO_TIMESTAMP_LTZ(ts, 3), WATERMARK FOR et AS et - INTERVAL '1' SECOND
     ) WITH ('connector' = 'kafka', 'topic' = '{topics.orders}', 'scan.startup.mode' = 'earliest-offset',
             'format' = 'json', 'scan.watermark.idle-timeout' = '5 s');
-    CREATE TABLE totals (bracket BIGINT, people BIGINT)
+    CREATE TABLE totals (name STRING, total BIGINT)
       WITH ('connector' = 'kafka', 'topic' = '{topics.totals}', 'format' = 'debezium-json');
     CREATE TABLE windows (w TIMESTAMP(3), name STRING, n BIGINT)
       WITH ('connector' = 'kafka', 'topic' = '{topics.windows}', 'format' = 'json');
     CREATE TABLE shares (name STRING, share BIGINT)
       WITH ('connector' = 'kafka', 'topic' = '{topics.shares}', 'format' = 'json');
     EXECUTE STATEMENT SET BEGIN
-      INSERT INTO totals SELECT total / 1000, COUNT(*)
-        FROM (SELECT name, SUM(amount) AS total FROM orders GROUP BY name) GROUP BY total / 1000;
+      INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
       INSERT INTO windows SELECT window_start, name, COUNT(*)
         FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(et), INTERVAL '1' SECOND)) GROUP BY window_start, window_end, name;
       INSERT INTO shares SELECT name, amount / parts FROM orders;

@@ -58,7 +58,7 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ("SELECT a1 FROM a HAVING a1 > 1", "HAVING without GROUP BY or an aggregate\n  hint:   write WHERE"),
         ("SELECT a1 FROM a WHERE a2", "a condition must be BOOLEAN, this is INT"),
         ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   COUNT(*) has"),
-        ("SELECT COUNT(DISTINCT a1, a2) FROM a", "COUNT takes 0 or 1 arguments, not 2"),
+        ("SELECT COUNT(DISTINCT a1, a2) FROM a", "COUNT takes 0 or 1 argument, not 2"),
         ("SELECT COLLECT(a1) FROM a", "the function COLLECT is not supported yet\n  detail: ARRAY_AGG is there"),
         (
             "SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(a1), INTERVAL '1' HOUR))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -83,6 +84,11 @@ def executors(running: ServiceProcess) -> list[int]:
     return [pid for pid in descendants(driver) if BACKEND in command_of(pid).split("\0")]
 
 
+def telling(running: ServiceProcess) -> set[str]:
+    """The names of the executors whose memory the metrics tell."""
+    return set(re.findall(r'\ntailrace_memory_bytes\{executor="(\d+)",process="jvm"\}', running.ask("/metrics")[1]))
+
+
 @pytest.mark.skipif(not CAN_HEAR, reason="hearing what crosses the network takes Linux and root")
 @pytest.mark.parametrize("secret", [True, False], ids=["with a secret", "without one"])
 def test_what_driver_and_executors_say_is_for_nobody_else(
@@ -110,18 +116,24 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
 ):
     totals = Totals(kafka, make_topic)
-    (port,) = free_ports(1)
-    running = service(totals.query, kafka.bootstrap, **settings(port))
+    port, web = free_ports(2)
+    running = service(totals.query, kafka.bootstrap, HTTP__PORT=str(web), **settings(port))
     running.start()
     totals.feed(20)
     running.until("every row is counted", totals.right)
     before = executors(running)
     assert len(before) == 2
+    running.until("both tell their memory", lambda: len(telling(running)) == 2)
+    told = telling(running)
+    assert "tailrace_executors_expected 2.0" in running.ask("/metrics")[1]
     signal_to(before[0], signal.SIGKILL)
     totals.feed(20)
     running.until("every row is counted again", totals.right)
     running.until("there are two again", lambda: len(executors(running)) == 2)
     assert set(executors(running)) != set(before)
+    running.until("the new one tells its memory", lambda: len(telling(running) - told) == 1)
+    assert len(telling(running)) == 2, "the old one tells nothing more"
+    running.until("two are connected", lambda: "tailrace_executors 2.0" in running.ask("/metrics")[1])
     assert "gave up" not in running.log
     running.terminate()
     assert running.wait(90) == 0

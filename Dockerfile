@@ -1,46 +1,30 @@
-# The image of driver and executors alike: Python, a Java runtime, the locked packages and the archives that Spark needs
-# to read Kafka. Nothing is fetched when it runs.
+# The image of driver and executors alike: Debian with Python and a Java runtime, the locked packages and the archives
+# that Spark needs to read Kafka. Nothing is fetched when it runs. What is installed how is in image/.
 
-FROM python:3.11-slim-bookworm AS build
-SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+FROM debian:bookworm-slim AS runtime
+RUN --mount=type=bind,source=image,target=/src/image /src/image/install-runtime.sh
 
-# Java for Ivy, which fetches the archives. Debian keeps one version of a package: pinning it would break the build.
-# hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
-    && rm -rf /var/lib/apt/lists/*
-
+FROM runtime AS build
 WORKDIR /src
+COPY image/install-packages.sh image/
 COPY requirements-build.lock requirements.lock ./
-# Without Spark Connect's shell (58 MB) and Spark's examples.
-RUN python -m venv /opt/tailrace \
-    && /opt/tailrace/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements-build.lock \
-    && /opt/tailrace/bin/pip install --no-cache-dir --require-hashes --no-deps --no-build-isolation \
-        -r requirements.lock \
-    && rm -rf /opt/tailrace/lib/python3.11/site-packages/pyspark/jars/connect-repl \
-        /opt/tailrace/lib/python3.11/site-packages/pyspark/examples
+RUN image/install-packages.sh
 
+# Its own step: most changes leave the packages and archives of the build before in place.
+COPY image/install-archives.sh image/
 COPY service/__init__.py service/machine.py service/
 COPY service/archives service/archives
 # A place of your own to fetch archives from: --build-arg TAILRACE_MAVEN_MIRROR=...
 ARG TAILRACE_MAVEN_MIRROR=
-RUN TAILRACE_ARCHIVES=/opt/archives /opt/tailrace/bin/python -m service.archives spark
+RUN image/install-archives.sh
 
+COPY image/install-tailrace.sh image/
 COPY pyproject.toml requirements.in ./
 COPY operators operators
 COPY service service
-RUN /opt/tailrace/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN image/install-tailrace.sh
 
-FROM python:3.11-slim-bookworm
-SHELL ["/bin/bash", "-o", "pipefail", "-c"]
-
-# hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
-    && rm -rf /var/lib/apt/lists/* \
-    && ln -s /usr/lib/jvm/java-17-openjdk-* /opt/java \
-    && useradd --system --uid 185 --gid 0 --create-home --home-dir /var/lib/tailrace tailrace
-
+FROM runtime
 COPY --from=build /opt/tailrace /opt/tailrace
 COPY --from=build /opt/archives /opt/archives
 COPY image/entrypoint image/decom.sh /opt/
@@ -51,7 +35,8 @@ ENV PATH=/opt/tailrace/bin:$PATH \
     SPARK_HOME=/opt/tailrace/lib/python3.11/site-packages/pyspark \
     PYSPARK_PYTHON=/opt/tailrace/bin/python \
     TAILRACE_ARCHIVES=/opt/archives \
-    PYTHONUNBUFFERED=1
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1
 
 ARG VERSION=0.1.0
 ARG REVISION=unknown

@@ -2,17 +2,19 @@
 
 BIN := .venv/bin
 READY := .venv/ready
+K8S := .cache/kubernetes
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
 # Passed on to the command, as in: make test ARGS="-k window"
 ARGS ?=
 
 export PYTHON
 
-.PHONY: help setup demo test test-unit lint format docs bench chaos compare lock chart clean
+.PHONY: help setup demo test test-unit k8s-test k8s-tools k8s-image lint format docs bench chaos compare lock chart clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
 setup: $(READY) ## Make the virtual environment and fetch the Java archives
 
@@ -26,7 +28,20 @@ test: setup ## Run every test; starts what it needs
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-unit: setup ## Run the tests that need neither Kafka nor a JVM
-	@$(BIN)/python -m pytest -m "not e2e" $(ARGS)
+	@$(BIN)/python -m pytest -m "not e2e and not kubernetes" $(ARGS)
+
+k8s-test: setup ## Install the chart on a real cluster, break what can break (Linux, root; tests/kubernetes)
+	@tests/kubernetes/prerequisites
+	@$(MAKE) --no-print-directory --jobs 2 k8s-tools k8s-image
+	@$(AS_ROOT) tests/kubernetes/machine $(BIN)/python -m pytest -m kubernetes $(ARGS)
+
+k8s-tools: $(K8S)/tools/ready ## Build the programs of the test cluster
+
+$(K8S)/tools/ready: tests/kubernetes/build-tools $(shell find tests/kubernetes/tools -type f)
+	@tests/kubernetes/build-tools $(abspath $(@D))
+
+k8s-image: ## Build the image without a Docker engine
+	@$(AS_ROOT) tests/kubernetes/build-image $(abspath $(K8S))/image
 
 lint: setup ## Check style and types
 	@$(BIN)/ruff check .

@@ -1,0 +1,151 @@
+"""A release of the chart, installed and changed with helm as an operator does it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.kubernetes.cluster.cluster import IMAGE
+from tests.kubernetes.cluster.kubectl import Kubectl, Object, Refused, run
+from tests.kubernetes.cluster.tools import ROOT, tool
+from tests.kubernetes.waiting import until
+
+NAME = "tailrace"
+CHART = ROOT / "charts" / "tailrace"
+DRIVER = f"{NAME}-0"
+
+Values = Mapping[str, Any]
+
+
+class Release:
+    """The release `tailrace` of one namespace. `values` are given with every install and upgrade."""
+
+    claim = f"{NAME}-checkpoint"
+
+    def __init__(self, kubectl: Kubectl, folder: Path, values: Values) -> None:
+        self.kubectl = kubectl
+        self.namespace = kubectl.namespace
+        self._folder = folder
+        self._values: Values = values
+        self.refused: set[str] = set()
+        """What the API server must have refused to the driver at the end, as "verb resource"."""
+
+    def install(self, changes: Values | None = None) -> None:
+        """`helm install`; it returns when the objects are there."""
+        self._with_values("install", changes)
+
+    def upgrade(self, changes: Values | None = None) -> None:
+        """`helm upgrade`; values that were changed before stay changed."""
+        self._with_values("upgrade", changes)
+
+    def uninstall(self) -> None:
+        """`helm uninstall`, and wait until the pods are gone."""
+        self.helm("uninstall", NAME, "--ignore-not-found")
+        until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.told)
+
+    def remove(self) -> None:
+        """Uninstall what is installed, and remove the namespace and all that is left in it."""
+        self.uninstall()
+        self.kubectl("delete", "namespace", self.namespace, "--wait=false")
+
+    def helm(self, *arguments: str) -> str:
+        """Run helm in the namespace of the release."""
+        folders = {f"HELM_{kind}_HOME": str(self._folder / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+        own = [f"--kubeconfig={self.kubectl.kubeconfig}", f"--namespace={self.kubectl.namespace}"]
+        return run([tool("helm"), *arguments, *own], environment=os.environ | folders)
+
+    def driver(self) -> Object | None:
+        """The driver's pod, if there is one."""
+        return self.kubectl.get("pod", DRIVER)
+
+    def executors(self) -> list[Object]:
+        """The pods of executors that run and are not about to end."""
+        pods = self.kubectl.list("pods", {"app.kubernetes.io/component": "executor"})
+        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
+        return [pod for pod in running if "deletionTimestamp" not in pod["metadata"]]
+
+    def ready(self) -> bool:
+        """Whether the driver's pod is ready."""
+        driver = self.driver()
+        conditions = driver["status"].get("conditions", []) if driver else []
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+    def until_ready(self, seconds: float = 150) -> None:
+        """Wait until the driver's pod is ready."""
+        until("the driver is ready", self.ready, seconds, self.told)
+
+    def pod_id(self) -> str:
+        """What tells the driver's pod from the one before it; empty while there is none."""
+        driver = self.driver()
+        return str(driver["metadata"]["uid"]) if driver else ""
+
+    def restarts(self) -> int:
+        """How often the driver's container was started again."""
+        driver = self.driver()
+        statuses = driver["status"].get("containerStatuses", []) if driver else []
+        return sum(int(status["restartCount"]) for status in statuses)
+
+    def until_replaced(self, before: str) -> None:
+        """Wait until another pod than the one of this id is ready."""
+        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), 150, self.told)
+
+    def objects(self) -> set[str]:
+        """Everything that is in the namespace and was not there before the release: "kind/name"."""
+        kinds = self.kubectl("api-resources", "--namespaced", "--verbs=list", "--output=name").split()
+        kinds = [kind for kind in kinds if not kind.startswith("events")]
+        found = self.kubectl("get", ",".join(kinds), "--output=name", "--ignore-not-found").split()
+        return set(found) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+
+    def log(self) -> str:
+        """What the driver has said, and the container before it."""
+        return self.kubectl.log(DRIVER, previous=True) + self.kubectl.log(DRIVER)
+
+    def http(self, path: str) -> str:
+        """The answer of the driver, or what it says instead."""
+        try:
+            return self.kubectl.http(DRIVER, path)
+        except Refused as refused:
+            return str(refused)
+
+    def told(self) -> str:
+        """The state of the namespace, for whoever has to find out what went wrong."""
+        pods = self.kubectl("get", "pods", "--output=wide")
+        events = self.kubectl("get", "events", "--sort-by=.lastTimestamp")
+        return f"{pods}\n{events[-4000:]}\n{self.log()[-6000:]}"
+
+    def _with_values(self, verb: str, changes: Values | None) -> None:
+        self._values = merged(self._values, changes or {})
+        file = self._folder / "values.json"
+        file.write_text(json.dumps(self._values))
+        self.helm(verb, NAME, str(CHART), f"--values={file}")
+
+
+def merged(values: Values, changes: Values) -> Values:
+    """`values` with `changes`, nested ones one by one."""
+    both = {
+        name: merged(values[name], change) if isinstance(change, Mapping) and name in values else change
+        for name, change in changes.items()
+    }
+    return {**values, **both}
+
+
+repository, _, tag = IMAGE.rpartition(":")
+SMALL: Values = {
+    "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+    "config": {
+        "TAILRACE_TOPICS__CREATE": "true",
+        "TAILRACE_BATCH__TICK": "500ms",
+        "TAILRACE_RETRY__BACKOFF": "500ms",
+    },
+    "spark": {
+        "partitions": 4,
+        "driver": {"memory": "512m"},
+        "executor": {"cores": 1, "memory": "512m", "memoryOverhead": "768m", "cpuRequest": "100m"},
+    },
+    "resources": {"requests": {"cpu": "200m", "memory": "1Gi"}, "limits": {"memory": "3Gi"}},
+    "terminationGracePeriodSeconds": 30,
+}
+"""Values for a machine that has little to share."""

@@ -1,0 +1,96 @@
+"""`mode: kubernetes`: a driver and executor pods, and whatever happens to them, while orders go on coming."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.orders import Orders
+from tests.kubernetes.release import DRIVER, Release
+from tests.kubernetes.waiting import until
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def running(release: Callable[..., Release], orders: Orders) -> Release:
+    """A release with two executors that has answered once."""
+    made = release(
+        {
+            "mode": "kubernetes",
+            "pipeline": {"sql": orders.pipeline},
+            "persistence": {"accessModes": ["ReadWriteMany"]},
+            "spark": {"partitions": PARTITIONS, "executor": {"instances": 2}},
+        }
+    )
+    made.install()
+    orders.feed(1000)
+    orders.until_answered(made.told)
+    return made
+
+
+def buckets(running: Release, executor: str) -> set[str]:
+    """The buckets of state of which an executor has copies."""
+    folders = running.kubectl("exec", executor, "--", "find", "/tmp", "-type", "d", "-name", "l*b*")
+    return set(re.findall(r"/(l\d+b\d+)$", folders, re.MULTILINE))
+
+
+def names(running: Release) -> set[str]:
+    """The executors that run."""
+    return {str(pod["metadata"]["name"]) for pod in running.executors()}
+
+
+def test_two_executors_share_the_buckets(running: Release):
+    one, two = (buckets(running, name) for name in sorted(names(running)))
+    assert one
+    assert two
+    levels = {name.split("b")[0] for name in one | two}
+    assert one | two == {f"{level}b{number}" for level in levels for number in range(PARTITIONS)}
+
+
+def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, orders: Orders):
+    before = names(running)
+    lost = min(before)
+    orders.feed(1000)
+    running.kubectl("delete", "pod", lost, "--wait=false")
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    until("there are two executors again", lambda: len(names(running)) == 2, explain=running.told)
+    assert lost not in names(running)
+
+
+def test_a_deleted_driver_comes_back_with_new_executors_and_nothing_is_lost(running: Release, orders: Orders):
+    before = names(running)
+    orders.feed(1000)
+    running.kubectl("delete", "pod", DRIVER, "--wait=false")
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    until("the old executors are gone", lambda: not before & names(running), explain=running.told)
+
+
+def test_a_drained_node_is_left_and_nothing_is_lost(cluster: Cluster, running: Release, orders: Orders):
+    driver = running.driver()
+    assert driver is not None
+    node = str(driver["spec"]["nodeName"])
+    orders.feed(1000)
+    try:
+        running.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s")
+        orders.feed(1000)
+        orders.until_answered(running.told)
+        running.until_ready()
+        pods = running.kubectl.list("pods")
+        assert {pod["spec"]["nodeName"] for pod in pods} == {each.name for each in cluster.nodes} - {node}
+    finally:
+        running.kubectl("uncordon", node)
+
+
+def test_executors_are_scaled_from_one_to_three(running: Release, orders: Orders):
+    for instances in (1, 3):
+        running.upgrade({"spark": {"executor": {"instances": instances}}})
+        until(f"{instances} executors run", lambda: len(names(running)) == instances, explain=running.told)  # noqa: B023
+        orders.feed(1000)
+        orders.until_answered(running.told)
+    assert all(buckets(running, name) for name in names(running))

@@ -1,0 +1,111 @@
+"""`mode: local`: the whole service in one pod, from the first install to the last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from service.kafka.embedded import EmbeddedKafka
+from tests.kubernetes.cluster.tools import ROOT
+from tests.kubernetes.orders import Orders
+from tests.kubernetes.release import DRIVER, Release
+from tests.kubernetes.waiting import until
+from tests.spark.topics import feed, read
+
+EXAMPLE = ROOT / "examples" / "spending_by_city"
+
+MakeRelease = Callable[..., Release]
+
+
+def batches(file: str) -> list[list[bytes]]:
+    """The records of a file of the example, batch by batch."""
+    parts = (EXAMPLE / file).read_text().split("---\n")
+    return [[line.encode() for line in part.splitlines() if line and not line.startswith("#")] for part in parts]
+
+
+def by_city(records: Iterable[bytes | None]) -> dict[str, list[bytes]]:
+    """The changes of each city in their order; that of different cities means nothing."""
+    found: dict[str, list[bytes]] = {}
+    for record in filter(None, records):
+        found.setdefault(json.loads(record)["data"]["city"], []).append(record)
+    return found
+
+
+def test_the_example_of_the_readme_writes_exactly_its_changelog(kafka: EmbeddedKafka, release: MakeRelease):
+    topics = [NewTopic(name, 1, 1) for name in ("orders", "users", "cities")]
+    for made in AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics(topics).values():
+        made.result(30)
+    sql = (EXAMPLE / "pipeline.sql").read_text()
+    running = release({"pipeline": {"sql": sql, "variables": {"KAFKA": kafka.bootstrap}}})
+    running.install()
+    right: list[bytes] = []
+    for users, orders, cities in zip(
+        batches("users.records"), batches("orders.records"), batches("cities.records"), strict=True
+    ):
+        feed(kafka.bootstrap, "users", ((0, each) for each in users))
+        feed(kafka.bootstrap, "orders", ((0, each) for each in orders))
+        right += cities
+        until(f"{len(right)} changes", lambda: len(changes(kafka)) >= len(right), 150, running.told)  # noqa: B023
+        assert by_city(changes(kafka)) == by_city(right)
+
+
+def changes(kafka: EmbeddedKafka) -> list[bytes | None]:
+    """The changes of the cities so far."""
+    return [value for _, value in read(kafka.bootstrap, "cities")]
+
+
+def test_an_upgrade_with_other_resources_goes_on_from_the_checkpoint(orders: Orders, release: MakeRelease):
+    running = release({"pipeline": {"sql": orders.pipeline}})
+    running.install()
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    before = running.pod_id()
+    running.upgrade({"spark": {"driver": {"cores": 1}}, "resources": {"requests": {"cpu": "100m"}}})
+    orders.feed(1000)
+    running.until_replaced(before)
+    orders.until_answered(running.told)
+
+
+def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, release: MakeRelease):
+    running = release({"pipeline": {"sql": orders.pipeline}})
+    running.install()
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    written = orders.written()
+    running.upgrade({"pipeline": {"sql": orders.incompatible_pipeline}})
+    orders.feed(1000)
+    until(
+        "the new pod says why it refuses",
+        lambda: "holds the state of another query" in running.log(),
+        explain=running.told,
+    )
+    assert not running.ready()
+    assert orders.written() == written
+    running.upgrade({"pipeline": {"sql": orders.pipeline}})
+    orders.until_answered(running.told)
+
+
+def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, release: MakeRelease):
+    running = release({"pipeline": {"sql": orders.pipeline}})
+    running.install()
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    running.kubectl("delete", "pod", DRIVER, "--wait=false")
+    orders.feed(1000)
+    orders.until_answered(running.told)
+
+
+def test_an_uninstall_leaves_only_the_volume(orders: Orders, release: MakeRelease):
+    running = release({"pipeline": {"sql": orders.pipeline}})
+    running.install()
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    before = running.objects()
+    running.uninstall()
+    assert before > running.objects() == {f"persistentvolumeclaim/{running.claim}"}
+    # What was left is enough to go on with.
+    orders.feed(1000)
+    running.install()
+    orders.until_answered(running.told)

@@ -1,0 +1,61 @@
+"""The Role of the driver is as small as can be: every verb of it is used, and nothing beyond it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.kubernetes.cluster import audit
+from tests.kubernetes.cluster.cluster import Cluster
+from tests.kubernetes.cluster.kubectl import Kubectl
+from tests.kubernetes.orders import Orders
+from tests.kubernetes.release import NAME, Release
+from tests.kubernetes.waiting import until
+
+FORBIDDEN = 'cannot create resource \\"pods\\"'
+
+VALUES = {
+    "mode": "kubernetes",
+    "persistence": {"accessModes": ["ReadWriteMany"]},
+    "spark": {"executor": {"instances": 1}},
+}
+
+Right = tuple[str, str]
+"""A verb and the resource that it is for."""
+
+
+def granted(kubectl: Kubectl) -> Iterator[Right]:
+    """What the Role of the release allows."""
+    role = kubectl.get("role", NAME)
+    for rule in role["rules"] if role else ():
+        yield from ((verb, resource) for resource in rule["resources"] for verb in rule["verbs"])
+
+
+def test_without_any_one_of_its_verbs_the_driver_would_be_refused_something(
+    cluster: Cluster, orders: Orders, release: Callable[..., Release]
+):
+    """Each is asked for in the life of a release: without it a request would be refused, which fails this test."""
+    running = release({**VALUES, "pipeline": {"sql": orders.pipeline}})
+    running.install()
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    role = set(granted(running.kubectl))
+    lost = running.executors()[0]["metadata"]["name"]
+    running.kubectl("delete", "pod", lost, "--wait=false")
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    running.uninstall()
+    asked = [each for each in audit.requests(cluster.audit_log, running.namespace) if each.user == NAME]
+    assert not [str(each) for each in asked if not each.allowed]
+    assert {(each.verb, each.resource) for each in asked} == role
+
+
+def test_a_driver_that_may_not_make_pods_says_so(orders: Orders, release: Callable[..., Release]):
+    """It also shows that a refused request is noticed, here and at the end of every other test."""
+    running = release({**VALUES, "rbac": {"create": False}, "pipeline": {"sql": orders.pipeline}})
+    running.kubectl("create", "role", NAME, "--verb=get,list,watch,delete,deletecollection", "--resource=pods")
+    account = f"{running.namespace}:{NAME}"
+    running.kubectl("create", "rolebinding", NAME, f"--role={NAME}", f"--serviceaccount={account}")
+    running.install()
+    until("the driver says what it may not", lambda: FORBIDDEN in running.log(), explain=running.told)
+    assert not running.ready()
+    running.refused = {"create pods"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
@@ -30,7 +31,12 @@ class Checkpoint:
         self._jvm: Any = session._jvm
         assert self._jvm is not None
         self._path: Any = self._jvm.org.apache.hadoop.fs.Path(self.url)
-        self._files = self._path.getFileSystem(session._jsc.hadoopConfiguration())
+        self._hadoop: Any = session._jsc.hadoopConfiguration()
+
+    @cached_property
+    def _files(self) -> Any:
+        """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
+        return self._path.getFileSystem(self._hadoop)
 
     def agree(self, wanted: Fixed, *, partitions_chosen: bool) -> Fixed:
         """What the checkpoint was made for, which is `wanted` where it is new. Raises StateMismatch where the two do

@@ -194,6 +194,10 @@ def summary(error: Exception) -> str:
     text = str(error)
     body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
     lines = body.splitlines()
+    if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM
+        thrown = [line for line in lines[1:] if line.startswith((": ", "Caused by: "))]
+        told = dict.fromkeys(line.partition(": ")[2] for line in thrown[:1] + thrown[-1:])
+        return "\n  caused by: ".join(told) or lines[0]
     raised = [i for i, line in enumerate(lines) if line and not line.startswith((" ", "\t")) and i > 0]
     if not raised or "Traceback" not in body:
         return lines[0] if lines else text

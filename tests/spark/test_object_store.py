@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from service.settings import Spark
 from service.spark import object_store
 from service.spark.configuration import configured
 from tests.brokers import Broker, MakeTopic
+from tests.spark.fake_gcs import fake_gcs
 from tests.spark.fake_s3 import fake_s3, unchunked
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted
@@ -56,6 +58,44 @@ def test_a_body_that_is_signed_in_pieces_is_put_together():
 def test_a_pipeline_goes_on_from_a_checkpoint_in_s3_after_a_kill(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ):
+    with fake_s3() as (address, held):
+        conf = {
+            "spark.hadoop.fs.s3a.endpoint": address,
+            "spark.hadoop.fs.s3a.endpoint.region": "nowhere-1",
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+            "spark.hadoop.fs.s3a.access.key": "key",
+            "spark.hadoop.fs.s3a.secret.key": "secret",
+        }
+        goes_on(kafka, make_topic, service, "s3a://bucket/folder", conf)
+        assert "bucket/folder/totals/tailrace/fixed.json" in held
+        assert any(key.startswith("bucket/folder/totals/state/") for key in held)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the store's certificate is made with openssl")
+def test_a_pipeline_goes_on_from_a_checkpoint_in_google_cloud_storage_after_a_kill(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
+):
+    with fake_gcs(tmp_path) as store:
+        conf = {
+            "spark.hadoop.fs.gs.project.id": "test",
+            "spark.hadoop.fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
+            "spark.hadoop.fs.gs.auth.service.account.json.keyfile": str(store.key_file),
+            "spark.driver.extraJavaOptions": store.java_options,
+        }
+        goes_on(kafka, make_topic, service, "gs://bucket/folder", conf)
+        assert "bucket/folder/totals/tailrace/fixed.json" in store.store.objects
+        assert any(key.startswith("bucket/folder/totals/state/") for key in store.store.objects)
+
+
+def goes_on(
+    kafka: Broker,
+    make_topic: MakeTopic,
+    service: Callable[..., ServiceProcess],
+    checkpoint: str,
+    conf: Mapping[str, str],
+) -> None:
+    """A pipeline with its checkpoint there is killed, started again, and right."""
     orders, totals = make_topic("orders"), make_topic("totals", cleanup_policy="compact")
     query = f"""
         SET 'pipeline.name' = 'totals';
@@ -70,24 +110,13 @@ def test_a_pipeline_goes_on_from_a_checkpoint_in_s3_after_a_kill(
     def are(expected: dict[str, int]) -> bool:
         return {row["name"]: row["total"] for row in upserted(read(kafka.bootstrap, totals)).values()} == expected
 
-    with fake_s3() as (address, held):
-        conf = {
-            "spark.hadoop.fs.s3a.endpoint": address,
-            "spark.hadoop.fs.s3a.endpoint.region": "nowhere-1",
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-            "spark.hadoop.fs.s3a.access.key": "key",
-            "spark.hadoop.fs.s3a.secret.key": "secret",
-        }
-        running = service(query, kafka.bootstrap, CHECKPOINT="s3a://bucket/folder", SPARK__CONF=json.dumps(conf))
-        running.start()
-        feed(kafka.bootstrap, orders, [(number % 2, {"name": f"n{number % 3}", "amount": 1}) for number in range(300)])
-        running.until("every row is counted", lambda: are({"n0": 100, "n1": 100, "n2": 100}))
-        running.kill()
-        feed(kafka.bootstrap, orders, [(0, {"name": "n0", "amount": 5})])
-        running.start()
-        running.until("it went on from there", lambda: are({"n0": 105, "n1": 100, "n2": 100}))
-        running.terminate()
-        assert running.wait(90) == 0
-        assert "bucket/folder/totals/tailrace/fixed.json" in held
-        assert any(key.startswith("bucket/folder/totals/state/") for key in held)
+    running = service(query, kafka.bootstrap, CHECKPOINT=checkpoint, SPARK__CONF=json.dumps(conf))
+    running.start()
+    feed(kafka.bootstrap, orders, [(number % 2, {"name": f"n{number % 3}", "amount": 1}) for number in range(300)])
+    running.until("every row is counted", lambda: are({"n0": 100, "n1": 100, "n2": 100}))
+    running.kill()
+    feed(kafka.bootstrap, orders, [(0, {"name": "n0", "amount": 5})])
+    running.start()
+    running.until("it went on from there", lambda: are({"n0": 105, "n1": 100, "n2": 100}))
+    running.terminate()
+    assert running.wait(90) == 0

@@ -1,0 +1,29 @@
+"""What a person is told of a failure: what was thrown and why, without the frames of Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.spark.jobs import summary
+
+FRAMES = "\tat org.apache.spark.Some.thing(Some.scala:1)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
+JVM = "An error occurred while calling o218.start.\n: "
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (f"{JVM}java.io.IOException: no such bucket\n{FRAMES}", "java.io.IOException: no such bucket"),
+        (
+            f"{JVM}java.lang.RuntimeException: cannot start\n{FRAMES}Caused by: java.io.IOException: between\n{FRAMES}"
+            f"\t... 12 more\nCaused by: java.net.ConnectException: refused\n{FRAMES}",
+            "java.lang.RuntimeException: cannot start\n  caused by: java.net.ConnectException: refused",
+        ),
+        ("An error occurred while calling o1.start.", "An error occurred while calling o1.start."),
+        ("[SOME_ERROR] of Spark\nSQLSTATE: 42000", "[SOME_ERROR] of Spark"),
+        ("", ""),
+    ],
+    ids=["thrown", "caused", "unknown", "one line", "nothing"],
+)
+def test_a_failure_is_told_without_its_frames(said: str, told: str):
+    assert summary(RuntimeError(said)) == told

@@ -128,10 +128,11 @@ version = 3
   pinned_images = {{ sandbox = "{self._pause_image}" }}
 [plugins."io.containerd.cri.v1.runtime"]
   disable_apparmor = true
+  restrict_oom_score_adj = true
   cni = {{ bin_dirs = ["/usr/lib/cni"], conf_dir = "{networks}" }}
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
-  options = {{ BinaryName = "/usr/bin/crun" }}
+  options = {{ BinaryName = "/usr/sbin/runc" }}
 """)
         return path
 

@@ -33,7 +33,7 @@ test-unit: setup ## Run the tests that need neither Kafka nor a JVM
 k8s-test: setup ## Install the chart on a real cluster, break what can break (Linux, root; tests/kubernetes)
 	@tests/kubernetes/prerequisites
 	@$(MAKE) --no-print-directory --jobs 2 k8s-tools k8s-image
-	@$(AS_ROOT) tests/kubernetes/machine $(BIN)/python -m pytest -m kubernetes $(ARGS)
+	@$(AS_ROOT) tests/kubernetes/machine $(BIN)/python -m pytest -m kubernetes $(or $(ARGS),tests/kubernetes)
 
 k8s-tools: $(K8S)/tools/ready ## Build the programs of the test cluster
 

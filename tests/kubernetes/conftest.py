@@ -24,6 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("kubernetes")
+            item.add_marker(pytest.mark.timeout(900))  # the first one waits for the cluster
 
 
 @pytest.fixture(scope="session")

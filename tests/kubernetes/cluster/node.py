@@ -4,6 +4,7 @@ that several nodes fit on one machine. Pods get network namespaces from Debian's
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from tests.kubernetes.cluster import network
@@ -132,7 +133,7 @@ version = 3
   cni = {{ bin_dirs = ["/usr/lib/cni"], conf_dir = "{networks}" }}
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
-  options = {{ BinaryName = "/usr/sbin/runc" }}
+  options = {{ BinaryName = "{shutil.which("runc", path=PATH)}" }}
 """)
         return path
 

@@ -88,6 +88,8 @@ class Producer:
         self._handle = librdkafka.new_producer(DEFAULTS | dict(properties) | always, *self._callbacks)
         self._topics: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
+        self._under_way: deque[_Block] = deque()
+        self._bounds: dict[str, int] = {}
 
     def init(self, seconds: float) -> None:
         """Take the epoch: fence older owners of the id, settle what they left open."""
@@ -98,6 +100,8 @@ class Producer:
     def begin(self) -> None:
         """Begin a transaction."""
         self.refusals.clear()
+        self._under_way.clear()
+        self._bounds.clear()
         self._library.check(self._call("begin_transaction", self._handle))
 
     def commit(self, seconds: float) -> None:
@@ -109,18 +113,22 @@ class Producer:
         self._waiting("abort_transaction", seconds)
 
     def produce(self, rows: TopicRows, pause: Callable[[], None]) -> None:
-        """Put `rows` under way, a block at a time. `pause` is called between blocks and may raise."""
+        """Put `rows` under way, a block at a time. `pause` is called between blocks and may raise.
+
+        What lingers from earlier calls counts as under way, and is not waited for: the marker that ends a transaction
+        would otherwise wait until the rows before it have lingered to their end.
+        """
         plain = rows.headers is None and rows.timestamp is None
         place = self._produce_plainly if plain else self._produce_with_arguments
-        bound = self._bound(rows)
-        under_way: deque[_Block] = deque()
-        for block in _blocks(rows, max(1, bound // 8)):
+        self._bounds[rows.topic] = self._bound(rows.topic)
+        bound = sum(self._bounds.values())
+        for block in _blocks(rows, max(1, self._bounds[rows.topic] // 8)):
             place(rows, block.first, block.last)
-            under_way.append(block)
-            while len(under_way) > 1 and sum(each.size for each in under_way) > bound:
-                under_way.popleft()
+            self._under_way.append(block)
+            while len(self._under_way) > 1 and sum(each.size for each in self._under_way) > bound:
+                self._under_way.popleft()
             pause()
-            while self._call("outq_len", self._handle) > sum(each.last - each.first for each in under_way):
+            while self._call("outq_len", self._handle) > sum(each.last - each.first for each in self._under_way):
                 self._call("poll", self._handle, _PIECE_MS)
                 pause()
             self._call("poll", self._handle, 0)
@@ -139,12 +147,11 @@ class Producer:
         text = reason.value.decode(errors="replace")
         return Fault(code, text, fatal=True, retriable=False, abortable=False) if code else None
 
-    def _bound(self, rows: TopicRows) -> int:
+    def _bound(self, topic: str) -> int:
         """How many bytes of a topic may be under way."""
-        if rows.topic not in self._partitions:
-            known = librdkafka.partitions(self._handle, self._topic(rows.topic), _METADATA_MS)
-            self._partitions[rows.topic] = known
-        return min(self._partitions[rows.topic] * UNDER_WAY_BYTES, MOST_BYTES)
+        if topic not in self._partitions:
+            self._partitions[topic] = librdkafka.partitions(self._handle, self._topic(topic), _METADATA_MS)
+        return min(self._partitions[topic] * UNDER_WAY_BYTES, MOST_BYTES)
 
     def _waiting(self, function: str, seconds: float) -> None:
         try:
@@ -195,8 +202,9 @@ class Producer:
                 self._refuse(fault.code, rows, first + row)
 
     def _refuse(self, code: int, rows: TopicRows, row: int) -> None:
-        size = sum(int(each.length[row]) for each in (rows.key, rows.value) if each is not None)
-        self._note_refusal(Refusal(code, rows.topic), size)
+        if code != KafkaError._STATE:  # the transaction has failed already, at another record and maybe another topic
+            size = sum(int(each.length[row]) for each in (rows.key, rows.value) if each is not None)
+            self._note_refusal(Refusal(code, rows.topic), size)
         raise Fault(code, self._library.describe(code), fatal=False, retriable=False, abortable=True)
 
     def _topic(self, name: str) -> int:

@@ -41,7 +41,7 @@ class RowEncoder:
         key_text = _object(key_part(table), place, table.connector.key_format or self._form) if self._keyed else "NULL"
         self._statement = f"SELECT {value} AS value, {key_text} AS key FROM changes"
         self._kind = "upsert" if table.connector.kind == "upsert-kafka" else self._form.kind
-        self._headers = table.connector.options.get(_HEADERS_OPTION, "true").lower() == "true"
+        self._headers = table.connector.options.get(_HEADERS_OPTION, "false").lower() == "true"
         metadata = {
             c.metadata: position
             for position, c in enumerate(table.columns[index] for index in columns)

@@ -17,7 +17,7 @@ from service.sql.options.known import (
     words,
 )
 
-HEADERS = flag("whether written records say row kind, event time and query in headers", default="true")
+HEADERS = flag("whether written records say row kind, event time and query in headers", default="false")
 BAD_INPUT = words("what becomes of a record that cannot be decoded", "dead-letter", "skip", "fail")
 
 _WATERMARK: Mapping[str, Known] = {

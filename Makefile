@@ -10,7 +10,7 @@ ARGS ?=
 
 export PYTHON
 
-.PHONY: help setup demo test test-unit k8s-test k8s-tools k8s-image lint format docs bench chaos compare lock chart clean
+.PHONY: help setup demo test test-unit k8s-test k8s-tools k8s-image lint format docs bench chaos compare audit lock chart clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -63,6 +63,9 @@ chaos: setup ## Kill everything 200 times in the middle of a stream, and compare
 
 compare: setup ## Run the golden pipelines and generated queries on Flink too, and compare
 	@$(BIN)/python -m bench.compare $(ARGS)
+
+audit: setup ## Ask for known vulnerabilities of all Python packages and Java archives (needs a network)
+	@$(BIN)/python -m scripts.audit $(ARGS)
 
 lock: setup ## Resolve requirements*.in anew: make lock ARGS="--upgrade"
 	@for name in requirements-build requirements requirements-dev; do \

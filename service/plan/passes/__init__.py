@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.plan.nodes import Job
 from service.plan.passes.absorb_projections import absorb_projections
+from service.plan.passes.draw_first import draw_first
 from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.forget_watermarks import forget_watermarks
 from service.plan.passes.merge_projections import merge_projections
@@ -20,6 +21,7 @@ PASSES = (
     merge_projections,
     prune_columns,
     merge_projections,
+    draw_first,
     absorb_projections,
     share_subplans,
 )

@@ -67,7 +67,8 @@ def _sign(name: str, arguments: Arguments, context: Context) -> Expression:
 
 
 def _random_integer(name: str, arguments: Arguments, context: Context) -> Expression:
-    return Call(name, arguments, INT, "CAST(floor(random() * {0}) AS INTEGER)", deterministic=False)
+    drawn = Call("RAND", (), DOUBLE, "random()", deterministic=False)
+    return Call(name, (*arguments, drawn), INT, "CAST(floor({1} * {0}) AS INTEGER)")
 
 
 _DOUBLES = {

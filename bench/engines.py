@@ -7,21 +7,27 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.cases import Case
 from bench.flink.launch import HERE as FLINK
 from bench.flink.launch import java_command
+from service.spark.jvm import spark_home
 
 ROOT = Path(__file__).parent.parent
+CORES = os.cpu_count() or 1
+"""The cores that executors share: as many as the engine `tailrace` takes with its default settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start, and the variables that are added to this process's own."""
+    """What to start, the variables that are added to this process's own, and a folder whose new entries are removed
+    after the run."""
 
     command: list[str]
     variables: Mapping[str, str] = field(default_factory=dict)
+    litter: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -49,7 +55,7 @@ def flink_row_by_row(sql: Path, folder: Path) -> Launch:
 def tailrace(sql: Path, folder: Path) -> Launch:
     """Tailrace as it is installed beside this interpreter, with default settings."""
     command = shutil.which("tailrace", path=str(Path(sys.executable).parent)) or "tailrace"
-    (folder / "scratch").mkdir()
+    (folder / "scratch").mkdir(exist_ok=True)
     variables = {
         "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
         "TAILRACE_SCRATCH": str(folder / "scratch"),
@@ -57,6 +63,20 @@ def tailrace(sql: Path, folder: Path) -> Launch:
         "TAILRACE_TOPICS__CREATE": "true",
     }
     return Launch([command, "run", str(sql)], variables)
+
+
+def tailrace_on_executors(number: int, sql: Path, folder: Path) -> Launch:
+    """Tailrace whose tasks run in `number` executors, JVMs of their own that share `CORES`; all else is the same."""
+    alone = tailrace(sql, folder)
+    cores = max(1, CORES // number)
+    variables = {
+        "TAILRACE_SPARK__MASTER": f"local-cluster[{number},{cores},2048]",
+        "TAILRACE_SPARK__EXECUTOR__INSTANCES": str(number),
+        "TAILRACE_SPARK__EXECUTOR__CORES": str(cores),
+        "TAILRACE_SPARK__PARTITIONS": str(CORES),
+    }
+    # A local cluster puts the working folders of its executors there.
+    return Launch(alone.command, {**alone.variables, **variables}, litter=spark_home() / "work")
 
 
 def native(sql: Path, folder: Path) -> Launch:
@@ -70,7 +90,14 @@ ENGINES: dict[str, Callable[[Path, Path], Launch]] = {
     "flink-row-by-row": flink_row_by_row,
     "spark": native,
     "tailrace": tailrace,
+    "tailrace-1-executor": partial(tailrace_on_executors, 1),
+    "tailrace-2-executors": partial(tailrace_on_executors, 2),
 }
+COMPARED = ("flink", "flink-row-by-row", "spark", "tailrace")
+"""The engines that are measured against each other."""
+
+SCALED = ("tailrace", "tailrace-1-executor", "tailrace-2-executors")
+"""Tailrace with its tasks in one process with the driver, in an executor, and in two."""
 
 
 def can_run(engine: str, case: Case) -> bool:

@@ -85,10 +85,10 @@ def feed(bootstrap: str, topic: Topic, rows_of_case: int) -> None:
     print(f"{name}: {rows:,} rows fed in {time.monotonic() - started:.1f} s", flush=True)
 
 
-def feed_all_keys(bootstrap: str, topic: Topic, name: str) -> None:
-    """Put one payment of each account into the topic called `name`."""
-    accounts = ((f'{{"id":{n},"account":{n},"amount":1.5,"ms":{START_MS + n}}}'.encode()) for n in range(topic.keys))
-    _produce(bootstrap, name, iter(lambda: list(islice(accounts, BLOCK)), []))
+def feed_numbered(bootstrap: str, name: str, value: Callable[[int], str], numbers: range) -> None:
+    """Put the value of each of the `numbers` into the topic called `name`."""
+    values = (value(number).encode() for number in numbers)
+    _produce(bootstrap, name, iter(lambda: list(islice(values, BLOCK)), []))
 
 
 def _produce(bootstrap: str, name: str, values: Iterable[list[bytes]]) -> None:

@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from bench.cases import PARTITIONS, Case
 from bench.feed import create_topics
 from bench.service_run import running, wait_for
-from bench.steady import Steady
+from bench.steady import Steady, payments_sent_now
 
 RATES = (1_000, 10_000)
 WARM_UP = 20.0
@@ -56,11 +56,11 @@ def measure(bootstrap: str, engine: str, rate: int, warm_up: float = WARM_UP, se
     case = Case(CASE.name, CASE.title, CASE.query, ())
     sql = case.sql(0, bootstrap, name, output).replace("${PAYMENTS}", source)
     with (
-        running(case, engine, sql) as check,
+        running(case, engine, sql) as service,
         closing(_consumer(bootstrap, output)) as consumer,
-        Steady(bootstrap, source, rate, 1_000),
+        Steady(bootstrap, source, rate, payments_sent_now(1_000)),
     ):
-        wait_for("the first result", lambda: bool(_delays(consumer, 0.2)), check, 180)
+        wait_for("the first result", lambda: bool(_delays(consumer, 0.2)), service.check, 180)
         until = time.monotonic() + warm_up
         while time.monotonic() < until:
             _delays(consumer, 0.05)
@@ -68,7 +68,7 @@ def measure(bootstrap: str, engine: str, rate: int, warm_up: float = WARM_UP, se
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found += _delays(consumer, 0.05)
-            check()
+            service.check()
     return np.array(found)
 
 

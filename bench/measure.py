@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 import time
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import Case
-from bench.engines import ENGINES
+from bench.engines import ENGINES, Launch
 from bench.feed import create_topics, feed
 from bench.processes import family, memory
 from bench.progress import Progress
@@ -79,6 +80,7 @@ def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float)
 
 def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql: Path, patience: float) -> Run:
     launch = ENGINES[engine](sql, sql.parent)
+    before = litter(launch)
     topics = [topic.name(rows) for topic in case.topics]
     log = sql.with_suffix(".log")
     samples: list[Sample] = []
@@ -95,11 +97,12 @@ def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sq
                 if read > (samples[-1].rows if samples else 0):
                     samples.append(Sample(time.monotonic() - started, read))
                 if seconds >= memory_due:
-                    peak, memory_due = max(peak, memory(process.pid)), seconds + _MEMORY_EVERY
+                    peak, memory_due = max(peak, memory(process.pid, sql.parent)), seconds + _MEMORY_EVERY
                 time.sleep(_EVERY)
             seconds = time.monotonic() - started
         finally:
-            end(process)
+            end(process, sql.parent)
+            sweep(launch, before)
     read = progress.rows_read(topics)
     if read > (samples[-1].rows if samples else 0):
         samples.append(Sample(seconds, read))
@@ -116,9 +119,9 @@ def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sq
     return run if process.returncode == 0 else Run(case.name, engine, rows, error=last_words(process, log))
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Make sure that nothing is left of a run: its own processes, whatever they started included."""
-    members = family(process.pid) if process.poll() is None else []
+def end(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Make sure that nothing is left of a run in `folder`: its own processes, whatever they started included."""
+    members = family(process.pid, folder) if process.poll() is None else []
     if process.poll() is None:
         process.terminate()
         try:
@@ -127,6 +130,18 @@ def end(process: subprocess.Popen[bytes]) -> None:
             for member in members:
                 subprocess.run(["kill", "-9", str(member)], stderr=subprocess.DEVNULL, check=False)
             process.wait(10)
+
+
+def litter(launch: Launch) -> set[Path]:
+    """What is there already of what the engine leaves outside the folder of its run."""
+    folder = launch.litter
+    return set(folder.iterdir()) if folder is not None and folder.exists() else set()
+
+
+def sweep(launch: Launch, before: set[Path]) -> None:
+    """Remove what the engine has left outside the folder of its run, but not what was there `before`."""
+    for left in litter(launch) - before:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def last_words(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -1,35 +1,85 @@
-"""The memory of a process and of all that it started."""
+"""The memory of an engine: of the process that was started, of all below it, and of what it has set apart.
+
+Tailrace's writer leaves the process that starts it. It is known by its command line, which names the folder of the run.
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
+from service.metrics.memory import EXECUTOR, WRITER, parent_of, words_of
 
-def family(pid: int) -> list[int]:
-    """`pid` and its descendants that are alive now."""
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes of memory, a page that several processes share counted once (PSS).
+
+    `mapped` are pages of files, which the system takes back when it needs room; `own` is all else.
+    """
+
+    own: int = 0
+    mapped: int = 0
+
+    def __add__(self, other: Held) -> Held:
+        return Held(self.own + other.own, self.mapped + other.mapped)
+
+    @property
+    def all(self) -> int:
+        """Both."""
+        return self.own + self.mapped
+
+
+def family(pid: int, folder: Path | None = None, proc: Path = PROC) -> list[int]:
+    """`pid`, the processes that name a file below `folder`, and all their descendants that are alive now."""
     children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                # The name in parentheses may hold spaces; the parent is the second field after it.
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            children.setdefault(parent, []).append(int(folder.name))
-    found = [pid]
+    for entry in proc.iterdir():
+        if entry.name.isdigit():
+            children.setdefault(parent_of(int(entry.name), proc), []).append(int(entry.name))
+    found = [pid] if (proc / str(pid)).exists() else []
+    if folder is not None:
+        alive = (member for members in children.values() for member in members)
+        found += [member for member in alive if member not in (pid, os.getpid()) and _names(member, folder, proc)]
     for member in found:
-        found += children.get(member, [])
+        found += [child for child in children.get(member, []) if child not in found]
     return found
 
 
-def memory(pid: int) -> int:
-    """Bytes of memory that the family of `pid` holds, a page that several of them share counted once (PSS)."""
-    return sum(_share(member) for member in family(pid))
+def memory(pid: int, folder: Path | None = None) -> int:
+    """Bytes of memory that the family of `pid` holds."""
+    return sum(held(member).all for member in family(pid, folder))
 
 
-def _share(pid: int) -> int:
+def memory_by_kind(pid: int, folder: Path, proc: Path = PROC) -> dict[str, Held]:
+    """What the family of a Tailrace driver `pid` holds: its JVM, Python workers, executors' JVMs, the writers."""
+    found: dict[str, Held] = {}
+    for member in family(pid, folder, proc):
+        kind = "driver" if member == pid else _kind(words_of(member, proc))
+        found[kind] = found.get(kind, Held()) + held(member, proc)
+    return found
+
+
+def held(pid: int, proc: Path = PROC) -> Held:
+    """What one process holds; nothing if it is gone."""
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        lines = (proc / str(pid) / "smaps_rollup").read_text().splitlines()
     except OSError:
-        return 0
-    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        return Held()
+    sizes = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines if line.startswith("Pss")}
+    whole, mapped = sizes.get("Pss", 0), sizes.get("Pss_File", 0)
+    return Held(whole - mapped, mapped)
+
+
+def _names(pid: int, folder: Path, proc: Path) -> bool:
+    return any(word.startswith(f"{folder}/") for word in words_of(pid, proc))
+
+
+def _kind(words: list[str]) -> str:
+    if os.path.basename(words[0] if words else "") == "java":
+        return "executor JVM" if EXECUTOR in words else "JVM"
+    if WRITER in words:
+        return "writer"
+    return "workers" if "pyspark.worker" in words else "helpers"

@@ -4,40 +4,67 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import CASES
 from bench.measure import Run
 from bench.plot import bar_chart
 
-REFERENCE = ("flink", "flink-row-by-row")
-HEAD = ("case", "engine", "rows/s whole", "rows/s 20-90 %", "of Flink", "memory MiB", "first commit s", "run s")
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """What rates are told in parts of: the best of these engines on the same case."""
+
+    title: str
+    engines: tuple[str, ...]
+
+    def rate(self, run: Run, runs: Iterable[Run]) -> float:
+        """The rate that it had on the case of `run`, in the same part of the run; 0 if it had none."""
+        rates = (other.middle for other in runs if other.case == run.case and other.engine in self.engines)
+        return max(rates, default=0.0)
 
 
-def table(runs: Sequence[Run]) -> str:
+OF_FLINK = Yardstick("of Flink", ("flink", "flink-row-by-row"))
+OF_ONE_EXECUTOR = Yardstick("of 1 executor", ("tailrace-1-executor",))
+
+
+def table(runs: Sequence[Run], yardstick: Yardstick = OF_FLINK) -> str:
     """All runs, a line each, as far as they have come."""
-    lines = [HEAD, *(_cells(run, _flink(run, runs)) for run in runs)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    head = (
+        "case",
+        "engine",
+        "rows/s whole",
+        "rows/s 20-90 %",
+        yardstick.title,
+        "memory MiB",
+        "first commit s",
+        "run s",
+    )
+    return aligned([head, *(_cells(run, yardstick.rate(run, runs)) for run in runs)], texts=2) + "".join(
+        f"\n{run.case} on {run.engine} {run.error}" for run in runs if run.error
+    )
+
+
+def aligned(lines: Sequence[Sequence[str]], texts: int) -> str:
+    """A table for the terminal, which is a table of Markdown too: the head, then lines whose first `texts` cells are
+    text and whose others are numbers."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     ruled = [lines[0], tuple("-" * width for width in widths), *lines[1:]]
     return "\n".join(
         " | ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
+            cell.ljust(width) if column < texts else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in ruled
-    ) + "".join(f"\n{run.case} on {run.engine} {run.error}" for run in runs if run.error)
+    )
 
 
-def _flink(run: Run, runs: Iterable[Run]) -> float:
-    """The better of the rates that Flink had on the same case, in the same part of the run."""
-    return max((other.middle for other in runs if other.case == run.case and other.engine in REFERENCE), default=0.0)
-
-
-def _cells(run: Run, flink: float) -> tuple[str, ...]:
+def _cells(run: Run, reference: float) -> tuple[str, ...]:
     title = next(case.title for case in CASES if case.name == run.case)
     if run.error:
         return (title, run.engine, *["failed"] * 6)
-    ratio = f"{run.middle / flink:.2f}" if flink and run.middle else "-"
+    ratio = f"{run.middle / reference:.2f}" if reference and run.middle else "-"
     memory = f"{run.peak_memory / 2**20:,.0f}"
     rates = (f"{run.whole:,.0f}", f"{run.middle:,.0f}" if run.middle else "-")
     return (title, run.engine, *rates, ratio, memory, f"{run.first_commit:.1f}", f"{run.seconds:.1f}")

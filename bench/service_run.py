@@ -7,40 +7,62 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import Case
 from bench.engines import ENGINES
-from bench.measure import end, last_words
+from bench.measure import end, last_words, litter, sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """An engine that was started in `folder`, where everything is that it keeps."""
+
+    engine: str
+    folder: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def check(self) -> None:
+        """Raise RuntimeError when the engine has ended by itself."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"{self.engine} {last_words(self.process, self.log)}")
 
 
 @contextmanager
-def running(
-    case: Case, engine: str, sql: str, variables: Mapping[str, str] | None = None
-) -> Iterator[Callable[[], None]]:
-    """Start `engine` on the text of a query; what is yielded raises when the engine has ended by itself."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        file = Path(scratch) / f"{case.query}.sql"
-        file.write_text(sql)
-        launch = ENGINES[engine](file, Path(scratch))
-        log = file.with_suffix(".log")
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                launch.command,
-                env=launch.environment | dict(variables or {}),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
+def running(case: Case, engine: str, sql: str, variables: Mapping[str, str] | None = None) -> Iterator[Service]:
+    """Start `engine` on the text of a query, in a folder of its own."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        running_in(Path(folder), case, engine, sql, variables) as service,
+    ):
+        yield service
 
-            def check() -> None:
-                if process.poll() is not None:
-                    raise RuntimeError(f"{engine} {last_words(process, log)}")
 
-            try:
-                yield check
-            finally:
-                end(process)
+@contextmanager
+def running_in(
+    folder: Path, case: Case, engine: str, sql: str, variables: Mapping[str, str] | None = None
+) -> Iterator[Service]:
+    """Start `engine` in `folder`; where it has run there before it goes on."""
+    file = folder / f"{case.query}.sql"
+    file.write_text(sql)
+    launch = ENGINES[engine](file, folder)
+    before = litter(launch)
+    log = file.with_suffix(".log")
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            launch.command,
+            env=launch.environment | dict(variables or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            yield Service(engine, folder, process, log)
+        finally:
+            end(process, folder)
+            sweep(launch, before)
 
 
 def wait_for(what: str, done: Callable[[], bool], check: Callable[[], None], patience: float) -> None:

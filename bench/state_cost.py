@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import time
-import urllib.request
 import uuid
 from contextlib import closing
 from pathlib import Path
 
-from bench.cases import Case, Topic
-from bench.feed import create_topics, feed_all_keys
+from bench.cases import Case
+from bench.feed import create_topics, feed_numbered
 from bench.progress import Progress
+from bench.scrape import Scrape
 from bench.service_run import running, wait_for
-from bench.steady import Steady
+from bench.steady import Steady, payments_sent_now
+from bench.workloads import payment_of_each
 from service.machine import free_ports
 
 KEYS = (10_000, 3_000_000)
@@ -44,32 +45,21 @@ def measure(bootstrap: str, keys: int, warm_up: float = WARM_UP, seconds: float 
     name = f"state-{keys}-{uuid.uuid4().hex[:8]}"
     source, output = f"{name}-in", f"{name}-out"
     create_topics(bootstrap, [source, output])
-    feed_all_keys(bootstrap, Topic("PAYMENTS", "payments", keys), source)
+    feed_numbered(bootstrap, source, payment_of_each, range(keys))
     sql = CASE.sql(0, bootstrap, name, output).replace("${PAYMENTS}", source)
     (port,) = free_ports(1)
+    scrape = Scrape(port)
     with (
         closing(Progress(bootstrap, name)) as progress,
-        running(CASE, "tailrace", sql, {"TAILRACE_HTTP__PORT": str(port)}) as check,
+        running(CASE, "tailrace", sql, {"TAILRACE_HTTP__PORT": str(port)}) as service,
     ):
-        wait_for("the state", lambda: progress.rows_read([source]) >= keys, check, 900)
-        with Steady(bootstrap, source, RATE, keys):
+        wait_for("the state", lambda: progress.rows_read([source]) >= keys, service.check, 900)
+        with Steady(bootstrap, source, RATE, payments_sent_now(keys)):
             time.sleep(warm_up)
-            batches, spent = _batches(port)
+            before = scrape.batches()
             time.sleep(seconds)
-            check()
-            batches_then, spent_then = _batches(port)
-    if batches_then == batches:
+            service.check()
+            after = scrape.batches()
+    if after.done == before.done:
         raise RuntimeError("no batch ran")
-    return batches_then - batches, (spent_then - spent) / (batches_then - batches)
-
-
-def _batches(port: int) -> tuple[int, float]:
-    """How many batches have run and the seconds that they took in all, from the service's own metrics."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-
-    def total(suffix: str) -> float:
-        name = f"tailrace_batch_duration_seconds_{suffix}"
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
-
-    return int(total("count")), total("sum")
+    return after.done - before.done, (after.seconds - before.seconds) / (after.done - before.done)

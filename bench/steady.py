@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 
 from confluent_kafka import Producer
 
@@ -13,12 +14,23 @@ from bench.cases import PARTITIONS
 _STEP = 0.01
 
 
-class Steady:
-    """Payments at `rate` rows a second while its `with` block lasts; `ms` of a row is when it is sent."""
+def payments_sent_now(keys: int) -> Callable[[int], str]:
+    """Payments of accounts chosen at random; `ms` of a row is when it is sent."""
+    chosen = random.Random(1)
 
-    def __init__(self, bootstrap: str, topic: str, rate: int, keys: int) -> None:
+    def payment(number: int) -> str:
+        now = time.time_ns() // 1_000_000
+        return f'{{"id":{number},"account":{chosen.randrange(keys)},"amount":1.5,"ms":{now}}}'
+
+    return payment
+
+
+class Steady:
+    """Rows at `rate` a second while its `with` block lasts: the `value` of 0, of 1, ..."""
+
+    def __init__(self, bootstrap: str, topic: str, rate: int, value: Callable[[int], str]) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "acks": "1"})
-        self._topic, self._rate, self._keys = topic, rate, keys
+        self._topic, self._rate, self._value = topic, rate, value
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="steady")
         self.sent = 0
@@ -33,15 +45,11 @@ class Steady:
         self._producer.flush(30)
 
     def _run(self) -> None:
-        chosen = random.Random(1)
         started = time.monotonic()
         while not self._stop.is_set():
             due = int((time.monotonic() - started) * self._rate)
-            now = time.time_ns() // 1_000_000
             while self.sent < due:
-                account = chosen.randrange(self._keys)
-                value = f'{{"id":{self.sent},"account":{account},"amount":1.5,"ms":{now}}}'
-                self._producer.produce(self._topic, value, partition=self.sent % PARTITIONS)
+                self._producer.produce(self._topic, self._value(self.sent), partition=self.sent % PARTITIONS)
                 self.sent += 1
             self._producer.poll(0)
             time.sleep(_STEP)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from bench.measure import Run, Sample
 from bench.plot import bar_chart
-from bench.report import save, table
+from bench.report import OF_ONE_EXECUTOR, save, table
 
 
 def run(engine: str, rate: int) -> Run:
@@ -23,6 +23,14 @@ def test_a_ratio_is_to_flink_on_the_same_case():
     flink, tailrace = (dict(zip(lines[0].split(" | "), line.split(" | "), strict=True)) for line in lines[2:4])
     assert [cell.strip() for cell in (flink["of Flink"], tailrace["of Flink"])] == ["1.00", "1.07"]
     assert flink["memory MiB"].strip() == "1,024"
+
+
+def test_executors_are_told_in_parts_of_one():
+    runs = [run("tailrace", 77), run("tailrace-1-executor", 70), run("tailrace-2-executors", 75)]
+    lines = table(runs, OF_ONE_EXECUTOR).splitlines()
+    column = lines[0].split(" | ").index("of 1 executor")
+    assert [line.split(" | ")[column].strip() for line in lines[2:]] == ["1.10", "1.00", "1.07"]
+    assert "of Flink" not in lines[0]
 
 
 def test_a_failed_run_is_in_the_table_with_its_reason():

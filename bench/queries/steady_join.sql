@@ -1,0 +1,48 @@
+-- Each order with its shipment, without an end: what it takes to keep both sides.
+CREATE TABLE orders (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  ms BIGINT
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${ORDERS}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'properties.group.id' = '${GROUP}',
+  'properties.isolation.level' = 'read_committed',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+CREATE TABLE shipments (
+  order_id BIGINT,
+  carrier BIGINT,
+  ms BIGINT
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${SHIPMENTS}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'properties.group.id' = '${GROUP}',
+  'properties.isolation.level' = 'read_committed',
+  'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE results (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  carrier BIGINT
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${OUTPUT}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'sink.delivery-guarantee' = 'exactly-once',
+  'sink.transactional-id-prefix' = '${GROUP}',
+  'properties.transaction.timeout.ms' = '600000',
+  'format' = 'json'
+);
+
+INSERT INTO results
+SELECT o.id, o.account, o.amount, s.carrier
+FROM orders AS o
+JOIN shipments AS s ON o.id = s.order_id;

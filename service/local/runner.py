@@ -45,7 +45,10 @@ class _Store:
 
 
 class LocalRunner:
-    """Runs `program` over batches of records. Every batch sees the state that the one before it sealed."""
+    """Runs `program` over batches of records. Every batch sees the state that the one before it sealed.
+
+    `sealed` are the bytes of all manifests and blocks that were sealed so far: what a checkpoint is handed.
+    """
 
     def __init__(self, program: Program, decoders: Mapping[int, Decoder], buckets: int, sql: Sql) -> None:
         self._program = program
@@ -54,6 +57,7 @@ class LocalRunner:
         self._buckets = buckets
         self._sql = sql
         self._stores: dict[tuple[int, int], _Store] = defaultdict(_Store)
+        self.sealed = 0
 
     def batch(self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int) -> Answer:
         """Run one batch: for each source the records of its partitions, one table a partition, in offset order."""
@@ -87,6 +91,7 @@ class LocalRunner:
         saved = bucket.seal()
         store.manifest = saved.manifest
         store.blocks.update(saved.added)
+        self.sealed += len(saved.manifest) + sum(block.size for block in saved.added.values())
         for block in saved.removed:
             store.blocks.pop(block, None)
         return answer

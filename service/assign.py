@@ -16,6 +16,7 @@ from service.kafka.record_sizes import largest_average
 from service.plan.program import Program
 from service.plan.table import Table
 from service.settings import Settings
+from service.writers import NOBODY, Writers, writers_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class Assignment:
     side: Address | None
     bounded: frozenset[int]
     partitions: int
+    writers: Writers = NOBODY
     record_bytes: float | None = None
     """The mean size of a record of that source where it is greatest, where that is known."""
 
@@ -131,7 +133,8 @@ def assign(program: Program, settings: Settings) -> Assignment:
         partitions=settings.spark.partitions or _cores(settings.spark.master),
     )
     _check_topics(assignment)
-    return replace(assignment, record_bytes=_record_bytes(assignment))
+    writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
+    return replace(assignment, writers=writers, record_bytes=_record_bytes(assignment))
 
 
 def _record_bytes(assignment: Assignment) -> float | None:

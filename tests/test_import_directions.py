@@ -46,7 +46,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.progress",
     },
     "service.clusters": {"service.kafka", "service.plan", "service.settings"},
-    "service.assign": {"service.clusters", "service.formats", "service.kafka", "service.plan", "service.settings"},
+    "service.writers": {"service.clusters", "service.kafka"},
+    "service.assign": {
+        "service.clusters",
+        "service.formats",
+        "service.kafka",
+        "service.plan",
+        "service.settings",
+        "service.writers",
+    },
     "service.group_offsets": {"service.assign", "service.kafka", "service.progress"},
     "service.end_offsets": {"service.assign", "service.kafka", "service.progress"},
     "service.local": {"operators", "service.plan", "service.plan.stage", "service.formats"},
@@ -67,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan.stage",
         "service.progress",
         "service.settings",
+        "service.writers",
     },
 }
 

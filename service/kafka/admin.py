@@ -9,7 +9,7 @@ from typing import Literal
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
@@ -67,6 +67,10 @@ class Cluster:
     def reachable(self) -> None:
         """Return if a broker answers; else raise what stands in the way."""
         self._topics()
+
+    def identifier(self) -> str:
+        """The id of the cluster, the same at each of its addresses."""
+        return str(self._metadata().cluster_id)
 
     def describe(self, topics: Iterable[str]) -> dict[str, int]:
         """The number of partitions of each of these topics that exists."""
@@ -158,17 +162,19 @@ class Cluster:
 
     def _topics(self) -> dict[str, int]:
         """All topics that can be used, with their numbers of partitions."""
+        return {
+            name: len(topic.partitions)
+            for name, topic in self._metadata().topics.items()
+            if topic.error is None and all(each.leader >= 0 for each in topic.partitions.values())
+        }
+
+    def _metadata(self) -> ClusterMetadata:
         self._troubles.forget()
         try:
-            metadata = self._admin.list_topics(timeout=self._seconds)
+            return self._admin.list_topics(timeout=self._seconds)
         except KafkaException as failed:
             self._admin.poll(0)
             raise self._troubles.explain(failed, f"Kafka at {self._address} cannot be reached") from failed
-        return {
-            name: len(topic.partitions)
-            for name, topic in metadata.topics.items()
-            if topic.error is None and all(each.leader >= 0 for each in topic.partitions.values())
-        }
 
     def _partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         topics = tuple(topics)

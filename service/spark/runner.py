@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.assign import Assignment
-from service.clusters import Address
 from service.formats import datagen
 from service.formats.codec import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
@@ -23,6 +22,7 @@ from service.spark.checkpoint import Checkpoint, Fixed
 from service.spark.job import Ship
 from service.spark.listening import Listener
 from service.spark.query import QueryBuilder, Reading
+from service.writers import check_unchanged
 
 Told = Mapping[str, Any]
 
@@ -136,15 +136,7 @@ class JobRunner:
 
     def _ship(self, run: str, fixed: Fixed) -> Ship:
         a = self._assignment
-        identifier = self._checkpoint.identifier()
-        clusters: list[Address] = []
-        writer_of: dict[int, int] = {}
-        for output, cluster in a.output_addresses.items():
-            if cluster not in clusters:
-                clusters.append(cluster)
-            writer_of[output] = clusters.index(cluster)
-        if a.side is not None and a.side not in clusters:
-            clusters.append(a.side)
+        self._agree_on_writers()
         return Ship(
             program=a.program,
             decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
@@ -157,20 +149,30 @@ class JobRunner:
             limits=self._limits,
             scratch=str(self._scratch),
             run=run,
-            writers=tuple(self._writer(cluster, identifier) for cluster in clusters),
-            writer_of=writer_of,
-            side_writer=None if a.side is None else clusters.index(a.side),
+            writers=tuple(map(self._writer, range(len(a.writers.addresses)))),
+            writer_of=a.writers.of_output,
+            side_writer=a.writers.side,
             dead_letter_topic=a.settings.topics.dead_letter,
             late_topic=a.settings.topics.late,
             samples=a.settings.http.samples if a.settings.http.port else 0,
             driver_socket=str(self._folder / "driver"),
         )
 
-    def _writer(self, cluster: Address, identifier: str) -> WriterSettings:
+    def _agree_on_writers(self) -> None:
+        known, now = self._checkpoint.read("writers"), self._assignment.writers.numbers()
+        if known is None:
+            self._checkpoint.write("writers", now)
+            return
+        check_unchanged(known, now, {str(o.id): f"table {o.table.name}" for o in self._assignment.program.outputs})
+        if now.keys() - known.keys():
+            self._checkpoint.write("writers", {**known, **now})
+
+    def _writer(self, number: int) -> WriterSettings:
+        writers = self._assignment.writers
         return WriterSettings(
             query=self._assignment.program.name,
-            checkpoint_id=identifier,
-            kafka=cluster.librdkafka,
+            checkpoint_id=writers.identity(self._checkpoint.identifier(), number),
+            kafka=writers.addresses[number].librdkafka,
             marker_topic=self._assignment.settings.topics.markers,
             socket_folder="",
             parent_pid=0,

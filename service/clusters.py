@@ -17,6 +17,13 @@ from service.settings import Kafka
 _LIBRDKAFKA_TOO = ("client.id", "client.dns.lookup", "metadata.max.age.ms", "retry.backoff.ms", "request.timeout.ms")
 """Java properties that librdkafka has under the same name with the same meaning."""
 
+_PRODUCER = {
+    "max.request.size": "message.max.bytes",
+    "batch.size": "batch.size",
+    "compression.type": "compression.type",
+}
+"""Java's properties of a producer that the writer takes, and librdkafka's names for them."""
+
 _NOT_FOR_SPARK = ("group.id", "auto.offset.reset", "enable.auto.commit", "isolation.level", "bootstrap.servers")
 """Properties with a meaning of their own here; Spark's source refuses most of them."""
 
@@ -50,6 +57,7 @@ def address_of(properties: Mapping[str, str], settings: Kafka) -> Address:
         )
     java = {k: v for k, v in rest.items() if k not in _NOT_FOR_SPARK}
     shared = {k: v for k, v in rest.items() if k in _LIBRDKAFKA_TOO}
+    shared |= {_PRODUCER[k]: v for k, v in rest.items() if k in _PRODUCER}
     return Address(
         librdkafka={**shared, **security.for_librdkafka(), "bootstrap.servers": bootstrap},
         java={**java, **security.for_java(), "bootstrap.servers": bootstrap},
@@ -83,6 +91,12 @@ def _from_settings(settings: Kafka) -> dict[str, str]:
     if tls.enabled:
         if tls.ca_file:
             given |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.ca_file}
+        if bool(tls.certificate_file) != bool(tls.key_file):
+            raise KafkaConfigError(
+                "a client certificate and its key belong together",
+                f"there is only {'a certificate' if tls.certificate_file else 'a key'}",
+                "set TAILRACE_KAFKA__TLS__CERTIFICATE_FILE and TAILRACE_KAFKA__TLS__KEY_FILE, or neither",
+            )
         if tls.key_file:
             given |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": _text(tls.certificate_file)}
             given["ssl.keystore.key"] = _text(tls.key_file)
@@ -94,5 +108,10 @@ def _from_settings(settings: Kafka) -> dict[str, str]:
 
 
 def _text(path: str) -> str:
-    with open(path, encoding="ascii") as file:
-        return file.read()
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError as error:
+        raise KafkaConfigError(f"{path} cannot be read", error.strerror, "it is to be a PEM file") from error
+    except UnicodeDecodeError as error:
+        raise KafkaConfigError(f"{path} is no PEM file", "it is no text", "export it as PEM") from error

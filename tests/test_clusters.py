@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from service.clusters import address_of
@@ -56,3 +58,32 @@ def test_without_brokers_it_is_said_where_to_name_them():
     with pytest.raises(KafkaConfigError, match="no brokers are given") as refused:
         address_of({}, load({}).kafka)
     assert "TAILRACE_KAFKA__BOOTSTRAP_SERVERS" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"CERTIFICATE_FILE": "a.pem"}, "there is only a certificate"),
+        ({"KEY_FILE": "a.pem"}, "there is only a key"),
+        ({"CERTIFICATE_FILE": "no.pem", "KEY_FILE": "no.pem"}, "no.pem cannot be read"),
+        ({"CERTIFICATE_FILE": "a.der", "KEY_FILE": "a.der"}, "a.der is no PEM file"),
+    ],
+)
+def test_half_a_client_certificate_and_files_that_are_none_are_refused(
+    files: dict[str, str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("a.pem").write_text("-----BEGIN")
+    Path("a.der").write_bytes(b"\x30\x82\xff")
+    own = {f"TAILRACE_KAFKA__TLS__{name}": file for name, file in files.items()}
+    with pytest.raises(KafkaConfigError, match=sentence):
+        address_of({}, load({**BROKERS, "TAILRACE_KAFKA__TLS__ENABLED": "true", **own}).kafka)
+
+
+def test_the_writer_takes_what_a_table_says_of_the_size_and_the_compression_of_what_is_sent():
+    given = {"max.request.size": "5000000", "batch.size": "16384", "compression.type": "zstd", "max.poll.records": "5"}
+    address = address_of(given, load(BROKERS).kafka)
+    asked = {"message.max.bytes": "5000000", "batch.size": "16384", "compression.type": "zstd"}
+    assert {name: address.librdkafka.get(name) for name in asked} == asked
+    assert "max.poll.records" not in address.librdkafka
+    assert address.java["max.poll.records"] == "5"

@@ -48,8 +48,11 @@ _UNREACHABLE = {
     Code.OFFSET_NOT_AVAILABLE,
 }
 _FENCED = {Code._FENCED, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH}
-_TOO_LARGE = {Code.MSG_SIZE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}
-_LARGER = "raise the topic's max.message.bytes and the sink's message.max.bytes, or lower batch.size to fit the topic"
+TOO_LARGE = {Code.MSG_SIZE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}
+_LARGER = (
+    "raise max.message.bytes of the topic, and 'properties.max.request.size' of the table (1000000 if nothing is said);"
+    " where each record is small enough, lower 'properties.batch.size' instead"
+)
 _CONFIG = {
     Code._AUTHENTICATION: "check the user, the password and the mechanism",
     Code.SASL_AUTHENTICATION_FAILED: "check the user, the password and the mechanism",
@@ -80,7 +83,7 @@ def failure(code: int, text: str, primary: str) -> KafkaFailure:
         return KafkaUnreachable(primary, detail, "wait, or check bootstrap.servers and the brokers")
     if code in _FENCED:
         return Fenced(primary, detail)
-    if code in _TOO_LARGE:
+    if code in TOO_LARGE:
         return MessageTooLarge(primary, detail, _LARGER)
     if code in _CONFIG:
         return KafkaConfigError(primary, detail, _CONFIG[code])

@@ -77,7 +77,8 @@ ROWS: Mapping[str, Known] = {
     ),
     "transactions_total": Known(
         "counter",
-        "Transactions of the sink: committed; settled (committed, as its marker told later); replayed (found done).",
+        "Transactions of the sink: committed; settled (committed, as its marker told later); replayed (found done);"
+        " aborted (of tasks that failed; told with the next one that is committed).",
         ("query", "outcome"),
     ),
 }

@@ -10,7 +10,7 @@ from service.metrics.store import Metrics
 from service.plan.program import Program
 from service.plan.stage.figures import Figures, parsed
 
-OUTCOMES = ("committed", "settled", "replayed")
+OUTCOMES = ("committed", "settled", "replayed", "aborted")
 KINDS = ("insert", "retract")
 
 

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from service.formats.samples import Sample
+from service.kafka.writer import tally
 from service.kafka.writer.client import TransactionClient
 from service.plan.stage.envelope import EGRESS, Kind, from_batch
 from service.plan.stage.figures import Figures
@@ -93,10 +94,13 @@ class SinkWriter(DataSourceStreamArrowWriter):
         records: Sequence[pa.RecordBatch],
         figures: Figures,
     ) -> None:
+        # Beside the folder of this run: a query that is started again after a failure still hears of it.
+        aborts = Path(job.ship.scratch) / f"{crc32(job.ship.program.name.encode()):08x}.aborts"
         settings = replace(
             job.ship.writers[number],
             parent_pid=os.getppid(),
             socket_folder=str(Path(job.ship.scratch) / job.ship.run / "writer"),
+            aborts=str(aborts),
         )
         with TransactionClient(settings, partition, batch, came_from) as client:
             if client.begin():
@@ -104,6 +108,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                     client.send(block)
             report = client.commit()
         figures.count("transactions_total", outcome=report.outcome)
+        figures.count("transactions_total", tally.take(aborts), outcome="aborted")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Tell the driver process what the batch was; a driver that does not listen misses figures, not rows."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ MARKERS = "markers"
 class Query:
     """A query that writes to one topic of its own. Each folder is another host, with its own writer process."""
 
-    def __init__(self, bootstrap: str, folder: Path, parent: subprocess.Popen[bytes], **settings: int) -> None:
+    def __init__(self, bootstrap: str, folder: Path, parent: subprocess.Popen[bytes], **settings: Any) -> None:
         self.bootstrap = bootstrap
         self.kafka = {"bootstrap.servers": bootstrap}
         self.parent = parent
@@ -40,6 +41,10 @@ class Query:
         self.name = f"query-{uuid4().hex[:8]}"
         self.topic = f"out-{uuid4().hex[:8]}"
         Cluster({"bootstrap.servers": bootstrap}).create([Topic(name=self.topic, partitions=1), marker_topic(MARKERS)])
+
+    def set(self, **settings: Any) -> None:
+        """Change settings of the writer, for attempts from now on."""
+        self._settings |= settings
 
     def settings(self, host: str = "a", checkpoint: str = "c1") -> WriterSettings:
         return WriterSettings(

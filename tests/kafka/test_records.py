@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Message
 
 from service.kafka.errors import MessageTooLarge
+from service.kafka.writer.client import TransactionClient
 from service.kafka.writer.records import HEADERS, by_topic
 from tests.kafka.conftest import Query, read
 
@@ -117,6 +118,19 @@ def test_a_record_that_is_too_large_is_named(query: Query, make_topic, limit: st
     assert query.write(0, "small").outcome == "committed"
 
 
+def test_a_record_that_is_too_large_is_named_even_where_another_topic_is_the_next_to_fail(query: Query, make_topic):
+    query.topic, other = make_topic(max_message_bytes="10000"), make_topic("other")
+    big = random.Random(1).randbytes(30_000).hex()
+    small = pa.record_batch({"topic": [other], "value": pa.array([b"small"])})
+    with query.attempt(0) as attempt:
+        attempt.begin()
+        with pytest.raises(MessageTooLarge) as raised:
+            _send_for_ever(attempt, query.rows(*[big] * 80), small)  # so much that some is sent, and refused, at once
+    assert raised.value.primary == f"topic {query.topic} did not take what was written"
+    assert "max.message.bytes of the topic" in (raised.value.hint or "")
+    assert query.write(0, "small").outcome == "committed"
+
+
 def test_every_record_needs_a_topic():
     with pytest.raises(ValueError, match="topic"):
         list(by_topic(pa.record_batch({"topic": pa.array(["t", None]), "value": pa.array([b"1", b"2"])})))
@@ -126,6 +140,12 @@ def test_columns_that_are_null_in_every_row_cost_nothing():
     nulls = pa.array([None, None], pa.int32())
     (rows,) = by_topic(pa.record_batch({"topic": ["t", "t"], "value": pa.array([b"1", b"22"]), "partition": nulls}))
     assert (rows.partition, rows.key, rows.headers, rows.rows, rows.size) == (None, None, None, 2, 3)
+
+
+def _send_for_ever(attempt: TransactionClient, first: pa.RecordBatch, then: pa.RecordBatch) -> None:
+    attempt.send(first)
+    while True:
+        attempt.send(then)
 
 
 def _murmur2(data: bytes) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 from confluent_kafka import KafkaError as Code
@@ -26,6 +27,7 @@ from service.kafka.errors import (
     TransactionLost,
 )
 from service.kafka.faults import failure
+from service.kafka.writer import tally
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.marker import Marker, MarkerPlace, MarkerReader
 from service.kafka.writer.producer import Producer
@@ -59,6 +61,7 @@ class PartitionWriter:
         self._producer: Producer | None = None
         self._known: Marker | None = None
         self._open: WriteReport | None = None
+        self._undecided = False
         self._batch = -1
         self._began = 0.0
 
@@ -80,6 +83,7 @@ class PartitionWriter:
         except Fault as fault:
             raise self._given_up(fault) from fault
         self._open = WriteReport(outcome="committed")
+        self._undecided = True
         return True
 
     def write(self, records: pa.RecordBatch, pause: Pause) -> None:
@@ -100,10 +104,17 @@ class PartitionWriter:
         place = self._place
         self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), pause)
         outcome = self._commit(marker, pause)
-        self._known, self._open = marker, None
+        self._known, self._open, self._undecided = marker, None, False
         return replace(report, outcome=outcome, milliseconds=(time.monotonic() - started) * 1000)
 
     def abort(self) -> None:
+        """End an attempt and leave nothing open: what it did not commit is rolled back, and counted as that."""
+        if self._undecided and self._settings.aborts:
+            tally.add(Path(self._settings.aborts))
+        self._undecided = False
+        self._abort()
+
+    def _abort(self) -> None:
         """Leave nothing open. A producer that cannot abort is given up; the next one settles what it left."""
         if self._open is None or self._producer is None:
             return
@@ -205,11 +216,12 @@ class PartitionWriter:
 
     def _given_up(self, fault: Fault) -> KafkaFailure:
         """Abort and give the producer up; return what went wrong in the user's words."""
-        assert self._producer is not None
-        reason = self._producer.fatal() or self._first_cause(fault)
-        told = explain(reason, self._producer.refusals, self._cannot("write"))
+        producer = self._producer
+        assert producer is not None
+        reason = producer.fatal() or self._first_cause(fault)
         if not reason.fatal:
-            self.abort()
+            self._abort()  # and hear of every record that was refused
+        told = explain(reason, producer.refusals, self._cannot("write"))
         self.close()  # a producer whose records were refused may fail again at its next ones
         age = time.monotonic() - self._began
         if isinstance(told, Fenced) and age * 1000 >= self._settings.transaction_timeout_ms:

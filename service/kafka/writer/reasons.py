@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from confluent_kafka import KafkaError as Code
 
 from service.kafka.errors import Fenced, KafkaFailure, MessageTooLarge
-from service.kafka.faults import failure
+from service.kafka.faults import TOO_LARGE, failure
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.producer import Refusal
 
 
 def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> KafkaFailure:
     """What stands behind a failed transaction: a refused record says more than the failure that it caused."""
-    for (code, topic), size in refusals.items():
+    for (code, topic), size in sorted(refusals.items(), key=_telling_first):
         detail = f"the largest has {size} bytes (key and value): {Code(code).str()}"
         told = failure(code, detail, f"topic {topic} did not take what was written")
         if isinstance(told, MessageTooLarge) or reason.abortable:
@@ -27,3 +27,8 @@ def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> Kafk
             "nothing to do if the partition has moved; otherwise see that only one driver runs this query",
         )
     return told
+
+
+def _telling_first(refusal: tuple[Refusal, int]) -> bool:
+    """A record that is too large is the cause of whatever else was refused with it."""
+    return refusal[0].code not in TOO_LARGE

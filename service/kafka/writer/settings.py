@@ -15,7 +15,8 @@ class WriterSettings:
 
     `query` and `checkpoint_id` name whose output it is: a fresh checkpoint has a fresh id, so it writes anew.
     `kafka` holds librdkafka properties, secrets included. `parent_pid` is the process without which the writer has
-    nothing to do (the executor's or the driver's JVM). `patience_ms` bounds how long one call waits for a Kafka that
+    nothing to do (the executor's or the driver's JVM). `aborts` is the file of the `tally` of transactions that were
+    rolled back; empty = they are not counted. `patience_ms` bounds how long one call waits for a Kafka that
     does not answer, `attempt_wait_ms` how long a second attempt of a partition waits for the first before taking over.
     """
 
@@ -29,6 +30,7 @@ class WriterSettings:
     patience_ms: int = 120_000
     attempt_wait_ms: int = 5_000
     idle_seconds: int = 600
+    aborts: str = ""
 
     def transactional_id(self, partition: int) -> str:
         """The id under which Kafka fences: one owner at a time for each partition of a checkpoint."""

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, Producer
 from service.kafka.admin import Cluster, Topic
 from service.kafka.embedded import EmbeddedKafka
 from service.machine import MachineError
+from service.page.redaction import Redaction
 from service.plan.lower import compile_job
 from service.run import Service, observer_for
 from service.settings import load
@@ -58,7 +59,8 @@ def _show(bootstrap: str, folder: Path, rate: int, seconds: float) -> int:
         }
     )
     pipeline = load_pipeline(PIPELINE, {**os.environ, "KAFKA": bootstrap})
-    service = Service(tuple(compile_job(job) for job in pipeline.jobs), settings, observer_for(settings, quiet=True))
+    programs = tuple(compile_job(job) for job in pipeline.jobs)
+    service = Service(programs, settings, observer_for(settings, Redaction(()), quiet=True))
     ended = threading.Event()
     threads = [
         threading.Thread(target=_feed, args=(bootstrap, rate, ended), name="orders"),

@@ -14,6 +14,7 @@ from service.health import Health
 from service.metrics import Metrics
 from service.metrics.series import absorb
 from service.page.recorder import Recorder
+from service.page.redaction import Redaction
 from service.plan.stage.figures import Figures
 from service.progress import Offsets, Progress
 
@@ -22,8 +23,8 @@ _END_OF_TIME = 253402300800.0
 
 
 class Observer:
-    """One place that every event passes through. `form` is "json", "text" for a terminal, or "trouble": only
-    what is wrong, as text."""
+    """One place that every event passes through, and where secrets are taken out of what errors say. `form` is "json",
+    "text" for a terminal, or "trouble": only what is wrong, as text."""
 
     def __init__(
         self,
@@ -32,10 +33,12 @@ class Observer:
         form: str,
         stream: TextIO = sys.stderr,
         recorder: Recorder | None = None,
+        redaction: Redaction | None = None,
     ) -> None:
         self.health = health
         self.metrics = metrics
         self.recorder = recorder or Recorder()
+        self._clean = (redaction or Redaction(())).foreign
         self._form = form
         self._stream = stream
         self._line = ""
@@ -54,6 +57,7 @@ class Observer:
 
     def waiting(self, query: str, reason: str) -> None:
         """Kafka does not answer; the query waits for as long as it takes."""
+        reason = self._clean(reason)
         self.health.wait(query, reason)
         self.metrics.set("query_active", 0, query=query)
         self.recorder.waiting(query, reason)
@@ -101,6 +105,7 @@ class Observer:
 
     def failed(self, query: str, error: str, attempt: int, wait: float, full: str = "") -> None:
         """The query failed and will be started again in `wait` seconds; `full` is all that is known of the error."""
+        error, full = self._clean(error), self._clean(full)
         self.health.fail(query, error)
         self.metrics.add("batch_failures_total", 1, query=query)
         self.metrics.set("query_active", 0, query=query)
@@ -109,6 +114,7 @@ class Observer:
 
     def gave_up(self, query: str, error: str, full: str = "") -> None:
         """The query will not be started again; `full` is all that is known of the error, if that is more."""
+        error, full = self._clean(error), self._clean(full)
         self.health.die(error)
         self.metrics.set("query_active", 0, query=query)
         self.recorder.gave_up(query, error, full or error)
@@ -143,6 +149,7 @@ class Observer:
 
     def jvm_says(self, line: str) -> None:
         """A line that the JVM, or a Python process that it started, wrote for people."""
+        line = self._clean(line)
         if self._form == "json":
             self.say("warning", "jvm", line=line)
             return

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
 from service.page.answers import answers
+from service.page.redaction import Redaction
+from service.page.settings_shown import secrets_of
 from service.plan.explain import explain
 from service.plan.lower import compile_job
 from service.plan.nodes import Job
@@ -52,7 +54,8 @@ class Service:
         self._stop.set()
 
     def run(self) -> int:
-        """Run until every job has ended (0), until `stop` (0), or until one has failed too often (1)."""
+        """Run until every job has ended (0), until `stop` (0), or until one has failed too often (1; 2 if that is for
+        want of a right configuration)."""
         self._on_signals()
         with ExitStack() as locks:
             for program in self._programs:
@@ -128,14 +131,18 @@ class Service:
                 signal.signal(number, lambda *_: self.stop())
 
 
-def run_jobs(jobs: Sequence[Job]) -> int:
-    """Run the jobs of a pipeline with the environment's settings; 0 = done, 1 = a failure, 2 = wrong configuration."""
+def run_jobs(jobs: Sequence[Job], secrets: Iterable[str] = ()) -> int:
+    """Run the jobs of a pipeline with the environment's settings; 0 = done, 1 = a failure, 2 = wrong configuration.
+
+    `secrets` are told to nobody, beside those of the settings and of tables.
+    """
     try:
         settings = load()
         programs = tuple(compile_job(job, late_rows=bool(settings.topics.late)) for job in jobs)
-        observer = observer_for(settings)
+        redaction = Redaction([*secrets_of(settings, programs), *secrets])
+        observer = observer_for(settings, redaction)
         plans = [explain(job, late_rows=bool(settings.topics.late)) for job in jobs]
-        page = answers(observer.recorder, observer.metrics, observer.health, settings, programs, plans)
+        page = answers(observer.recorder, observer.metrics, observer.health, settings, programs, plans, redaction)
         http, registry = settings.http, observer.metrics.registry
         server = HttpServer(http.host, http.port, observer.health, registry, page) if http.port else None
     except ConfigError as error:
@@ -145,19 +152,21 @@ def run_jobs(jobs: Sequence[Job]) -> int:
     try:
         return Service(programs, settings, observer).run()
     except (KafkaConfigError, MachineError) as error:
-        return _refused(str(error))
+        return _refused(redaction.text(str(error)))
     except (KafkaFailure, CheckpointInUse, JvmFailed) as error:
-        print(error, file=sys.stderr)
+        print(redaction.text(str(error)), file=sys.stderr)
         return 1
     finally:
         if server is not None:
             server.close()
 
 
-def observer_for(settings: Settings, *, quiet: bool = False) -> Observer:
-    """The observer that the settings ask for; a quiet one tells of trouble only."""
+def observer_for(settings: Settings, redaction: Redaction, *, quiet: bool = False) -> Observer:
+    """The observer that the settings ask for; a quiet one tells of trouble only. `redaction` hides the secrets."""
     form = settings.log_format if settings.log_format != "auto" else "text" if sys.stderr.isatty() else "json"
-    return Observer(Health(settings.retry.stall_timeout / 1000), Metrics(), "trouble" if quiet else form)
+    return Observer(
+        Health(settings.retry.stall_timeout / 1000), Metrics(), "trouble" if quiet else form, redaction=redaction
+    )
 
 
 def _refused(*sentences: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from service.commands.pipelines import OK, WRONG, mistake, read
+from service.commands.pipelines import OK, WRONG, mistake, read, redaction_of
 from service.plan.passes import normalize
 from service.plan.validate import warnings
 
@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         names = ", ".join(j.name for j in pipeline.jobs) or "none"
         print(f"{path}: right; {len(pipeline.tables)} tables, jobs: {names}")
+        redaction = redaction_of(path, pipeline)
         for job in pipeline.jobs:
             for warning in warnings(normalize(job)):
-                print(f"warning: {mistake(pipeline.name, warning)}")
+                print(f"warning: {redaction.text(str(mistake(pipeline.name, warning)))}")
     return WRONG if wrong else OK

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 
-from service.commands.pipelines import OK, WRONG, add_file, read
+from service.commands.pipelines import OK, WRONG, add_file, read, redaction_of
 from service.plan.explain import as_text, explain
 
 LATE_TOPIC = "TAILRACE_TOPICS__LATE"
@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     if pipeline is None:
         return WRONG
     late_rows = bool(os.environ.get(LATE_TOPIC))
-    explained = [explain(job, late_rows=late_rows) for job in (*pipeline.jobs, *pipeline.explains)]
+    hide = redaction_of(arguments.file, pipeline).all
+    explained = [hide(explain(job, late_rows=late_rows)) for job in (*pipeline.jobs, *pipeline.explains)]
     if arguments.json:
         print(json.dumps([each.to_json() for each in explained], indent=2))
     else:

@@ -7,10 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+from service.page.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.plan.nodes import Job
 from service.plan.validate import Problem
 from service.sql.errors import Mistake, PipelineErrors
 from service.sql.pipeline import Pipeline, load
+from service.sql.source import read_source
 
 OK, FAILED, WRONG = 0, 1, 2
 """Exit codes: done, a failure on the way, wrong configuration or SQL."""
@@ -29,9 +31,21 @@ def read(path: Path) -> Pipeline | None:
         print(f"{path}: {error.strerror}", file=sys.stderr)
         return None
     except PipelineErrors as errors:
+        redaction = Redaction(variable_secrets(path))
         for each in errors.mistakes:
-            print(each, file=sys.stderr)
+            print(redaction.foreign(str(each)), file=sys.stderr)
         return None
+
+
+def variable_secrets(path: Path) -> tuple[str, ...]:
+    """The values of the variables that a file asks for and whose names say that they are secret."""
+    source = read_source(path.name, path.read_text(encoding="utf-8"), os.environ)
+    return tuple(secrets_of_variables(source.asked, os.environ))
+
+
+def redaction_of(path: Path, pipeline: Pipeline) -> Redaction:
+    """What hides the secrets of a pipeline in what is told of it."""
+    return Redaction([*variable_secrets(path), *secrets_of_tables(pipeline.tables.values())])
 
 
 def mistake(file: str, problem: Problem) -> Mistake:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from service.commands.pipelines import WRONG, add_file, job_named, read
+from service.commands.pipelines import WRONG, add_file, job_named, read, variable_secrets
 from service.settings import variables
 
 
@@ -49,4 +49,4 @@ def run(arguments: argparse.Namespace) -> int:
         return WRONG
     from service.run import run_jobs
 
-    return run_jobs(jobs)
+    return run_jobs(jobs, variable_secrets(arguments.file))

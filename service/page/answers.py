@@ -12,7 +12,7 @@ from service.health import Answer, Answers, Health
 from service.metrics import Metrics
 from service.page.assemble import Assembler
 from service.page.recorder import Recorder
-from service.page.redaction import Redaction, secrets_of
+from service.page.redaction import Redaction
 from service.page.settings_shown import shown
 from service.page.view.whole import page
 from service.plan.explain import Explained
@@ -45,9 +45,9 @@ def answers(
     settings: Settings,
     programs: Sequence[Program],
     plans: Sequence[Explained],
+    redaction: Redaction,
 ) -> Answers:
-    """The answers by path. `plans` and `programs` are of the same jobs in the same order."""
-    redaction = Redaction(secrets_of(settings, programs))
+    """The answers by path. `plans` and `programs` are of the same jobs in the same order. `redaction` hides secrets."""
     assembler = Assembler(
         recorder=recorder,
         metrics=metrics,

@@ -10,11 +10,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, SecretStr
-
 from service.kafka import jaas
 from service.kafka.errors import KafkaConfigError
-from service.plan.program import Program
+from service.plan.table import Table
 
 HIDDEN = "••••••"
 
@@ -72,22 +70,19 @@ class Redaction:
         return value
 
 
-def secrets_of(settings: BaseModel, programs: Iterable[Program]) -> Iterator[str]:
-    """Every value that the settings or the tables of the pipeline give as a secret."""
-    for name in type(settings).model_fields:
-        match getattr(settings, name):
-            case SecretStr() as secret:
-                yield secret.get_secret_value()
-            case BaseModel() as group:
-                yield from secrets_of(group, ())
-            case Mapping() as conf:
-                yield from _sensitive(conf)
-    for program in programs:
-        for table in [s.table for s in program.sources] + [o.table for o in program.outputs]:
-            yield from _sensitive(table.connector.properties)
+def secrets_of_tables(tables: Iterable[Table]) -> Iterator[str]:
+    """Every value that a table gives as a secret."""
+    for table in tables:
+        yield from sensitive(table.connector.properties)
 
 
-def _sensitive(properties: Mapping[str, str]) -> Iterator[str]:
+def secrets_of_variables(names: Iterable[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """The values of those variables whose names say that they are secret."""
+    return (environment[name] for name in names if SENSITIVE.search(name) and name in environment)
+
+
+def sensitive(properties: Mapping[str, str]) -> Iterator[str]:
+    """The values of those properties whose names say that they are secret, and the secrets inside of them."""
     for name, value in properties.items():
         if SENSITIVE.search(name):
             yield value

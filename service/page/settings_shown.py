@@ -1,19 +1,37 @@
-"""The settings as the page lists them: every variable, what it is set to, and of a secret only whether it is set."""
+"""The settings as the page lists them: every variable, what it is set to, and of a secret only whether it is set.
+
+And the secrets themselves, for who has to hide them elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import BaseModel, SecretStr
 
 from service.page.document import Setting
-from service.page.redaction import HIDDEN, SENSITIVE, Redaction
+from service.page.redaction import HIDDEN, SENSITIVE, Redaction, secrets_of_tables, sensitive
+from service.plan.program import Program
 from service.settings import PREFIX, Settings, written
 
 
 def shown(settings: Settings, redaction: Redaction) -> tuple[Setting, ...]:
     """Every setting, in the order in which the documentation lists them."""
     return tuple(_walk(settings, PREFIX, redaction))
+
+
+def secrets_of(settings: BaseModel, programs: Iterable[Program]) -> Iterator[str]:
+    """Every value that the settings or the tables of the pipeline give as a secret."""
+    for name in type(settings).model_fields:
+        match getattr(settings, name):
+            case SecretStr() as secret:
+                yield secret.get_secret_value()
+            case BaseModel() as group:
+                yield from secrets_of(group, ())
+            case Mapping() as conf:
+                yield from sensitive(conf)
+    for program in programs:
+        yield from secrets_of_tables([s.table for s in program.sources] + [o.table for o in program.outputs])
 
 
 def _walk(group: BaseModel, prefix: str, redaction: Redaction) -> Iterator[Setting]:

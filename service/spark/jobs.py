@@ -31,6 +31,12 @@ LONGEST_BACKOFF = 60.0
 FINAL = ("StateMismatch", "DigestMismatch", "KafkaConfigError", "BadInput")
 """Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
 
+MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationException")
+"""Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""
+
+FAILED, WRONG = 1, 2
+"""Exit codes of a service that gives up: what it was asked to do failed, or is not configured right."""
+
 PATIENT = ("KafkaUnreachable", "TimeoutException", "DisconnectException")
 """Errors of a Kafka that cannot be reached: they are waited out for as long as it takes."""
 
@@ -99,8 +105,9 @@ class Jobs:
             try:
                 self._attend(job)
             except Exception as error:
-                if self._failed(job, error):
-                    return 1
+                code = self._failed(job, error)
+                if code is not None:
+                    return code
         return 0 if all(job.done for job in self._watched) else None
 
     def close(self, grace: float) -> None:
@@ -153,11 +160,11 @@ class Jobs:
             job.read.batch(progress)
             self._observer.batch(job.name, progress)
 
-    def _failed(self, job: _Watched, error: Exception) -> bool:
-        """Note a failure; whether to give up."""
+    def _failed(self, job: _Watched, error: Exception) -> int | None:
+        """Note a failure; the exit code where there is no point in another try."""
         if self._jvm_gone(error):
             self._observer.gave_up(job.name, "the JVM is gone; start the service again, it goes on where it was")
-            return True
+            return FAILED
         text = f"{type(error).__name__}: {error}"
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
@@ -165,14 +172,14 @@ class Jobs:
         job.failures += 0 if patient else 1
         if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
             self._observer.gave_up(job.name, summary(error), full(error))
-            return True
+            return WRONG if any(word in text for word in MISCONFIGURED) else FAILED
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
         job.start_at = time.monotonic() + wait
         if patient:
             self._observer.waiting(job.name, summary(error))
         else:
             self._observer.failed(job.name, summary(error), job.failures, wait, full(error))
-        return False
+        return None
 
     def _jvm_gone(self, error: Exception | None = None) -> bool:
         """Whether the JVM has ended."""

@@ -28,13 +28,15 @@ class Missing(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Source:
     """`text` is what is parsed; `cuts` leads back from its offsets to those of `written`: a piece of `text` starts at
-    cuts[i][0] and comes from cuts[i][1]; if cuts[i][2] it is verbatim, else it is the value of a variable."""
+    cuts[i][0] and comes from cuts[i][1]; if cuts[i][2] it is verbatim, else it is the value of a variable. `asked` are
+    the variables that it names."""
 
     name: str
     written: str
     text: str
     cuts: tuple[tuple[int, int, bool], ...]
     missing: tuple[Missing, ...] = ()
+    asked: tuple[str, ...] = ()
 
     def place(self, offset: int) -> Place:
         """The line and column, both from 1, of the character at `offset` of `text`."""
@@ -57,6 +59,7 @@ def read_source(name: str, written: str, environment: Mapping[str, str]) -> Sour
     pieces: list[str] = []
     cuts: list[tuple[int, int, bool]] = [(0, 0, True)]
     missing: list[Missing] = []
+    asked: dict[str, None] = {}
     length = done = 0
     quoted = False
 
@@ -79,6 +82,7 @@ def read_source(name: str, written: str, environment: Mapping[str, str]) -> Sour
         if found["escaped"]:
             value = "${"
         else:
+            asked[found["name"]] = None
             known = environment.get(found["name"], found["default"])
             if known is None:
                 missing.append(Missing(found["name"], found.start()))
@@ -86,4 +90,4 @@ def read_source(name: str, written: str, environment: Mapping[str, str]) -> Sour
         put(value.replace("'", "''") if quoted else value, found.start(), False)
         done = position
     put(written[done:], done, True)
-    return Source(name, written, "".join(pieces), tuple(cuts), tuple(missing))
+    return Source(name, written, "".join(pieces), tuple(cuts), tuple(missing), tuple(asked))

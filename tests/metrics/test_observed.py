@@ -11,6 +11,7 @@ from service.health import Health
 from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
+from service.page.redaction import Redaction
 from service.plan.lower import compile_job
 from service.plan.program import Program
 from service.plan.stage.figures import Figures
@@ -155,3 +156,20 @@ def test_the_progress_line_shows_the_oldest_watermark_there_is(watermarks, shown
         seen.metrics.set("watermark_timestamp_seconds", seconds, query="q", operator=f"op_{number}")
     seen.batch("q", batch(0))
     assert shown in terminal.getvalue()
+
+
+def test_no_secret_is_logged_or_told_by_readyz_wherever_an_error_quotes_it():
+    log = io.StringIO()
+    seen = Observer(Health(600), Metrics(), "json", log, redaction=Redaction(["hush-1"]))
+    seen.starting(["q"])
+    quoted = 'login of ann with hush-1 and password="hush-2" failed'
+    seen.waiting("q", quoted)
+    told = [seen.health.ready()]
+    seen.failed("q", quoted, 1, 0.1, f"in full: {quoted}")
+    told.append(seen.health.ready())
+    seen.jvm_says(quoted)
+    seen.gave_up("q", quoted, f"in full: {quoted}")
+    told.append(seen.health.live())
+    for text in [log.getvalue(), *map(str, told), str(seen.recorder.jobs())]:
+        assert "login of ann" in text
+        assert "hush" not in text

@@ -15,6 +15,8 @@ from service.metrics.series import announce
 from service.observe import Observer
 from service.page.answers import answers
 from service.page.recorder import Recorder
+from service.page.redaction import Redaction
+from service.page.settings_shown import secrets_of
 from service.plan.explain import explain
 from service.plan.lower import compile_job
 from service.plan.program import Program
@@ -70,8 +72,10 @@ class Stage:
         metrics = Metrics(lambda: self.now)
         health = Health(600, clock=lambda: self.now)
         self.observer = Observer(health, metrics, "trouble", io.StringIO(), Recorder(lambda: self.now))
+        plans = [explain(job) for job in jobs]
+        redaction = Redaction(secrets_of(self.settings, self.programs))
         self.answers: Answers = answers(
-            self.observer.recorder, metrics, health, self.settings, self.programs, [explain(job) for job in jobs]
+            self.observer.recorder, metrics, health, self.settings, self.programs, plans, redaction
         )
         self._batch = 0
         self._read: dict[tuple[str, int], int] = {}

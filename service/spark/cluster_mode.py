@@ -34,6 +34,9 @@ WITHOUT: Mapping[str, str] = {
 }
 """What Spark would make, list or delete besides pods."""
 
+NOBODY_COMES: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""A driver without executors listens all the same, and asks nobody who they are: where only this machine can come."""
+
 ENCRYPTED: Mapping[str, str] = {
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
@@ -76,6 +79,9 @@ def suggested(spark: Spark) -> dict[str, str]:
         "spark.executor.failuresValidityInterval": "1h",
         "spark.executor.maxNumFailures": str(max(10, 4 * executor.instances)),
     }
+    if spark.secret_file:
+        # What Spark puts on disk between two stages: rows, and what tasks are told, passwords among it.
+        settings["spark.io.encryption.enabled"] = "true"
     if is_kubernetes(spark.master):
         settings["spark.kubernetes.executor.terminationGracePeriodSeconds"] = "70s"
     return settings
@@ -86,7 +92,7 @@ def required(
 ) -> dict[str, str]:
     """What must be so. `given` are the user's own Spark settings, some of which are added to, not replaced."""
     if is_local(spark.master):
-        return {}
+        return dict(NOBODY_COMES)
     settings = {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path),
         **{f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()},

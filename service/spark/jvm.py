@@ -25,6 +25,7 @@ from service.machine import find_java
 from service.spark import allocation
 from service.spark.configuration import PYTHON_PATH
 from service.spark.nursery import VARIABLE
+from service.spark.orphans import adopt
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _PATIENCE = 120.0
@@ -81,16 +82,17 @@ class Jvm:
 
     def __init__(self, settings: Mapping[str, str], jars: Sequence[Path], tell: Callable[[str], None]) -> None:
         """Start it. `settings` are Spark's; `jars` go before its own; `tell` gets what it says, a line at a time."""
+        adopt()
         self._folder = Path(tempfile.mkdtemp(prefix="tailrace-jvm-"))
         self._tell = tell
         self._last: list[str] = []
         home = spark_home()
         arguments = self._folder / "arguments"
         # A file: the class path is long, and a command line is for everybody to read.
-        arguments.write_text(
-            "\n".join(quoted([*options(settings, jars), "-cp", class_path(home, jars, settings), _MAIN]))
-        )
-        self._archives = CREATE in arguments.read_text()
+        said = "\n".join(quoted([*options(settings, jars), "-cp", class_path(home, jars, settings), _MAIN]))
+        with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(said)
+        self._archives = CREATE in said
         os.environ["PYSPARK_PYTHON"] = sys.executable
         python_path = os.pathsep.join([*PYTHON_PATH, *filter(None, [os.environ.get("PYTHONPATH")])])
         nursery = str(self._folder / "nursery")
@@ -136,6 +138,7 @@ class Jvm:
         os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = said[8 : 8 + length].decode()
         connection.unlink()
+        (self._folder / "arguments").unlink(missing_ok=True)  # they may hold secrets of the user's own options
 
     def watched_with(self, scratch: Path) -> None:
         """From now on `scratch` is removed too when this process ends before it said goodbye."""
@@ -155,6 +158,9 @@ class Jvm:
             self.process.wait()
         self._nursery.stdin.close()
         self._nursery.wait()
+        self._reader.join(1)  # a worker that is still there holds the stream open
+        if not self._reader.is_alive() and self.process.stdout is not None:
+            self.process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         while self._guards:
             self._guards.pop().release()

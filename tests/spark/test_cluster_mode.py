@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,18 @@ POD = {
 }
 
 
+SECURED = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret.file": "",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.authEngineVersion": "2",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    "spark.network.crypto.saslFallback": "false",
+    "spark.io.encryption.enabled": "true",
+}
+"""What keeps strangers out and lets nobody listen, but for the path of the secret."""
+
+
 def spark(**changes: str) -> Spark:
     return load(POD | changes).spark
 
@@ -33,10 +46,13 @@ def told(settings: Spark) -> dict[str, str]:
     return cluster_mode.suggested(settings) | settings.conf | required
 
 
-def test_a_local_master_is_told_of_its_heap_since_its_archives_are_on_the_class_path():
-    assert told(Spark(master="local[2,4]", driver_memory="2g")) == {
+def test_a_local_master_is_told_of_its_heap_and_to_listen_to_this_machine_only():
+    settings = told(Spark(master="local[2,4]", driver_memory="2g", conf={"spark.driver.bindAddress": "0.0.0.0"}))
+    assert settings == {
         "spark.driver.memory": "2g",
         "spark.locality.wait": "0",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
     }
 
 
@@ -103,11 +119,17 @@ def test_who_shares_a_secret_encrypts_and_the_secret_is_in_no_setting(tmp_path: 
     file = tmp_path / "secret"
     file.write_text("do not tell")
     settings = told(spark(TAILRACE_SPARK__SECRET_FILE=str(file)))
-    assert settings["spark.authenticate"] == "true"
-    assert settings["spark.authenticate.secret.file"] == str(file)
-    assert settings["spark.network.crypto.enabled"] == "true"
-    assert settings["spark.network.crypto.saslFallback"] == "false"
+    assert {name: settings.get(name) for name in SECURED} == {**SECURED, "spark.authenticate.secret.file": str(file)}
     assert "do not tell" not in str(settings)
+
+
+def test_the_users_own_settings_do_not_weaken_what_is_said_over_the_network(tmp_path: Path):
+    file = tmp_path / "secret"
+    file.write_text("do not tell")
+    weaker = dict.fromkeys(SECURED, "false") | {"spark.authenticate.secret": "known"}
+    settings = told(spark(TAILRACE_SPARK__SECRET_FILE=str(file), TAILRACE_SPARK__CONF=json.dumps(weaker)))
+    changed = {name for name, value in SECURED.items() if value and settings[name] != value}
+    assert changed == {"spark.io.encryption.enabled"}, "that one is theirs to weigh against speed"
 
 
 def test_elsewhere_spark_is_told_the_secret_itself(tmp_path: Path):

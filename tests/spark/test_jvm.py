@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.spark.block_size import BYTES, NO_LIMIT, limit
-from service.spark.jvm import CREATE, class_path, options, quoted
+from service.spark.jvm import CREATE, Jvm, class_path, options, quoted
 
 
 def test_the_users_own_options_come_last_so_that_they_win():
@@ -87,3 +87,27 @@ def test_a_helper_is_forked_from_the_nursery_with_its_own_streams_and_environmen
 def test_the_jvm_makes_no_use_of_an_archive_while_it_makes_one():
     jar = Path("/nowhere/a.jar")
     assert not any("SharedArchiveFile" in each for each in options({"spark.driver.extraJavaOptions": CREATE}, [jar]))
+
+
+def test_nobody_else_may_read_the_arguments_of_the_jvm_and_they_go_with_it(tmp_path: Path, monkeypatch):
+    java = tmp_path / "home" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    seen = tmp_path / "seen"
+    java.write_text(f'#!/bin/sh\nfile="${{1#@}}"\nstat -c "%a %n" "$file" "$(dirname "$file")" >{seen}.part\n')
+    java.write_text(java.read_text() + f'cat "$file" >>{seen}.part\nmv {seen}.part {seen}\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    old = os.umask(0)
+    try:
+        jvm = Jvm({"spark.driver.extraJavaOptions": "-Dmy.password=hush"}, [], lambda line: None)
+    finally:
+        os.umask(old)
+    try:
+        assert jvm.process.wait(30) == 0
+        assert "hush" not in str(jvm.process.args)
+        (mode, _), (of_folder, folder), *said = [line.split(" ", 1) for line in seen.read_text().splitlines()]
+        assert (mode, of_folder) == ("600", "700")
+        assert ['"-Dmy.password=hush"'] in said
+    finally:
+        jvm.close()
+    assert not Path(folder).exists()

@@ -1,0 +1,61 @@
+"""Processes that have lost their parent come to the driver, which sees to it that nothing is left when they end.
+
+Spark keeps Python workers for the next task and takes one for alive for as long as the system knows it. Where their
+parent was killed too, they become children of the first process of the machine or container. Some of these never ask
+what became of their children, or late: the dead then stay known, and each of them that Spark still keeps costs a task
+one of its tries. The same would hold for writer processes, which are orphans from their beginning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_SET_CHILD_SUBREAPER = 36
+_PAUSE = 0.1
+
+_STARTED = threading.Event()
+
+
+def adopt() -> None:
+    """From now on this process is the parent of every orphan below it; safe to call twice."""
+    if _STARTED.is_set():
+        return
+    _STARTED.set()
+    if ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0:
+        threading.Thread(target=_see_to_them, name="orphans", daemon=True).start()
+
+
+def _see_to_them() -> None:
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:
+            ended = None
+        if ended is None or not _adopted(ended.si_pid):
+            time.sleep(_PAUSE)  # it is a child of somebody's here, who will ask for it
+        for pid in _children():
+            if _adopted(pid):
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+
+def _adopted(pid: int) -> bool:
+    """Whether a child was started by another: ours lead a group of their own, or are in this process' group."""
+    try:
+        return os.getpgid(pid) not in (pid, os.getpgrp())
+    except ProcessLookupError:
+        return False
+
+
+def _children() -> list[int]:
+    """The children of this process."""
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found

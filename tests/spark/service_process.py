@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from socket import AF_INET, AF_INET6, inet_ntop
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -207,3 +209,19 @@ def signal_to(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
+
+
+def listens(pid: int) -> set[str]:
+    """The addresses at which a process listens to TCP."""
+    own = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            own.add(str(descriptor.readlink()))
+    found = set()
+    for family, table in ((AF_INET, "tcp"), (AF_INET6, "tcp6")):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in own:
+                halves = [words[1][at : at + 8] for at in range(0, len(words[1].split(":")[0]), 8)]
+                found.add(inet_ntop(family, b"".join(bytes.fromhex(half)[::-1] for half in halves)))
+    return {address.removeprefix("::ffff:") for address in found}

@@ -11,9 +11,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 Record = tuple[bytes | None, bytes | None]
 
 
-def feed(bootstrap: str, topic: str, rows: Iterable[tuple[int, Any]]) -> None:
-    """Write rows (a dict becomes JSON, bytes go as they are), each to the partition that comes with it."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "enable.idempotence": True})
+def feed(bootstrap: str, topic: str, rows: Iterable[tuple[int, Any]], largest: int = 1_000_000) -> None:
+    """Write rows (a dict becomes JSON, bytes go as they are), each to the partition that comes with it; a row may have
+    `largest` bytes."""
+    own = {"linger.ms": 20, "enable.idempotence": True, "message.max.bytes": largest}
+    producer = Producer({"bootstrap.servers": bootstrap, **own})
     for partition, row in rows:
         value = row if isinstance(row, bytes) else json.dumps(row).encode()
         while True:

@@ -75,7 +75,7 @@ class QueryBuilder:
         rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
         envelopes = rows.mapInArrow(IngestTask(self._blob, source.id), SPARK_SCHEMA)
         names = [f.name for f in envelopes.schema.fields]
-        return envelopes.selectExpr(*(NOW if name == "now" else name for name in names))
+        return envelopes.selectExpr(*(STAMP if name == "now" else name for name in names))
 
     def _made(self, source: Source) -> DataFrame:
         """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
@@ -114,11 +114,15 @@ class QueryBuilder:
             .load()
         )
         names = [f.name for f in ticks.schema.fields]
-        return ticks.selectExpr(*(NOW if name == "now" else name for name in names))
+        return ticks.selectExpr(*(STAMP if name == "now" else name for name in names))
 
 
 NOW = "unix_millis(current_timestamp()) AS now"
 """The batch's own time: it is kept in Spark's offset log, so it is the same on a replay."""
+
+STAMP = "transform(array(unix_millis(current_timestamp())), now -> now)[0] AS now"
+"""The same for envelopes. Spark writes the time as a number into the Java code of a projection, which it then compiles
+anew in every batch; a function with a lambda is not compiled, and there are few envelopes."""
 
 _NAMED = {
     "key": "key",

@@ -19,6 +19,9 @@ from service.kafka.writer.wire import PeerGone
 
 __all__ = ["TransactionClient", "WriteReport", "WriterSettings", "warm_up"]
 
+_FRAME_ROWS = 50_000
+"""Rows that go to the writer at a time: it writes one frame while the next is on its way, and holds no more than two."""
+
 
 def warm_up(settings: WriterSettings) -> None:
     """Start the writer process ahead of the first batch, which then need not wait for it."""
@@ -54,9 +57,10 @@ class TransactionClient:
         """Add `records` (see `records.RECORDS`) to the transaction."""
         connection = self._open_connection()
         try:
-            if wire.readable(connection):
-                self._hear(connection)
-            wire.send_rows(connection, records)
+            for first in range(0, records.num_rows, _FRAME_ROWS):
+                if wire.readable(connection):
+                    self._hear(connection)
+                wire.send_rows(connection, records.slice(first, _FRAME_ROWS))
         except PeerGone as gone:
             raise self._why_gone(connection) from gone
         except TimeoutError as late:

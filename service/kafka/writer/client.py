@@ -20,7 +20,7 @@ from service.kafka.writer.wire import PeerGone
 __all__ = ["TransactionClient", "WriteReport", "WriterSettings", "warm_up"]
 
 _FRAME_ROWS = 50_000
-"""Rows that go to the writer at a time: it writes one frame while the next is on its way, and holds no more than two."""
+"""Rows that go to the writer at a time: it writes one frame while the next is on its way, and holds two at most."""
 
 
 def warm_up(settings: WriterSettings) -> None:

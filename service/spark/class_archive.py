@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -44,9 +43,12 @@ def main() -> int:
     part = target.with_suffix(".part")
     with tempfile.TemporaryDirectory(prefix="tailrace-classes-") as scratch, EmbeddedKafka() as kafka:
         _fill(kafka.bootstrap)
-        _run(Path(scratch), kafka.bootstrap, f"{CREATE}{part}")
-    if not part.exists():
-        print("warning: the JVM made no archive of classes; starts will take some seconds longer", file=sys.stderr)
+        trouble = _run(Path(scratch), kafka.bootstrap, f"{CREATE}{part}")
+    if trouble or not part.exists():
+        part.unlink(missing_ok=True)  # what was loaded until then is too little to be of use
+        print(
+            f"warning: no archive of Java classes was made; starts will take longer {trouble}".rstrip(), file=sys.stderr
+        )
         return 0
     for old in target.parent.glob("classes-*.jsa"):
         old.unlink()
@@ -61,8 +63,8 @@ def _fill(bootstrap: str) -> None:
     producer.flush()
 
 
-def _run(scratch: Path, bootstrap: str, java_option: str) -> None:
-    """Run the pipeline in a process of its own."""
+def _run(scratch: Path, bootstrap: str, java_option: str) -> str:
+    """Run the pipeline in a process of its own; what it said last where it failed."""
     file = scratch / "pipeline.sql"
     file.write_text(_PIPELINE)
     environment = {
@@ -75,16 +77,12 @@ def _run(scratch: Path, bootstrap: str, java_option: str) -> None:
     }
     if os.environ.get("TAILRACE_ARCHIVES"):
         environment["TAILRACE_ARCHIVES"] = os.environ["TAILRACE_ARCHIVES"]
-    with suppress(subprocess.TimeoutExpired):
-        subprocess.run(
-            [sys.executable, "-m", "service", "run", str(file)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=300,
-            check=False,
-        )
+    command = [sys.executable, "-m", "service", "run", str(file)]
+    try:
+        ran = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        return "(the pipeline did not end)"
+    return f"({ran.stderr.decode(errors='replace').strip()[-500:]})" if ran.returncode else ""
 
 
 if __name__ == "__main__":

@@ -8,16 +8,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from service.spark.cluster_mode import is_local
-from service.spark.jvm import Jvm
+from service.spark.jvm import Jvm, JvmFailed
 from service.spark.sink import TailraceSink
 from service.spark.ticks import TickSource
 
 
 def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, block_rows: int) -> SparkSession:
-    """A session in `jvm`, with our two data sources registered. `settings` are those that the JVM was started with."""
+    """A session in `jvm`, with our two data sources registered. `settings` are those that the JVM was started with.
+    Raises `JvmFailed` where Spark will not start with them."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
     builder = SparkSession.builder.appName(name)
     of_the_job = {
@@ -27,7 +29,11 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, 
     for key, value in {**of_the_job, **settings}.items():
         builder = builder.config(key, value)
     jvm.connect()
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except Py4JJavaError as error:
+        # In words: who reads the exception later would ask a JVM that has gone for its text.
+        raise JvmFailed(f"Spark did not start: {error.java_exception.toString()}") from None
     session.sparkContext.setLogLevel("WARN")
     if is_local(settings["spark.master"]):
         threading.Thread(target=_warm_up, args=(session, partitions), name="warm-up", daemon=True).start()

@@ -7,9 +7,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from tests.kubernetes.cluster.cluster import IMAGE
-from tests.kubernetes.cluster.kubectl import Kubectl, Object, Refused, run
+from tests.kubernetes.cluster.kubectl import Kubectl, Object, run
 from tests.kubernetes.cluster.tools import ROOT, tool
 from tests.kubernetes.waiting import until
 
@@ -104,11 +106,16 @@ class Release:
         return self.kubectl.log(DRIVER, previous=True) + self.kubectl.log(DRIVER)
 
     def http(self, path: str) -> str:
-        """The answer of the driver, or what it says instead."""
+        """What the driver answers, whatever the status; empty where nobody listens yet."""
+        driver = self.driver()
+        address = driver["status"].get("podIP") if driver else None
         try:
-            return self.kubectl.http(DRIVER, path)
-        except Refused as refused:
-            return str(refused)
+            with urlopen(f"http://{address}:8080{path}", timeout=10) as answer:
+                return str(answer.read().decode())
+        except HTTPError as error:
+            return error.read().decode()
+        except OSError:
+            return ""
 
     def told(self) -> str:
         """The state of the namespace, for whoever has to find out what went wrong."""
@@ -142,7 +149,7 @@ SMALL: Values = {
     },
     "spark": {
         "partitions": 4,
-        "driver": {"memory": "512m"},
+        "driver": {"memory": "640m"},
         "executor": {"cores": 1, "memory": "512m", "memoryOverhead": "768m", "cpuRequest": "100m"},
     },
     "resources": {"requests": {"cpu": "200m", "memory": "1Gi"}, "limits": {"memory": "3Gi"}},

@@ -52,7 +52,10 @@ def said(kubectl: Kubectl, name: str) -> str:
 
 def test_a_restricted_pod_has_no_rights_and_writes_nowhere(kubectl: Kubectl):
     kubectl.apply(
-        pod("plain", "id -u; grep -E 'CapBnd|NoNewPrivs|Seccomp:' /proc/self/status; touch /x || echo refused")
+        pod(
+            "plain",
+            "exec 2>&1; id -u; grep -E 'CapBnd|NoNewPrivs|Seccomp:' /proc/self/status; touch /x || echo refused",
+        )
     )
     assert said(kubectl, "plain").split() == [
         *("185", "CapBnd:", "0000000000000000", "NoNewPrivs:", "1", "Seccomp:", "2"),

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from service.kafka.embedded import EmbeddedKafka
 from tests.kubernetes.cluster.tools import ROOT
 from tests.kubernetes.orders import Orders
-from tests.kubernetes.release import DRIVER, Release
+from tests.kubernetes.release import DRIVER, NAME, Release
 from tests.kubernetes.waiting import until
 from tests.spark.topics import feed, read
 
@@ -35,7 +35,8 @@ def by_city(records: Iterable[bytes | None]) -> dict[str, list[bytes]]:
 
 def test_the_example_of_the_readme_writes_exactly_its_changelog(kafka: EmbeddedKafka, release: MakeRelease):
     topics = [NewTopic(name, 1, 1) for name in ("orders", "users", "cities")]
-    for made in AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics(topics).values():
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for made in admin.create_topics(topics).values():
         made.result(30)
     sql = (EXAMPLE / "pipeline.sql").read_text()
     running = release({"pipeline": {"sql": sql, "variables": {"KAFKA": kafka.bootstrap}}})
@@ -49,6 +50,7 @@ def test_the_example_of_the_readme_writes_exactly_its_changelog(kafka: EmbeddedK
         right += cities
         until(f"{len(right)} changes", lambda: len(changes(kafka)) >= len(right), 150, running.told)  # noqa: B023
         assert by_city(changes(kafka)) == by_city(right)
+    running.helm("test", NAME)
 
 
 def changes(kafka: EmbeddedKafka) -> list[bytes | None]:

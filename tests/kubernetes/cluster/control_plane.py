@@ -92,6 +92,7 @@ class ControlPlane:
             f"--tls-private-key-file={server.key}",
             f"--kubelet-client-certificate={to_kubelets.certificate}",
             f"--kubelet-client-key={to_kubelets.key}",
+            "--kubelet-preferred-address-types=InternalIP",  # nobody knows the names of the nodes
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={accounts.certificate}",
             f"--service-account-signing-key-file={accounts.key}",

@@ -51,10 +51,6 @@ class Kubectl:
         """Create or change objects."""
         self("apply", "--filename=-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
-    def http(self, pod: str, path: str, port: int = 8080) -> str:
-        """The answer of a pod's HTTP server, through the API server. Raises `Refused` for every status but 200."""
-        return self("get", "--raw", f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy{path}")
-
     def log(self, pod: str, *, previous: bool = False) -> str:
         """What a pod has said, or the container before the one that runs now; empty if there is none."""
         try:

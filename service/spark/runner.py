@@ -22,6 +22,7 @@ from service.spark.checkpoint import Checkpoint, Fixed
 from service.spark.job import Ship
 from service.spark.listening import Listener
 from service.spark.query import QueryBuilder, Reading
+from service.spark.reports import Report, Reports
 from service.writers import check_unchanged
 
 Told = Mapping[str, Any]
@@ -43,6 +44,7 @@ class JobRunner:
         self._scratch = scratch
         self._hear = hear
         self._query: StreamingQuery | None = None
+        self._reports: Reports | None = None
         self._listener: Listener | None = None
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
@@ -82,6 +84,7 @@ class JobRunner:
             trigger_ms=a.settings.batch.trigger,
             topics=topics,
         )
+        self._reports = Reports(self._query)
 
     def finished(self) -> bool:
         """Look at the progress: whether every source has ended and the last batch is done. Raises what failed."""
@@ -90,22 +93,18 @@ class JobRunner:
         failure = query.exception()
         if failure is not None:
             raise failure
-        last = query.lastProgress
-        if last is None:
+        progress = self._reports.last() if self._reports is not None else None
+        if progress is None:
             return False
         before = set(self._ended)
-        progress = _plain(last)
         self._note_progress(progress)
         if self._ended != before:
             self._note_ended()
         return self._all_ended(progress)
 
-    def new_progress(self, after: int | None) -> list[dict[str, Any]]:
+    def new_progress(self, after: int | None) -> list[Report]:
         """Spark's reports of the batches since batch `after`, oldest first."""
-        if self._query is None or self.last_batch() == (-1 if after is None else after):
-            return []
-        reports = (_plain(p) for p in self._query.recentProgress)
-        return [p for p in reports if after is None or p["batchId"] > after]
+        return [] if self._reports is None else self._reports.since(after)
 
     def in_batch(self) -> bool:
         """Whether a batch is being computed now."""
@@ -117,14 +116,13 @@ class JobRunner:
 
     def last_batch(self) -> int:
         """The last batch that is done, -1 if there is none."""
-        progress = self._query.lastProgress if self._query is not None else None
-        return -1 if progress is None else int(_plain(progress)["batchId"])
+        return -1 if self._reports is None else self._reports.last_batch()
 
     def stop(self) -> None:
         """Stop the query; a batch that is cut short is done again by the next start."""
         if self._query is not None:
             self._query.stop()
-            self._query = None
+            self._query = self._reports = None
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -225,8 +223,3 @@ class JobRunner:
         told = json.loads(told) if isinstance(told, str) else told
         wanted = {s.id for s in self._assignment.program.sources}
         return bool(wanted) and told is not None and set(told.get("ended", ())) >= wanted
-
-
-def _plain(progress: Any) -> dict[str, Any]:
-    """A report of Spark as plain values."""
-    return dict(json.loads(progress.json)) if hasattr(progress, "json") else dict(progress)

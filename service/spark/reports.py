@@ -1,0 +1,58 @@
+"""Spark's reports of finished batches, each read once.
+
+A report is made into JSON in the JVM, with all figures of the state store, and parsed here: some milliseconds. PySpark
+does so at every look, with `recentProgress` for all of the last fifty batches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+Report = Mapping[str, Any]
+
+
+class Reports:
+    """The reports of one query, by the names of Spark's `StreamingQueryProgress` as JSON."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query._jsq
+        self._key: tuple[int, str] | None = None
+        self._last: Report = {}
+
+    def last_batch(self) -> int:
+        """The last batch that is done, -1 if there is none."""
+        progress = self._query.lastProgress()
+        return -1 if progress is None else int(progress.batchId())
+
+    def last(self) -> Report | None:
+        """The newest report, None before the first."""
+        progress = self._query.lastProgress()
+        if progress is None:
+            return None
+        key = (int(progress.batchId()), str(progress.timestamp()))
+        if key != self._key:
+            self._key, self._last = key, _read(progress)
+        return self._last
+
+    def since(self, batch: int | None) -> list[Report]:
+        """The reports of the batches after `batch` that Spark still has, oldest first."""
+        newest = self.last()
+        if newest is None or newest["batchId"] == batch:
+            return []
+        if batch is not None and newest["batchId"] == batch + 1:
+            return [newest]
+        found: list[Report] = []
+        for progress in reversed(list(self._query.recentProgress())):
+            if batch is not None and progress.batchId() <= batch:
+                break
+            found.append(_read(progress))
+        return found[::-1]
+
+
+def _read(progress: Any) -> Report:
+    report: Report = json.loads(progress.json())
+    return report

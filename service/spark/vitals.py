@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from service.metrics import Metrics
 from service.metrics.memory import memory_of
 
-EVERY = 5.0
+EVERY = 10.0
 """Seconds between two looks."""
 
 DRIVER = "driver"

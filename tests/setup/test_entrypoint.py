@@ -49,6 +49,11 @@ def test_an_executor_gets_the_options_of_spark_whole_and_in_order(environment: d
     assert [java, first, second] == ["java", "-Dfirst=a b", "-Dsecond=1"]
 
 
+def test_an_executor_knows_that_it_may_read_the_secret_from_a_file(environment: dict[str, str]):
+    """Spark takes `spark.authenticate.secret.file` on Kubernetes only, and the driver is asked with the secret."""
+    assert "-Dspark.master=k8s://" in run(environment | FROM_SPARK, "executor")
+
+
 def test_an_executor_knows_its_driver_and_its_name(environment: dict[str, str]):
     command = run(environment | FROM_SPARK, "executor")
     start = command.index("org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend")

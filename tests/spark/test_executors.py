@@ -7,7 +7,11 @@ import json
 import re
 import shutil
 import signal
+import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,13 +20,14 @@ from service.machine import free_ports
 from service.spark.jvm import spark_home
 from tests.brokers import Broker, MakeTopic
 from tests.spark.loopback import CAN_HEAR, listening
-from tests.spark.service_process import ServiceProcess, command_of, descendants, signal_to
+from tests.spark.service_process import ServiceProcess, command_of, descendants, environment_of, signal_to
 from tests.spark.topics import feed, read, upserted
 
 NAMES = [hashlib.sha256(b"%d" % number).hexdigest()[:20] for number in range(8)]
 """Names that no compression makes shorter: they are looked for in what crosses the network."""
 
 NEEDLES = [name.encode() for name in NAMES]
+SECRET = "known to both"
 BACKEND = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 PORTS_TRIED = 32
 """Spark takes the next port where one is taken: each executor of a machine has its own."""
@@ -67,8 +72,9 @@ def _nothing_is_left_in_the_package() -> Iterator[None]:
     shutil.rmtree(spark_home() / "work", ignore_errors=True)
 
 
-def settings(port: int, **more: str) -> dict[str, str]:
-    conf = {"spark.driver.port": port, "spark.blockManager.port": port + 1, "spark.driver.blockManager.port": port + 1}
+def settings(port: int, disk: Path | None = None, **more: str) -> dict[str, str]:
+    ports = {"spark.driver.port": port, "spark.blockManager.port": port + 1, "spark.driver.blockManager.port": port + 1}
+    conf = {**ports, **({} if disk is None else {"spark.local.dir": disk})}
     return {
         "SPARK__MASTER": "local-cluster[2,1,1024]",
         "SPARK__PARTITIONS": "4",
@@ -84,6 +90,45 @@ def executors(running: ServiceProcess) -> list[int]:
     return [pid for pid in descendants(driver) if BACKEND in command_of(pid).split("\0")]
 
 
+def on_disk(folder: Path) -> set[bytes]:
+    """Which needles are in the files in which blocks and shuffles are kept."""
+    found: set[bytes] = set()
+    for path in folder.rglob("blockmgr-*/**/*"):
+        with suppress(OSError):
+            content = path.read_bytes() if path.is_file() else b""
+            found |= {needle for needle in NEEDLES if needle in content}
+    return found
+
+
+def joins(real: int, secret: str, seconds: float) -> bool:
+    """Whether one more executor, started as a real one was but with this secret (or none), is taken in so soon."""
+    # Our own settings of the log would leave out what is asked for here.
+    quiet = "-Dlog4j2.configurationFile="
+    arguments = [word for word in command_of(real).split("\0") if word and not word.startswith(quiet)]
+    arguments[arguments.index("--executor-id") + 1] = "77"
+    if "--worker-url" in arguments:
+        url = arguments.index("--worker-url")
+        del arguments[url : url + 2]
+    at = arguments.index(BACKEND)
+    arguments[at:at] = [] if secret else ["-Dspark.authenticate=false", "-Dspark.network.crypto.enabled=false"]
+    known = dict(line.split("=", 1) for line in environment_of(real).decode().split("\0") if "=" in line)
+    with subprocess.Popen(
+        arguments,
+        env={**known, "_SPARK_AUTH_SECRET": secret},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as started:
+        watch = threading.Timer(seconds, started.kill)
+        watch.start()
+        try:
+            return any("Successfully registered with driver" in line for line in started.stdout or ())
+        finally:
+            watch.cancel()
+            started.kill()
+
+
 def telling(running: ServiceProcess) -> set[str]:
     """The names of the executors whose memory the metrics tell."""
     return set(re.findall(r'\ntailrace_memory_bytes\{executor="(\d+)",process="jvm"\}', running.ask("/metrics")[1]))
@@ -96,9 +141,9 @@ def test_what_driver_and_executors_say_is_for_nobody_else(
 ):
     totals = Totals(kafka, make_topic)
     (port,) = free_ports(1)
-    own = settings(port)
+    own = settings(port, disk=tmp_path / "disk")
     if secret:
-        (tmp_path / "secret").write_text("known to both")
+        (tmp_path / "secret").write_text(SECRET)
         own["SPARK__SECRET_FILE"] = str(tmp_path / "secret")
     running = service(totals.query, kafka.bootstrap, **own)
     with listening(range(port, port + PORTS_TRIED), NEEDLES) as heard:
@@ -107,7 +152,17 @@ def test_what_driver_and_executors_say_is_for_nobody_else(
         running.until("every row is counted", totals.right)
     assert heard.size > 100_000
     assert bool(heard.found) is not secret, heard.found
-    assert "known to both" not in running.log
+    assert bool(on_disk(tmp_path / "disk")) is not secret
+    assert SECRET not in running.log
+    theirs = descendants(running.processes()["driver"][0])
+    assert not any(SECRET in command_of(pid) for pid in theirs)
+    if secret:
+        (real, *_) = executors(running)
+        began = time.monotonic()
+        assert joins(real, SECRET, 120), "what is tried here is no executor at all"
+        long = 2 * (time.monotonic() - began)
+        assert not joins(real, "another", long)
+        assert not joins(real, "", long)
     running.terminate()
     assert running.wait(90) == 0
 

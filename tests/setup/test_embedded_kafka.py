@@ -22,8 +22,9 @@ from tests.brokers import Broker, MakeTopic
 pytestmark = pytest.mark.e2e
 
 OWNER = """
-import sys, time
+import signal, time
 from service.kafka.embedded import EmbeddedKafka
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those that it runs in the background ignore it
 with EmbeddedKafka() as kafka:
     print(kafka.pid, kafka.folder, flush=True)
     time.sleep(600)

@@ -48,8 +48,15 @@ class Release:
         self.helm("uninstall", NAME, "--ignore-not-found")
         until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.told)
 
+    def stop(self) -> None:
+        """End the driver as it ends when its node is drained: it still has its rights."""
+        if self.kubectl.get("statefulset", NAME):
+            self.kubectl("scale", f"statefulset/{NAME}", "--replicas=0")
+            until("the pods are gone", lambda: not self.kubectl.list("pods"), explain=self.told)
+
     def remove(self) -> None:
-        """Uninstall what is installed, and remove the namespace and all that is left in it."""
+        """End what runs, uninstall it, and remove the namespace and all that is left in it."""
+        self.stop()
         self.uninstall()
         self.kubectl("delete", "namespace", self.namespace, "--wait=false")
 
@@ -100,6 +107,11 @@ class Release:
         kinds = [kind for kind in kinds if not kind.startswith("events")]
         found = self.kubectl("get", ",".join(kinds), "--output=name", "--ignore-not-found").split()
         return set(found) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+
+    def until_only_the_volume_is_left(self) -> None:
+        """Wait until all that the release made is gone, but for the claim of its checkpoint."""
+        left = {f"persistentvolumeclaim/{self.claim}"}
+        until("only the volume is left", lambda: self.objects() == left, explain=lambda: str(self.objects()))
 
     def log(self) -> str:
         """What the driver has said, and the container before it."""

@@ -94,3 +94,11 @@ def test_executors_are_scaled_from_one_to_three(running: Release, orders: Orders
         orders.feed(1000)
         orders.until_answered(running.told)
     assert all(buckets(running, name) for name in names(running))
+
+
+def test_an_uninstall_takes_the_executors_with_it(running: Release):
+    """Helm takes the Role away before the driver has ended, so that its last wish, to delete its executors, is refused.
+    They go all the same: the driver's pod owns them."""
+    running.uninstall()
+    running.until_only_the_volume_is_left()
+    running.refused = {"deletecollection pods"}

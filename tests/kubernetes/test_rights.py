@@ -43,7 +43,7 @@ def test_without_any_one_of_its_verbs_the_driver_would_be_refused_something(
     running.kubectl("delete", "pod", lost, "--wait=false")
     orders.feed(1000)
     orders.until_answered(running.told)
-    running.uninstall()
+    running.stop()
     asked = [each for each in audit.requests(cluster.audit_log, running.namespace) if each.user == NAME]
     assert not [str(each) for each in asked if not each.allowed]
     assert {(each.verb, each.resource) for each in asked} == role

@@ -11,7 +11,7 @@ from pathlib import Path
 from service.kafka.admin import Cluster
 from service.kafka.embedded import EmbeddedKafka
 from service.machine import free_ports
-from tests.brokers import Broker
+from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted
 
@@ -125,3 +125,39 @@ def test_a_missing_topic_is_named_before_anything_starts(
 def ends(broker: EmbeddedKafka, topic: str) -> dict[int, int]:
     """The end of each partition: a transaction moves it even if it is aborted."""
     return dict(Cluster({"bootstrap.servers": broker.bootstrap}).end_offsets([topic])[topic])
+
+
+TWO_SINKS = """
+    SET 'pipeline.name' = 'two';
+    CREATE TABLE t (n BIGINT) WITH ('connector' = 'kafka', 'topic' = '{source}', 'format' = 'json',
+      'properties.group.id' = 'nobody', 'scan.startup.mode' = 'group-offsets', 'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE a (n BIGINT) WITH ('connector' = 'kafka', 'topic' = '{a}', 'format' = 'json');
+    CREATE TABLE b (n BIGINT) WITH ('connector' = 'kafka', 'topic' = '{b}', 'format' = 'json',
+      'properties.acks' = 'all');
+    EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT n FROM t; INSERT INTO b SELECT -n FROM t; END;
+"""
+
+
+def test_a_configuration_that_turns_out_to_be_wrong_at_the_start_of_a_query_is_told_apart_from_a_failure(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
+) -> None:
+    source, a, b = (make_topic(name, partitions=1) for name in ("source", "a", "b"))
+    text = TWO_SINKS.format(source=source, a=a, b=b)
+    feed(kafka.bootstrap, source, [(0, {"n": n}) for n in range(1, 4)])
+    running = service(text, kafka.bootstrap)
+    running.start()
+    assert running.wait() == 2
+    assert "has committed no offset" in running.log
+
+    # What the tables say that concerns a reader, or nobody, makes no transaction of its own.
+    text = text.replace("'group-offsets'", "'earliest-offset'")
+    running.rewrite(text)
+    running.start()
+    assert running.wait() == 0
+    assert [json.loads(value or b"")["n"] for _, value in read(kafka.bootstrap, b)] == [-1, -2, -3]
+
+    # Nor does how it is sent, which may change under a checkpoint.
+    running.rewrite(text.replace("'properties.acks' = 'all'", "'properties.compression.type' = 'gzip'"))
+    running.start()
+    assert running.wait() == 0
+    assert len(read(kafka.bootstrap, b)) == len(read(kafka.bootstrap, a)) == 3

@@ -58,7 +58,7 @@ class Orders:
         """How many changes have been committed so far."""
         return sum(len(read(self._bootstrap, topic)) for topic in (self._totals, self._spread))
 
-    def until_answered(self, explain: Any = str, seconds: float = 150) -> None:
+    def until_answered(self, explain: Any = str, seconds: float = 240) -> None:
         """Wait until the answer is that of a batch query over all orders so far. A change that takes back what is not
         there fails at once."""
         right = {name: rows for name, rows in expected(self._fed).items() if name != "windows"}

@@ -82,7 +82,7 @@ class Release:
         conditions = driver["status"].get("conditions", []) if driver else []
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
-    def until_ready(self, seconds: float = 150) -> None:
+    def until_ready(self, seconds: float = 240) -> None:
         """Wait until the driver's pod is ready."""
         until("the driver is ready", self.ready, seconds, self.told)
 
@@ -99,7 +99,7 @@ class Release:
 
     def until_replaced(self, before: str) -> None:
         """Wait until another pod than the one of this id is ready."""
-        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), 150, self.told)
+        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), 240, self.told)
 
     def objects(self) -> set[str]:
         """Everything that is in the namespace and was not there before the release: "kind/name"."""

@@ -48,7 +48,7 @@ def test_the_example_of_the_readme_writes_exactly_its_changelog(kafka: EmbeddedK
         feed(kafka.bootstrap, "users", ((0, each) for each in users))
         feed(kafka.bootstrap, "orders", ((0, each) for each in orders))
         right += cities
-        until(f"{len(right)} changes", lambda: len(changes(kafka)) >= len(right), 150, running.told)  # noqa: B023
+        until(f"{len(right)} changes", lambda: len(changes(kafka)) >= len(right), 240, running.told)  # noqa: B023
         assert by_city(changes(kafka)) == by_city(right)
     running.helm("test", NAME)
 

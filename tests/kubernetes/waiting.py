@@ -10,7 +10,7 @@ Answer = TypeVar("Answer")
 
 
 def until(
-    what: str, ask: Callable[[], Answer], seconds: float = 120, explain: Callable[[], str] = str, every: float = 0.25
+    what: str, ask: Callable[[], Answer], seconds: float = 180, explain: Callable[[], str] = str, every: float = 0.25
 ) -> Answer:
     """Ask until the answer is true and return it; after `seconds`, fail with `what` was waited for and `explain()`."""
     deadline = time.monotonic() + seconds

@@ -33,7 +33,7 @@ class Cluster:
         for node in self.nodes:
             node.start(images)
         self.kubectl.apply(_STORAGE_CLASS)
-        until("both nodes are ready", lambda: len(self._ready()) == len(self.nodes), 120, self._told)
+        until("both nodes are ready", lambda: len(self._ready()) == len(self.nodes), 180, self._told)
 
     def stop(self) -> None:
         """End it."""

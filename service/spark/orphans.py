@@ -1,9 +1,8 @@
 """Processes that have lost their parent come to the driver, which sees to it that nothing is left when they end.
 
-Spark keeps Python workers for the next task and takes one for alive for as long as the system knows it. Where their
-parent was killed too, they become children of the first process of the machine or container. Some of these never ask
-what became of their children, or late: the dead then stay known, and each of them that Spark still keeps costs a task
-one of its tries. The same would hold for writer processes, which are orphans from their beginning.
+Every writer process is an orphan from its beginning, and so are Python workers when what they were forked from is
+killed. They would come to the first process of the machine or container, and some of these never ask what became of
+their children: the dead would pile up, and Spark, which keeps workers for the next task, would take them for alive.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ class Release:
         self._values: Values = values
         self.refused: set[str] = set()
         """What the API server must have refused to the driver at the end, as "verb resource"."""
+        self.perhaps_refused: set[str] = set()
+        """What it may have refused beside that."""
 
     def install(self, changes: Values | None = None) -> None:
         """`helm install`; it returns when the objects are there."""

@@ -97,8 +97,8 @@ def test_executors_are_scaled_from_one_to_three(running: Release, orders: Orders
 
 
 def test_an_uninstall_takes_the_executors_with_it(running: Release):
-    """Helm takes the Role away while the driver ends, so that its last wish, to delete its executors, may be refused. They
-    go all the same: the driver's pod owns them."""
+    """Helm takes the Role away while the driver ends, so that its last wish, to delete its executors, may be refused.
+    They go all the same: the driver's pod owns them."""
     running.uninstall()
     running.until_only_the_volume_is_left()
     running.perhaps_refused = {"deletecollection pods"}

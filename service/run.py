@@ -33,6 +33,7 @@ from service.settings import ConfigError, Settings, load
 from service.spark import object_store
 from service.spark.configuration import configured
 from service.spark.jvm import Jvm, JvmFailed
+from service.spark.orphans import adopt
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the queries."""
@@ -68,6 +69,7 @@ class Service:
         lists = ("spark", *object_store.archives(self._settings.checkpoint))
         jars = [jar for name in lists for jar in ensure(load_archives(name), folder)]
         spark = configured(self._settings.spark, jars, self._settings.checkpoint)
+        adopt()
         # Before Kafka is asked: it takes some seconds to come up.
         jvm = Jvm(spark, jars, self._observer.jvm_says)
         try:

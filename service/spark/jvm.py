@@ -25,7 +25,6 @@ from service.machine import find_java
 from service.spark import allocation
 from service.spark.configuration import PYTHON_PATH
 from service.spark.nursery import VARIABLE
-from service.spark.orphans import adopt
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _PATIENCE = 120.0
@@ -82,7 +81,6 @@ class Jvm:
 
     def __init__(self, settings: Mapping[str, str], jars: Sequence[Path], tell: Callable[[str], None]) -> None:
         """Start it. `settings` are Spark's; `jars` go before its own; `tell` gets what it says, a line at a time."""
-        adopt()
         self._folder = Path(tempfile.mkdtemp(prefix="tailrace-jvm-"))
         self._tell = tell
         self._last: list[str] = []

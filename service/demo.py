@@ -16,11 +16,12 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
 
+from service.exit_codes import FAILED, OK
 from service.kafka.admin import Cluster, Topic
 from service.kafka.embedded import EmbeddedKafka
 from service.machine import MachineError
-from service.page.redaction import Redaction
 from service.plan.lower import compile_job
+from service.redaction import Redaction
 from service.run import Service, observer_for
 from service.settings import load
 from service.sql.pipeline import load as load_pipeline
@@ -38,9 +39,9 @@ def demo(*, rate: int, seconds: float) -> int:
             return _show(broker.bootstrap, Path(folder), rate, seconds)
     except MachineError as error:
         print(f"error: {error}")
-        return 1
+        return FAILED
     except KeyboardInterrupt:
-        return 0
+        return OK
 
 
 def _show(bootstrap: str, folder: Path, rate: int, seconds: float) -> int:

@@ -14,9 +14,9 @@ from service.health import Health
 from service.metrics import Metrics
 from service.metrics.series import absorb
 from service.page.recorder import Recorder
-from service.page.redaction import Redaction
 from service.plan.stage.figures import Figures
 from service.progress import Offsets, Progress
+from service.redaction import Redaction
 
 _END_OF_TIME = 253402300800.0
 """The year 10,000, in seconds; the watermark of a source that has ended is later."""

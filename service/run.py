@@ -16,6 +16,7 @@ from service.archives import ensure
 from service.archives import load as load_archives
 from service.assign import Assignment, assign, checkpoint_of
 from service.checkpoint_lock import CheckpointInUse, CheckpointLock
+from service.exit_codes import FAILED, WRONG
 from service.health import Health, HttpServer
 from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.machine import MachineError
@@ -23,12 +24,12 @@ from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
 from service.page.answers import answers
-from service.page.redaction import Redaction
 from service.page.settings_shown import secrets_of
 from service.plan.explain import explain
 from service.plan.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
+from service.redaction import Redaction
 from service.settings import ConfigError, Settings, load
 from service.spark import object_store
 from service.spark.configuration import configured
@@ -157,7 +158,7 @@ def run_jobs(jobs: Sequence[Job], secrets: Iterable[str] = ()) -> int:
         return _refused(redaction.text(str(error)))
     except (KafkaFailure, CheckpointInUse, JvmFailed) as error:
         print(redaction.text(str(error)), file=sys.stderr)
-        return 1
+        return FAILED
     finally:
         if server is not None:
             server.close()
@@ -174,4 +175,4 @@ def observer_for(settings: Settings, redaction: Redaction, *, quiet: bool = Fals
 def _refused(*sentences: str) -> int:
     for sentence in sentences:
         print(sentence, file=sys.stderr)
-    return 2
+    return WRONG

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from service.commands.pipelines import OK, WRONG, mistake, read, redaction_of
+from service.commands.pipelines import mistake, read, redaction_of
+from service.exit_codes import OK, WRONG
 from service.plan.passes import normalize
 from service.plan.validate import warnings
 

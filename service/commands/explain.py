@@ -6,7 +6,8 @@ import argparse
 import json
 import os
 
-from service.commands.pipelines import OK, WRONG, add_file, read, redaction_of
+from service.commands.pipelines import add_file, read, redaction_of
+from service.exit_codes import OK, WRONG
 from service.plan.explain import as_text, explain
 
 LATE_TOPIC = "TAILRACE_TOPICS__LATE"

@@ -7,15 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from service.page.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.plan.nodes import Job
 from service.plan.validate import Problem
+from service.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.sql.errors import Mistake, PipelineErrors
 from service.sql.pipeline import Pipeline, load
 from service.sql.source import read_source
-
-OK, FAILED, WRONG = 0, 1, 2
-"""Exit codes: done, a failure on the way, wrong configuration or SQL."""
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from service.commands.pipelines import WRONG, add_file, job_named, read, variable_secrets
+from service.commands.pipelines import add_file, job_named, read, variable_secrets
+from service.exit_codes import WRONG
 from service.settings import variables
 
 

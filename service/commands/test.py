@@ -10,7 +10,8 @@ from time import perf_counter
 from traceback import format_exc
 
 from operators.sql import Sql
-from service.commands.pipelines import FAILED, OK, WRONG, read
+from service.commands.pipelines import read
+from service.exit_codes import FAILED, OK, WRONG
 from service.local.case import run_case
 from service.local.changelog import NotThere
 from service.local.errors import CaseError

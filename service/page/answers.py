@@ -12,11 +12,11 @@ from service.health import Answer, Answers, Health
 from service.metrics import Metrics
 from service.page.assemble import Assembler
 from service.page.recorder import Recorder
-from service.page.redaction import Redaction
 from service.page.settings_shown import shown
 from service.page.view.whole import page
 from service.plan.explain import Explained
 from service.plan.program import Program
+from service.redaction import Redaction
 from service.settings import Settings
 
 HEADERS: Mapping[str, str] = {

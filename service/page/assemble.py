@@ -13,9 +13,9 @@ from service.page.counted import Counted
 from service.page.diagnosis import UNKNOWN, verdict
 from service.page.document import SCHEMA, Job, Memory, Operator, Partition, Rejected, Setting, Sink, Status, Table
 from service.page.recorder import Failure, Recorder, Sample, Seen
-from service.page.redaction import Redaction
 from service.plan.explain import Explained
 from service.plan.program import Program
+from service.redaction import Redaction
 from service.settings import Settings
 
 

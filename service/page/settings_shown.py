@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import BaseModel, SecretStr
 
 from service.page.document import Setting
-from service.page.redaction import HIDDEN, SENSITIVE, Redaction, secrets_of_tables, sensitive
 from service.plan.program import Program
+from service.redaction import HIDDEN, SENSITIVE, Redaction, secrets_of_tables, sensitive
 from service.settings import PREFIX, Settings, written
 
 

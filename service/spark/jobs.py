@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from service.assign import Assignment
 from service.end_offsets import EndOffsets
+from service.exit_codes import FAILED, OK, WRONG
 from service.group_offsets import GroupOffsets
 from service.kafka.errors import KafkaFailure
 from service.observe import Observer
@@ -33,9 +34,6 @@ FINAL = ("StateMismatch", "DigestMismatch", "KafkaConfigError", "BadInput")
 
 MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationException")
 """Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""
-
-FAILED, WRONG = 1, 2
-"""Exit codes of a service that gives up: what it was asked to do failed, or is not configured right."""
 
 PATIENT = ("KafkaUnreachable", "TimeoutException", "DisconnectException")
 """Errors of a Kafka that cannot be reached: they are waited out for as long as it takes."""
@@ -108,7 +106,7 @@ class Jobs:
                 code = self._failed(job, error)
                 if code is not None:
                     return code
-        return 0 if all(job.done for job in self._watched) else None
+        return OK if all(job.done for job in self._watched) else None
 
     def close(self, grace: float) -> None:
         """Stop: a running batch may finish within `grace` seconds; what is cut short is done again next time."""

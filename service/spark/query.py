@@ -57,6 +57,7 @@ class QueryBuilder:
         levels = sorted({level for s in program.sources for level in self._wiring.levels_heard_by(s.id)})
         branches.append(self._ticks(tick_ms, levels, topics))
         envelopes = reduce(DataFrame.union, branches)
+        envelopes = envelopes.selectExpr(*(STAMP if name == "now" else name for name in envelopes.columns))
         for level in range(1, program.levels + 1):
             envelopes = envelopes.groupBy("bucket").transformWithState(
                 BucketProcessor(self._blob, level), SPARK_SCHEMA, "append", "none"
@@ -73,9 +74,7 @@ class QueryBuilder:
 
     def _ingested(self, source: Source) -> DataFrame:
         rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
-        envelopes = rows.mapInArrow(IngestTask(self._blob, source.id), SPARK_SCHEMA)
-        names = [f.name for f in envelopes.schema.fields]
-        return envelopes.selectExpr(*(STAMP if name == "now" else name for name in names))
+        return rows.mapInArrow(IngestTask(self._blob, source.id), SPARK_SCHEMA)
 
     def _made(self, source: Source) -> DataFrame:
         """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
@@ -104,7 +103,7 @@ class QueryBuilder:
         return reader.load().selectExpr(*columns)
 
     def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any]) -> DataFrame:
-        ticks = (
+        return (
             self._session.readStream.format("tailrace-tick")
             .option("interval", str(tick_ms))
             .option("keys", json.dumps(self._ship.bucket_keys))
@@ -113,8 +112,6 @@ class QueryBuilder:
             .option("ended", str(Path(self._ship.scratch) / self._ship.run / "ended.json"))
             .load()
         )
-        names = [f.name for f in ticks.schema.fields]
-        return ticks.selectExpr(*(STAMP if name == "now" else name for name in names))
 
 
 NOW = "unix_millis(current_timestamp()) AS now"

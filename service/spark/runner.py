@@ -88,12 +88,13 @@ class JobRunner:
 
     def finished(self) -> bool:
         """Look at the progress: whether every source has ended and the last batch is done. Raises what failed."""
-        query = self._query
+        query, reports = self._query, self._reports
         assert query is not None
+        assert reports is not None
         failure = query.exception()
         if failure is not None:
             raise failure
-        progress = self._reports.last() if self._reports is not None else None
+        progress = reports.last()
         if progress is None:
             return False
         before = set(self._ended)

@@ -11,11 +11,11 @@ from service.health import Health
 from service.metrics import Metrics
 from service.metrics.series import announce
 from service.observe import Observer
-from service.page.redaction import Redaction
 from service.plan.lower import compile_job
 from service.plan.program import Program
 from service.plan.stage.figures import Figures
 from service.progress import Progress, Read
+from service.redaction import Redaction
 from service.sql.pipeline import read
 
 

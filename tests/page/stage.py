@@ -15,13 +15,13 @@ from service.metrics.series import announce
 from service.observe import Observer
 from service.page.answers import answers
 from service.page.recorder import Recorder
-from service.page.redaction import Redaction
 from service.page.settings_shown import secrets_of
 from service.plan.explain import explain
 from service.plan.lower import compile_job
 from service.plan.program import Program
 from service.plan.stage.figures import Figures
 from service.progress import Progress, Read
+from service.redaction import Redaction
 from service.settings import load
 from service.sql.pipeline import read
 

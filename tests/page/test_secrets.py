@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from service.page.redaction import HIDDEN, Redaction
+from service.redaction import HIDDEN, Redaction
 from tests.page.stage import Stage
 
 PASSWORD = 'pä"ss\\word-9'

@@ -75,10 +75,14 @@ def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float)
         sql = folder / f"{case.query}.sql"
         sql.write_text(case.sql(rows, bootstrap, name, name))
         with closing(Progress(bootstrap, name)) as progress:
-            return _watch(progress, case, engine, rows, name, sql, patience)
+            return watch(progress, case, engine, rows, name, sql, patience)
 
 
-def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql: Path, patience: float) -> Run:
+def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql: Path, patience: float) -> Run:
+    """Run the engine on the file `sql` until it ends or `patience` (seconds) does, and ask `progress` meanwhile.
+
+    `name` is that of its consumer group and of the topic that it writes. There are figures only if it read all rows.
+    """
     launch = ENGINES[engine](sql, sql.parent)
     before = litter(launch)
     topics = [topic.name(rows) for topic in case.topics]
@@ -106,7 +110,10 @@ def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sq
     read = progress.rows_read(topics)
     if read > (samples[-1].rows if samples else 0):
         samples.append(Sample(seconds, read))
-    run = Run(
+    fed = sum(topic.rows(rows) for topic in case.topics)
+    if error := last_words(process, log) if process.returncode else launch.left_out(read, fed):
+        return Run(case.name, engine, rows, error=error)
+    return Run(
         case.name,
         engine,
         rows,
@@ -116,7 +123,6 @@ def _watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sq
         progress.visible_end(name),
         tuple(samples),
     )
-    return run if process.returncode == 0 else Run(case.name, engine, rows, error=last_words(process, log))
 
 
 def end(process: subprocess.Popen[bytes], folder: Path) -> None:

@@ -102,7 +102,9 @@ class Spark(_Group):
         "local[*,4]", description="Spark master. A local one takes the cores (`*` = all) and the tries of a task."
     )
     partitions: int = Field(
-        0, ge=0, description="Shuffle partitions, fixed for the life of a checkpoint; 0 = the cores of a local master."
+        0,
+        ge=0,
+        description="Shuffle partitions, fixed for the life of a checkpoint; 0 = the cores of a local master, 8 of others.",
     )
     buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
     driver_memory: str = Field("1g", description="Heap of the JVM.")

@@ -19,7 +19,7 @@ SETTINGS = WriterSettings(
     checkpoint_id="c",
     kafka={"bootstrap.servers": "k:9092", "sasl.password": "s3cret"},
     marker_topic="m",
-    socket_folder="/tmp/w",
+    socket_folder="/tmp/writer",
     parent_pid=1,
 )
 

@@ -6,27 +6,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaConfigError
 from service.kafka.security import security_of
 from service.machine import find_java
 from tests.kafka.conftest import MARKERS, Query
+from tests.logins import AUTHORIZED, LISTENER, MODULE, asks_for_password, grant, users
 
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-RIGHTS = {
-    (ResourceType.TRANSACTIONAL_ID, "tailrace-"): (AclOperation.WRITE, AclOperation.DESCRIBE),
-    (ResourceType.TOPIC, "out-"): (AclOperation.WRITE, AclOperation.DESCRIBE),
-    (ResourceType.TOPIC, MARKERS): (AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE),
-}
+MECHANISM = "SCRAM-SHA-256"
+RIGHTS = (
+    (ResourceType.TRANSACTIONAL_ID, "tailrace-", (AclOperation.WRITE, AclOperation.DESCRIBE)),
+    (ResourceType.TOPIC, "out-", (AclOperation.WRITE, AclOperation.DESCRIBE)),
+    (ResourceType.TOPIC, MARKERS, (AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)),
+)
 """All that a writer needs. The consumer group of the marker reader is a name only."""
 
 
@@ -50,15 +44,13 @@ def broker(own_kafka, certificate: tuple[Path, Path]):
     return own_kafka(
         security="SASL_SSL",
         properties={
-            "listener.name.client.ssl.keystore.type": "PKCS12",
-            "listener.name.client.ssl.keystore.location": str(certificate[0]),
-            "listener.name.client.ssl.keystore.password": "changeit",
-            "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-256",
-            "listener.name.client.scram-sha-256.sasl.jaas.config": f"{SCRAM} required;",
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
+            LISTENER + "ssl.keystore.type": "PKCS12",
+            LISTENER + "ssl.keystore.location": str(certificate[0]),
+            LISTENER + "ssl.keystore.password": "changeit",
+            **asks_for_password(MECHANISM),
+            **AUTHORIZED,
         },
-        format_arguments=["--add-scram", "SCRAM-SHA-256=[name=ann,password=secret]"],
+        format_arguments=users(MECHANISM, {"ann": "secret"}),
     )
 
 
@@ -66,8 +58,8 @@ def test_password_and_rights_are_needed_and_enough(broker, certificate, make_que
     query: Query = make_query(broker.internal_bootstrap, patience_ms=20_000)
 
     def log_in(password: str) -> dict[str, str]:
-        login = f'{SCRAM} required username="ann" password="{password}";'
-        mechanism = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login}
+        login = f'{MODULE} required username="ann" password="{password}";'
+        mechanism = {"sasl.mechanism": MECHANISM, "sasl.jaas.config": login}
         trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(certificate[1])}
         security, _ = security_of({"security.protocol": "SASL_SSL"} | mechanism | trust)
         return {"bootstrap.servers": broker.bootstrap} | security.for_librdkafka()
@@ -85,14 +77,7 @@ def test_password_and_rights_are_needed_and_enough(broker, certificate, make_que
         query.write(0, "a")
     assert "grant" in (refused.value.hint or "")
 
-    everyone = AdminClient({"bootstrap.servers": broker.internal_bootstrap})
-    rights = [
-        AclBinding(kind, name, ResourcePatternType.PREFIXED, "User:ann", "*", operation, AclPermissionType.ALLOW)
-        for (kind, name), operations in RIGHTS.items()
-        for operation in operations
-    ]
-    for granted in everyone.create_acls(rights).values():
-        granted.result(30)
+    grant(AdminClient({"bootstrap.servers": broker.internal_bootstrap}), "ann", RIGHTS)
     assert query.write(0, "a").outcome == "committed"
     query.kill_writer()
     assert query.write(0, "a").outcome == "replayed"

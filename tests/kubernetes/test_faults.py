@@ -9,9 +9,10 @@ from tests.kubernetes.cluster import network
 from tests.kubernetes.orders import Orders
 from tests.kubernetes.release import DRIVER, Release
 from tests.kubernetes.waiting import until
+from tests.logins import asks_for_password, users
 
 MakeRelease = Callable[..., Release]
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+MECHANISM = "SCRAM-SHA-512"
 
 
 def test_a_missing_topic_is_named(orders: Orders, release: MakeRelease):
@@ -41,18 +42,15 @@ def test_a_wrong_password_is_said_and_not_told(orders: Orders, release: MakeRele
     broker: EmbeddedKafka = own_kafka(
         host=network.MACHINE,
         security="SASL_PLAINTEXT",
-        properties={
-            "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            "listener.name.client.scram-sha-512.sasl.jaas.config": f"{SCRAM} required;",
-        },
-        format_arguments=["--add-scram", "SCRAM-SHA-512=[name=ann,password=right]"],
+        properties=asks_for_password(MECHANISM),
+        format_arguments=users(MECHANISM, {"ann": "right"}),
     )
     running = release(
         {
             "pipeline": {"sql": orders.pipeline},
             "kafka": {
                 "bootstrapServers": broker.bootstrap,
-                "sasl": {"mechanism": "SCRAM-SHA-512", "username": "ann", "existingSecret": "kafka"},
+                "sasl": {"mechanism": MECHANISM, "username": "ann", "existingSecret": "kafka"},
             },
         }
     )

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from service.kafka.embedded import EmbeddedKafka
 from service.machine import MachineError
 from tests.brokers import Broker, MakeTopic
+from tests.logins import asks_for_password, users
 
 pytestmark = pytest.mark.e2e
 
@@ -131,18 +132,15 @@ def test_a_broker_that_ended_by_itself_is_noticed(own_kafka: Callable[..., Embed
 
 
 def test_clients_may_be_asked_for_a_password(own_kafka: Callable[..., EmbeddedKafka]):
-    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    mechanism = "SCRAM-SHA-256"
     broker = own_kafka(
         security="SASL_PLAINTEXT",
-        properties={
-            "listener.name.client.sasl.enabled.mechanisms": "SCRAM-SHA-256",
-            "listener.name.client.scram-sha-256.sasl.jaas.config": scram,
-        },
-        format_arguments=["--add-scram", "SCRAM-SHA-256=[name=ann,password=secret]"],
+        properties=asks_for_password(mechanism),
+        format_arguments=users(mechanism, {"ann": "secret"}),
     )
 
     def client(password: str) -> AdminClient:
-        ann = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "ann"}
+        ann = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.username": "ann"}
         return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0, "sasl.password": password, **ann})
 
     assert client("secret").list_topics(timeout=30).brokers

@@ -11,11 +11,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from confluent_kafka.admin import (
-    AclBinding,
     AclOperation,
-    AclPermissionType,
     AdminClient,
-    ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
@@ -24,9 +21,9 @@ from confluent_kafka.admin import (
 
 from service.kafka.embedded import EmbeddedKafka
 from tests.kubernetes.cluster.certificates import Authority
+from tests.logins import AUTHORIZED, LISTENER, MODULE, Rights, asks_for_password, grant, users
 
 MECHANISM = "SCRAM-SHA-512"
-MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.BROKER
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 
@@ -44,13 +41,11 @@ READER = (
 WRITER = ((TOPIC, "totals", (WRITE, DESCRIBE)), MARKERS, IDS, CREATE)
 """The rights of who reads, and of who writes, as the documentation lists them."""
 
-Rights = Sequence[tuple[ResourceType, str, Sequence[AclOperation]]]
-
 
 class SecuredKafka:
     """A broker with SASL_SSL, SCRAM, client certificates and rights; `key_password` is that of the client's key."""
 
-    def __init__(self, folder: Path, users: Mapping[str, str], key_password: str) -> None:
+    def __init__(self, folder: Path, passwords: Mapping[str, str], key_password: str) -> None:
         authority = Authority(folder / "authority")
         server = authority.issue("broker", user="broker", hosts=["127.0.0.1"])
         client = authority.issue("client", user="tailrace")
@@ -63,22 +58,18 @@ class SecuredKafka:
         self.whole.write_text(self.key.read_text() + self.certificate.read_text())
         held = folder / "broker.pem"
         held.write_text(server.key.read_text() + server.certificate.read_text())
-        prefix = "listener.name.client."
-        added = [f"{MECHANISM}=[name={name},password={password}]" for name, password in users.items()]
         self.kafka = EmbeddedKafka(
             security="SASL_SSL",
             properties={
-                prefix + "ssl.keystore.type": "PEM",
-                prefix + "ssl.keystore.location": str(held),
-                prefix + "ssl.truststore.type": "PEM",
-                prefix + "ssl.truststore.location": str(authority.file),
-                prefix + "ssl.client.auth": "required",
-                prefix + "sasl.enabled.mechanisms": MECHANISM,
-                prefix + f"{MECHANISM.lower()}.sasl.jaas.config": f"{MODULE} required;",
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": "User:ANONYMOUS",
+                LISTENER + "ssl.keystore.type": "PEM",
+                LISTENER + "ssl.keystore.location": str(held),
+                LISTENER + "ssl.truststore.type": "PEM",
+                LISTENER + "ssl.truststore.location": str(authority.file),
+                LISTENER + "ssl.client.auth": "required",
+                **asks_for_password(MECHANISM),
+                **AUTHORIZED,
             },
-            format_arguments=[word for each in added for word in ("--add-scram", each)],
+            format_arguments=users(MECHANISM, passwords),
         )
 
     @cached_property
@@ -87,23 +78,8 @@ class SecuredKafka:
         return AdminClient({"bootstrap.servers": self.kafka.internal_bootstrap})
 
     def grant(self, user: str, rights: Rights) -> None:
-        """Give rights to a user, on what begins with the names that are given."""
-        allow = AclPermissionType.ALLOW
-        bindings = [
-            AclBinding(
-                kind,
-                name,
-                ResourcePatternType.LITERAL if kind == CLUSTER else ResourcePatternType.PREFIXED,
-                f"User:{user}",
-                "*",
-                operation,
-                allow,
-            )
-            for kind, name, operations in rights
-            for operation in operations
-        ]
-        for granted in self.admin.create_acls(bindings).values():
-            granted.result(30)
+        """Give rights to a user."""
+        grant(self.admin, user, rights)
 
     def change_password(self, user: str, password: str) -> None:
         """From now on the user logs in with another password."""

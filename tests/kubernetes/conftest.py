@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 from uuid import uuid4
 
 import pytest
@@ -16,7 +17,7 @@ from tests.kubernetes.cluster import audit, network
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.tools import CACHE
 from tests.kubernetes.orders import Orders
-from tests.kubernetes.release import SMALL, Release, Values, merged
+from tests.kubernetes.release import SMALL, MakeRelease, Release, Values, merged
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,16 +58,14 @@ def orders(kafka: EmbeddedKafka, make_topic: MakeTopic) -> Orders:
 
 
 @pytest.fixture
-def release(
-    cluster: Cluster, kafka: EmbeddedKafka, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Callable[..., Release]]:
+def release(cluster: Cluster, kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[MakeRelease]:
     """Makes releases, each in a namespace that lets in restricted pods only: `release({"mode": "kubernetes", ...})`.
 
     At the end none of them may have asked the API server for what it has no right to.
     """
     made: list[Release] = []
 
-    def make(values: Values) -> Release:
+    def make(values: Values = MappingProxyType({})) -> Release:
         namespace = f"test-{uuid4().hex[:8]}"
         folder = tmp_path / namespace
         folder.mkdir()
@@ -81,3 +80,17 @@ def release(
         asked = audit.requests(cluster.audit_log, each.namespace)
         refused = {f"{request.verb} {request.resource}" for request in asked if not request.allowed}
         assert refused - each.perhaps_refused == each.refused
+
+
+@pytest.fixture
+def answered(release: MakeRelease, orders: Orders) -> MakeRelease:
+    """Makes releases that compute `orders` and have answered once."""
+
+    def make(values: Values = MappingProxyType({})) -> Release:
+        made = release({**values, "pipeline": {"sql": orders.pipeline}})
+        made.install()
+        orders.feed(1000)
+        orders.until_answered(made.told)
+        return made
+
+    return make

@@ -6,7 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -152,6 +153,15 @@ def merged(values: Values, changes: Values) -> Values:
     }
     return {**values, **both}
 
+
+class MakeRelease(Protocol):
+    """Makes a release with these values, in a namespace of its own."""
+
+    def __call__(self, values: Values = MappingProxyType({})) -> Release: ...
+
+
+EXECUTORS: Values = {"mode": "kubernetes", "persistence": {"accessModes": ["ReadWriteMany"]}}
+"""What `mode: kubernetes` needs."""
 
 repository, _, tag = IMAGE.rpartition(":")
 SMALL: Values = {

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from service.kafka.embedded import EmbeddedKafka
 from tests.kubernetes.cluster import network
 from tests.kubernetes.orders import Orders
-from tests.kubernetes.release import DRIVER, Release
+from tests.kubernetes.release import DRIVER, MakeRelease, Release
 from tests.kubernetes.waiting import until
 from tests.logins import asks_for_password, users
 
-MakeRelease = Callable[..., Release]
 MECHANISM = "SCRAM-SHA-512"
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from service.kafka.embedded import EmbeddedKafka
 from tests.kubernetes.cluster.tools import ROOT
 from tests.kubernetes.orders import Orders
-from tests.kubernetes.release import DRIVER, NAME, Release
+from tests.kubernetes.release import DRIVER, NAME, MakeRelease, Release
 from tests.kubernetes.waiting import until
 from tests.spark.topics import feed, read
 
 EXAMPLE = ROOT / "examples" / "spending_by_city"
-
-MakeRelease = Callable[..., Release]
 
 
 def batches(file: str) -> list[list[bytes]]:
@@ -58,11 +57,13 @@ def changes(kafka: EmbeddedKafka) -> list[bytes | None]:
     return [value for _, value in read(kafka.bootstrap, "cities")]
 
 
-def test_an_upgrade_with_other_resources_goes_on_from_the_checkpoint(orders: Orders, release: MakeRelease):
-    running = release({"pipeline": {"sql": orders.pipeline}})
-    running.install()
-    orders.feed(1000)
-    orders.until_answered(running.told)
+@pytest.fixture
+def running(answered: MakeRelease) -> Release:
+    """A release that has answered once."""
+    return answered()
+
+
+def test_an_upgrade_with_other_resources_goes_on_from_the_checkpoint(orders: Orders, running: Release):
     before = running.pod_id()
     running.upgrade({"spark": {"driver": {"cores": 1}}, "resources": {"requests": {"cpu": "100m"}}})
     orders.feed(1000)
@@ -70,11 +71,7 @@ def test_an_upgrade_with_other_resources_goes_on_from_the_checkpoint(orders: Ord
     orders.until_answered(running.told)
 
 
-def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, release: MakeRelease):
-    running = release({"pipeline": {"sql": orders.pipeline}})
-    running.install()
-    orders.feed(1000)
-    orders.until_answered(running.told)
+def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, running: Release):
     written = orders.written()
     running.upgrade({"pipeline": {"sql": orders.incompatible_pipeline}})
     orders.feed(1000)
@@ -89,21 +86,15 @@ def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, 
     orders.until_answered(running.told)
 
 
-def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, release: MakeRelease):
-    running = release({"pipeline": {"sql": orders.pipeline}})
-    running.install()
-    orders.feed(1000)
-    orders.until_answered(running.told)
+def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, running: Release):
+    before = running.pod_id()
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
     orders.feed(1000)
+    running.until_replaced(before)
     orders.until_answered(running.told)
 
 
-def test_an_uninstall_leaves_only_the_volume(orders: Orders, release: MakeRelease):
-    running = release({"pipeline": {"sql": orders.pipeline}})
-    running.install()
-    orders.feed(1000)
-    orders.until_answered(running.told)
+def test_an_uninstall_leaves_only_the_volume(orders: Orders, running: Release):
     running.uninstall()
     running.until_only_the_volume_is_left()
     # What was left is enough to go on with.

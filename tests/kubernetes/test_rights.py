@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tests.kubernetes.cluster import audit
 from tests.kubernetes.cluster.cluster import Cluster
 from tests.kubernetes.cluster.kubectl import Kubectl
 from tests.kubernetes.orders import Orders
-from tests.kubernetes.release import NAME, Release
+from tests.kubernetes.release import EXECUTORS, NAME, MakeRelease, Values
 from tests.kubernetes.waiting import until
 
 FORBIDDEN = 'cannot create resource \\"pods\\"'
@@ -19,11 +19,7 @@ for process in /proc/[0-9]*; do
 done
 """
 
-VALUES = {
-    "mode": "kubernetes",
-    "persistence": {"accessModes": ["ReadWriteMany"]},
-    "spark": {"executor": {"instances": 1}},
-}
+VALUES: Values = {**EXECUTORS, "spark": {"executor": {"instances": 1}}}
 
 Right = tuple[str, str]
 """A verb and the resource that it is for."""
@@ -37,13 +33,10 @@ def granted(kubectl: Kubectl) -> Iterator[Right]:
 
 
 def test_without_any_one_of_its_verbs_the_driver_would_be_refused_something(
-    cluster: Cluster, orders: Orders, release: Callable[..., Release]
+    cluster: Cluster, orders: Orders, answered: MakeRelease
 ):
     """Each is asked for in the life of a release: without it a request would be refused, which fails this test."""
-    running = release({**VALUES, "pipeline": {"sql": orders.pipeline}})
-    running.install()
-    orders.feed(1000)
-    orders.until_answered(running.told)
+    running = answered(VALUES)
     role = set(granted(running.kubectl))
     # The pod of an executor that dies stays, until the driver deletes it.
     running.kubectl("exec", running.executors()[0]["metadata"]["name"], "--", "sh", "-c", KILL_JAVA)
@@ -55,7 +48,7 @@ def test_without_any_one_of_its_verbs_the_driver_would_be_refused_something(
     assert {(each.verb, each.resource) for each in asked} == role
 
 
-def test_a_driver_that_may_not_make_pods_says_so(orders: Orders, release: Callable[..., Release]):
+def test_a_driver_that_may_not_make_pods_says_so(orders: Orders, release: MakeRelease):
     """It also shows that a refused request is noticed, here and at the end of every other test."""
     running = release({**VALUES, "rbac": {"create": False}, "pipeline": {"sql": orders.pipeline}})
     running.kubectl("create", "role", NAME, "--verb=get,list,watch,delete,deletecollection", "--resource=pods")

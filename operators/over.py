@@ -30,7 +30,8 @@ class Over(Operator):
     """OVER windows that share PARTITION BY and ORDER BY. `output` has the input's columns, then one a call.
 
     `time` is the position of the time attribute; with `processing` rows are answered at once in arrival order. A row is
-    late when it is not newer than the last row answered for its key; where a frame is unbounded, than the watermark.
+    late when it is not newer than the last row answered for its key, over RANGE also when it is behind the watermark by
+    the length of the longest frame; where a frame is unbounded, when it is not newer than the watermark.
     `ttl` ms of processing time without a row let what is kept of a key be forgotten (0 = never).
     """
 

@@ -111,15 +111,25 @@ def _numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastTime(Memory):
-    """RANGE frames: the rows of the last `reach` ms, among those that wait."""
+    """RANGE frames: the rows of the last `reach` ms, among those that wait.
+
+    A row behind the watermark by less than the longest frame can still be answered if it is newer than the last answer
+    of its key; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
+    what its frame held is gone.
+    """
 
     @property
     def name(self) -> str:
         return "rows"
 
     @property
-    def reach(self) -> int:
+    def frame(self) -> int:
+        """The length of the longest frame, in ms."""
         return max(call.frame.preceding or 0 for call, _ in self.calls.values())
+
+    @property
+    def reach(self) -> int:
+        return 2 * self.frame
 
     def spec(self) -> TraceSpec:
         return TraceSpec(schema=self.schema, order=Order.TIME)
@@ -136,12 +146,13 @@ class LastTime(Memory):
 
     def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         answered = self._of_keys(state[self.name].between(int(times.min()) - 1, previous), rows)
-        return self.newest_answered(rows, times, answered.rename_columns([*self.schema.names, TIME]), sql)
+        newest = self.newest_answered(rows, times, answered.rename_columns([*self.schema.names, TIME]), sql)
+        return newest & (times > previous - self.frame)
 
     def answer(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
-        known = self._of_keys(state[self.name].between(int(times[0]) - self.reach - 1, previous), due)
+        known = self._of_keys(state[self.name].between(int(times[0]) - self.frame - 1, previous), due)
         before = _numbered(known.select(self.schema.names), orders_of(known), -known.num_rows)
         rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
         return self.by_number(self.in_windows(rows, [], sql), due.num_rows)

@@ -251,6 +251,21 @@ def test_a_bounded_window_takes_a_row_behind_the_watermark_that_is_newer_than_th
     assert [(r[0], r[1], r[4]) for r, _ in run.log[5:]] == [("a", 7, 3)]
 
 
+def test_a_row_behind_the_watermark_sees_all_of_its_frame():
+    run = Run((counted(TWENTY_MS),))
+    run(Batch([row("a", 75)], watermark=100))
+    run(Batch([row("a", 94), row("a", 96)], watermark=100))
+    assert [(r[2], r[4]) for r, _ in run.log[1:]] == [(at(94), 2), (at(96), 2)]
+
+
+def test_over_range_a_row_behind_the_watermark_by_a_whole_frame_is_late():
+    run = Run((counted(TWENTY_MS),))
+    run(Batch([row("a", 75)], watermark=100))
+    run(Batch([row("a", 79), row("b", 80), row("b", 81)], watermark=100))
+    assert [(r[0], r[2]) for r in run.late] == [("a", at(79)), ("b", at(80))]
+    assert [(r[0], r[4]) for r, _ in run.log[1:]] == [("b", 1)]
+
+
 def test_an_unbounded_window_takes_no_row_behind_the_watermark():
     run = Run((counted(ALL_ROWS),))
     run(Batch([row("a", 10)], watermark=15))

@@ -8,7 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bench" / "README.md")
+PAGES = (
+    README,
+    ROOT / "ARCHITECTURE.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / folder / "README.md" for folder in ("bench", "charts/tailrace", "k8s")),
+)
 
 _PART = re.compile(r"(<!-- made: ([\w-]+) -->\n)(.*?)(<!-- /made -->)", re.DOTALL)
 

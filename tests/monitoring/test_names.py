@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -40,6 +41,15 @@ def test_every_metric_is_shown_or_watched():
     families = {PREFIX + name for name in KNOWN}
     unused = {f for f in families if not any(s == f or s.startswith(f + "_") for s in shown)}
     assert unused == set()
+
+
+def test_the_runbook_names_panels_that_there_are():
+    panels = {panel["title"] for path in DASHBOARDS.glob("*.json") for panel in json.loads(path.read_text())["panels"]}
+    of_kubernetes = {"Pending", "OOMKilled"}
+    looks = re.findall(r"\*\*Look at\.\*\*(.*?)\*\*Do\.\*\*", RUNBOOK.read_text(), re.DOTALL)
+    named = {re.sub(r"\s+", " ", name) for look in looks for name in re.findall(r"\*([^*]+)\*", look)}
+    assert len(named) > len(of_kubernetes)
+    assert named - panels == of_kubernetes
 
 
 @pytest.mark.parametrize("path", [ALERTS, *sorted(DASHBOARDS.glob("*.json"))], ids=lambda path: path.name)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from service import __version__
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(path.name for path in (ROOT / "image").iterdir())
@@ -21,6 +25,14 @@ def test_hadolint_finds_nothing_in_the_dockerfile():
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_each_script_of_the_image_is_part_of_its_recipe(name: str):
     assert f"image/{name}" in (ROOT / "Dockerfile").read_text()
+
+
+def test_image_chart_and_service_are_of_one_version():
+    chart = ROOT / "charts" / "tailrace"
+    told = yaml.safe_load((chart / "Chart.yaml").read_text())
+    assert re.findall(r"^ARG VERSION=(.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == [__version__]
+    assert told["version"] == told["appVersion"] == __version__
+    assert set(re.findall(r"/tailrace:([\d.]+\d)", (chart / "README.md").read_text())) == {__version__}
 
 
 def test_what_the_recipe_copies_is_let_into_the_build():

@@ -131,6 +131,6 @@ def describe(expression: Expression) -> str:
         case Literal(duckdb, _, text):
             return text or duckdb
         case Call(name, arguments):
-            if len(arguments) == 2 and (name in ("AND", "OR") or not any(c.isalnum() for c in name)):
-                return f"({describe(arguments[0])} {name} {describe(arguments[1])})"
+            if name in ("AND", "OR") or (len(arguments) == 2 and not any(c.isalnum() for c in name)):
+                return f"({f' {name} '.join(map(describe, arguments))})"
             return f"{name}({', '.join(describe(a) for a in arguments)})"

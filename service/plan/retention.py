@@ -84,4 +84,7 @@ def _over(node: Over, frame: Frame) -> Kept:
         bound = _ttl(node.ttl) if node.partition else "a single partition"
         return Kept(f"the last {frame.preceding + 1} rows {of}, and rows ahead of the watermark", bound)
     # Two frames: a row that comes behind the watermark by one may still be answered, and has a frame of its own.
-    return Kept(f"the rows {of} within {duration(frame.preceding)}", f"the watermark passes their time by {duration(2 * frame.preceding)}")
+    return Kept(
+        f"the rows {of} within {duration(frame.preceding)}",
+        f"the watermark passes their time by {duration(2 * frame.preceding)}",
+    )

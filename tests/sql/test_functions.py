@@ -97,6 +97,17 @@ VALUES = [
     ("COALESCE(NULL, i)", 7),
     ("+i", 7),
     ("EXTRACT(EPOCH FROM ts)", 1711845000),
+    # what an earlier operand decides is decided, even where a later one cannot be computed
+    ("i = 7 OR i / (i - 7) > 1", True),
+    ("i <> 7 AND i / (i - 7) > 1", False),
+    ("i <> 7 AND s = 'hello' AND i / (i - 7) > 1 AND CAST(s AS INT) > 1", False),
+    ("s IS NULL OR i / (i - 6) = 7 OR CAST(s AS INT) > 1", True),
+    ("i = 7 OR (i <> 7 AND i / (i - 7) > 1) OR CAST(s AS INT) > 1", True),
+    ("none > 1 AND i / (i - 6) > 100", False),
+    ("none > 1 AND i / (i - 6) = 7", None),
+    ("none > 1 OR i / (i - 6) = 7", True),
+    ("none > 1 OR none > 2 OR i / (i - 6) > 100", None),
+    ("none > 1 AND i / (i - 6) = 7 AND i / (i - 6) > 100", False),
 ]
 
 
@@ -116,6 +127,9 @@ FAILING = [
     "ELEMENT(a)",
     "JSON_VALUE(s, '$.a' ERROR ON ERROR)",
     "d / (d - d)",
+    "i > 0 AND i / (i - 7) > 1",
+    "none > 1 OR i / (i - 7) > 1",
+    "i / (i - 7) > 1 AND i > 0",
 ]
 
 

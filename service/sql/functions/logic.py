@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from service.plan import types
 from service.plan.expressions import Call, Expression
@@ -81,6 +82,33 @@ def _among(name: str, arguments: Arguments, context: Context) -> Expression:
     return Call("IN", found, BOOLEAN, f"({{0}} IN ({listed}))")
 
 
+def _connected(name: str, arguments: Arguments, context: Context) -> Expression:
+    """AND and OR: what the operands before decide is decided, even where a later one cannot be computed.
+
+    DuckDB computes both operands of a connective for all rows; the branches of CASE only for the rows that reach them.
+    """
+    left, right = arguments
+    if not _may_fail(right):
+        return Call(name, arguments, BOOLEAN, f"({{0}} {name} {{1}})")
+    operands = (*left.arguments, right) if _is_chain(left, name) else arguments
+    decided = ("WHEN NOT {%d} THEN false" if name == "AND" else "WHEN {%d} THEN true").__mod__
+    whens = " ".join(map(decided, range(len(operands) - 1)))
+    every = f" {name} ".join(f"{{{i}}}" for i in range(len(operands)))
+    return Call(name, operands, BOOLEAN, f"CASE {whens} ELSE ({every}) END")
+
+
+def _is_chain(expression: Expression, name: str) -> TypeGuard[Call]:
+    """Whether `expression` is what `_connected` made of operands that may fail: one more joins them."""
+    return isinstance(expression, Call) and expression.name == name and _may_fail(expression.arguments[-1])
+
+
+def _may_fail(expression: Expression) -> bool:
+    """Whether `expression` may have no value for a row: whatever is more than a comparison may."""
+    if not isinstance(expression, Call):
+        return False
+    return expression.name not in _NEVER_FAIL or any(map(_may_fail, expression.arguments))
+
+
 def _case(name: str, arguments: Arguments, context: Context) -> Expression:
     """Conditions and values in turn, then the value of ELSE."""
     conditions, values = arguments[:-1:2], (*arguments[1:-1:2], arguments[-1])
@@ -121,10 +149,12 @@ def _if(name: str, arguments: Arguments, context: Context) -> Expression:
 _ORDERS = ("<", "<=", ">", ">=")
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
 
+_NEVER_FAIL = {*_COMPARISONS, "AND", "OR", "NOT", "IS NULL", "IS TRUE", "IS FALSE", "BETWEEN", "IN"}
+
 LOGIC: Table = {
     **{name: (built("ANY, ANY", _comparison),) for name in _COMPARISONS},
-    "AND": (plain("BOOLEAN, BOOLEAN", BOOLEAN, "({0} AND {1})"),),
-    "OR": (plain("BOOLEAN, BOOLEAN", BOOLEAN, "({0} OR {1})"),),
+    "AND": (built("BOOLEAN, BOOLEAN", _connected),),
+    "OR": (built("BOOLEAN, BOOLEAN", _connected),),
     "NOT": (plain("BOOLEAN", BOOLEAN, "(NOT {0})"),),
     "IS NULL": (plain("ANY", BOOLEAN, "({0} IS NULL)"),),
     "IS TRUE": (plain("BOOLEAN", BOOLEAN, "({0} IS TRUE)"),),

@@ -175,7 +175,8 @@ def _watched(service: Service, setup: Setup, keys: int, scrape: Scrape, load: _L
         rows=int(scrape.total("tailrace_state_rows")),
         state=int(scrape.total("tailrace_state_bytes")),
         checkpoint=size_of(checkpoint),
-        copies=size_of(service.folder / "scratch"),
+        # Those of each query: what the JVM unpacks for itself is beside them.
+        copies=sum(map(size_of, (service.folder / "scratch").glob("*/r*"))),
         spark=size_of(service.folder / "spark"),
         written_a_row=written / read,
         written_a_tick=idle / ticks,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import tempfile
 import threading
 import time
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from service.machine import MachineError
 from service.plan.lower import compile_job
 from service.redaction import Redaction
 from service.run import Service, observer_for
+from service.scratch import scratch
 from service.settings import load
 from service.sql.pipeline import load as load_pipeline
 
@@ -35,8 +35,8 @@ USERS = ("ann", "ben", "cho", "dee")
 def demo(*, rate: int, seconds: float) -> int:
     """Run until Ctrl-C, or for `seconds` if that is more than 0. Exit code 0, or 1 with a sentence why not."""
     try:
-        with EmbeddedKafka() as broker, tempfile.TemporaryDirectory(prefix="tailrace-demo-") as folder:
-            return _show(broker.bootstrap, Path(folder), rate, seconds)
+        with EmbeddedKafka() as broker, scratch() as folder:
+            return _show(broker.bootstrap, folder, rate, seconds)
     except MachineError as error:
         print(f"error: {error}")
         return FAILED

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 # `read` fails when the pipe's other end closes, which the system does for us when we end; a line means "not needed".
-_WATCH = 'read _ || { kill -9 "$1"; [ -z "$2" ] || rm -rf "$2"; }'
+# Hidden files go last: by them others may know what a folder is (see `scratch`).
+_WATCH = 'read _ || { kill -9 "$1"; [ -z "$2" ] || { rm -rf "$2"/* && rm -rf "$2"; }; }'
 
 
 class Guard:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +29,7 @@ from service.plan.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
 from service.redaction import Redaction
+from service.scratch import scratch
 from service.settings import ConfigError, Settings, load
 from service.spark import object_store
 from service.spark.configuration import configured
@@ -71,26 +71,26 @@ class Service:
         jars = [jar for name in lists for jar in ensure(load_archives(name), folder)]
         spark = configured(self._settings.spark, jars, self._settings.checkpoint)
         adopt()
-        # Before Kafka is asked: it takes some seconds to come up.
-        jvm = Jvm(spark, jars, self._observer.jvm_says)
-        try:
-            return self._run_in(jvm, spark)
-        finally:
-            jvm.close()
+        with scratch(self._settings.scratch) as folder_of_run:
+            # Before Kafka is asked: it takes some seconds to come up.
+            jvm = Jvm(spark, jars, folder_of_run, self._observer.jvm_says)
+            try:
+                return self._run_in(jvm, spark, folder_of_run)
+            finally:
+                jvm.close()
 
-    def _run_in(self, jvm: Jvm, spark: Mapping[str, str]) -> int:
+    def _run_in(self, jvm: Jvm, spark: Mapping[str, str], folder: Path) -> int:
         assignments = [a for a in map(self._assigned, self._programs) if a is not None]
         if self._stop.is_set():
             return 0
         from service.spark.jobs import Jobs
 
-        with tempfile.TemporaryDirectory(prefix="tailrace-", dir=self._settings.scratch or None) as scratch:
-            jobs = Jobs(jvm, spark, assignments, self._settings, Path(scratch), self._observer)
-            try:
-                return self._watch(jobs)
-            finally:
-                self._observer.stopping()
-                jobs.close(self._settings.retry.grace / 1000)
+        jobs = Jobs(jvm, spark, assignments, self._settings, folder, self._observer)
+        try:
+            return self._watch(jobs)
+        finally:
+            self._observer.stopping()
+            jobs.close(self._settings.retry.grace / 1000)
 
     def _announce(self) -> None:
         topics, batch = self._settings.topics, self._settings.batch

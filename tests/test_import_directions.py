@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.durations": set(),
     "service.exit_codes": set(),
     "service.archives": {"service.machine"},
+    "service.scratch": {"service.machine"},
     "service.plan": {"operators"},
     "service.formats": {"operators", "service.durations", "service.plan"},
     "service.plan.stage": {"operators", "service.plan", "service.formats"},

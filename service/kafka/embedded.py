@@ -104,6 +104,8 @@ class EmbeddedKafka:
                 self._configure(self._folder)
             jvm = [java, *self._jvm_options, "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-cp", classpath]
             jvm += [f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"]
+            if not self._kept:
+                jvm += [f"-Djava.io.tmpdir={self._folder}"]  # a broker that is killed leaves what it has unpacked
             if not (self._folder / "data" / "meta.properties").exists():
                 self._format(jvm)
             self._launch(jvm)

@@ -34,6 +34,9 @@ FIXED: Mapping[str, str] = {
     "spark.cleaner.periodicGC.interval": "10min",
 }
 
+TEMPORARY: Mapping[str, str] = {"spark.hadoop.hadoop.tmp.dir": "${java.io.tmpdir}/hadoop"}
+"""Where the clients of object stores keep what they are about to send: each JVM in its own temporary folder."""
+
 PYTHON_PATH: Sequence[str] = (str(Path(__file__).with_name("startup")), str(Path(__file__).resolve().parents[2]))
 """Where Python workers find what they run."""
 
@@ -46,6 +49,7 @@ def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str,
         "spark.master": spark.master,
         **cluster_mode.suggested(spark),
         **object_store.suggested(checkpoint),
+        **TEMPORARY,
         **spark.conf,
         **FIXED,
         **object_store.required(checkpoint),

@@ -79,7 +79,6 @@ class Jobs:
             partitions=assignments[0].partitions,
             block_rows=settings.batch.block_rows,
         )
-        jvm.watched_with(scratch)  # or it would work on after a kill -9 of this process
         self._watched = [
             _Watched(
                 JobRunner(

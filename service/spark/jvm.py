@@ -14,7 +14,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -79,15 +78,24 @@ class JvmFailed(Exception):
 class Jvm:
     """A JVM that runs Spark's gateway. It ends when this process does, however that happens."""
 
-    def __init__(self, settings: Mapping[str, str], jars: Sequence[Path], tell: Callable[[str], None]) -> None:
-        """Start it. `settings` are Spark's; `jars` go before its own; `tell` gets what it says, a line at a time."""
-        self._folder = Path(tempfile.mkdtemp(prefix="tailrace-jvm-"))
+    def __init__(
+        self, settings: Mapping[str, str], jars: Sequence[Path], scratch: Path, tell: Callable[[str], None]
+    ) -> None:
+        """Start it. `settings` are Spark's; `jars` go before its own; `tell` gets what it says, a line at a time.
+
+        All that it writes for itself is in the folder `scratch`, which is removed when this process is killed.
+        """
+        self._folder = scratch / "jvm"
+        self._folder.mkdir(mode=0o700)
+        temporary = self._folder / "temporary"
+        temporary.mkdir()
         self._tell = tell
         self._last: list[str] = []
         home = spark_home()
         arguments = self._folder / "arguments"
         # A file: the class path is long, and a command line is for everybody to read.
-        said = "\n".join(quoted([*options(settings, jars), "-cp", class_path(home, jars, settings), _MAIN]))
+        words = [f"-Djava.io.tmpdir={temporary}", *options(settings, jars)]
+        said = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), _MAIN]))
         with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(said)
         self._archives = CREATE in said
@@ -117,7 +125,7 @@ class Jvm:
             },
             process_group=0,  # Ctrl-C on a terminal goes to every process of a group; this one is ended by ours
         )
-        self._guards = [Guard(self.process.pid, self._folder)]
+        self._guard: Guard | None = Guard(self.process.pid, scratch)
         self._reader = threading.Thread(target=self._listen, name="jvm-output", daemon=True)
         self._reader.start()
 
@@ -138,10 +146,6 @@ class Jvm:
         connection.unlink()
         (self._folder / "arguments").unlink(missing_ok=True)  # they may hold secrets of the user's own options
 
-    def watched_with(self, scratch: Path) -> None:
-        """From now on `scratch` is removed too when this process ends before it said goodbye."""
-        self._guards.append(Guard(self.process.pid, scratch))
-
     def close(self) -> None:
         """End it; safe to call twice."""
         for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
@@ -160,8 +164,9 @@ class Jvm:
         if not self._reader.is_alive() and self.process.stdout is not None:
             self.process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-        while self._guards:
-            self._guards.pop().release()
+        if self._guard is not None:
+            self._guard.release()
+            self._guard = None
 
     def _listen(self) -> None:
         assert self.process.stdout is not None

@@ -1,13 +1,24 @@
-"""Services of a test, ended with it whatever happens."""
+"""Services of a test, ended with it whatever happens, and where they keep what is temporary."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.spark.service_process import ServiceProcess
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where all processes of a service keep their temporary files; a short name, since sockets are among them."""
+    folder = Path(tempfile.mkdtemp(prefix="tw-"))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

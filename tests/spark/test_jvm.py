@@ -99,7 +99,9 @@ def test_nobody_else_may_read_the_arguments_of_the_jvm_and_they_go_with_it(tmp_p
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     old = os.umask(0)
     try:
-        jvm = Jvm({"spark.driver.extraJavaOptions": "-Dmy.password=hush"}, [], lambda line: None)
+        (tmp_path / "scratch").mkdir()
+        settings = {"spark.driver.extraJavaOptions": "-Dmy.password=hush"}
+        jvm = Jvm(settings, [], tmp_path / "scratch", lambda line: None)
     finally:
         os.umask(old)
     try:

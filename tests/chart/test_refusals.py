@@ -95,6 +95,28 @@ REFUSED: list[tuple[str, Mapping[str, Any], Mapping[str, Any], str]] = [
         "config.TAILRACE_KAFKA__SASL__PASSWORD: the chart makes it from another value; set kafka.sasl.existingSecret",
     ),
     (
+        "a key of S3 in the open",
+        LOCAL,
+        {"spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "hush"}}},
+        "spark.conf: everybody who may look at the pod would read the secret spark.hadoop.fs.s3a.secret.key; leave the"
+        " keys of an object store out and name their Secret in checkpoint.existingSecret, for others name one in"
+        " extraEnvFrom and write $(NAME), a key of it, as the value",
+    ),
+    (
+        "a setting of a library in the open",
+        LOCAL,
+        {"config": {"AWS_SECRET_ACCESS_KEY": "hush"}},
+        "config.AWS_SECRET_ACCESS_KEY: everybody who may look at the pod would read this secret; leave it out, and take"
+        " it from a Secret by extraEnv",
+    ),
+    (
+        "a secret of the pipeline in the open",
+        LOCAL,
+        {"pipeline": {"variables": {"API_TOKEN": "hush"}}},
+        "pipeline.variables: everybody who may look at the pod would read the secret API_TOKEN; leave it out, and take"
+        " it from a Secret by extraEnv",
+    ),
+    (
         "SASL without a secret",
         LOCAL,
         {"kafka": {"sasl": SASL | {"existingSecret": ""}}},
@@ -167,6 +189,39 @@ REFUSED: list[tuple[str, Mapping[str, Any], Mapping[str, Any], str]] = [
 @pytest.mark.parametrize(("base", "changes", "sentence"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
 def test_it_is_refused_with_one_sentence(base: Mapping[str, Any], changes: Mapping[str, Any], sentence: str):
     assert refusals(merged(base, changes)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("spark.hadoop.fs.s3a.access.key", True),
+        ("spark.hadoop.fs.s3a.bucket.of-ours.secret.key", True),
+        ("spark.hadoop.fs.s3a.session.token", True),
+        ("spark.hadoop.fs.azure.account.key.of-ours.dfs.core.windows.net", True),
+        ("spark.hadoop.fs.azure.account.oauth2.client.secret", True),
+        ("spark.hadoop.fs.gs.auth.service.account.private.key", True),
+        ("spark.hadoop.javax.jdo.option.ConnectionPassword", True),
+        ("spark.ssl.keyStorePassword", True),
+        ("spark.authenticate.secret", True),
+        ("spark.executorEnv.AWS_SECRET_ACCESS_KEY", True),
+        ("spark.executorEnv.AWS_ACCESS_KEY_ID", True),
+        ("spark.hadoop.fs.s3a.aws.credentials.provider", False),
+        ("spark.hadoop.hadoop.security.credential.provider.path", False),
+        ("spark.hadoop.fs.gs.auth.service.account.json.keyfile", False),
+        ("spark.authenticate.secret.file", False),
+        ("spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY", False),
+        ("spark.kubernetes.executor.secrets.of-ours", False),
+        ("spark.kafka.clusters.a.sasl.token.mechanism", False),
+        ("spark.authenticate.secretBitLength", False),
+        ("spark.local.dir", False),
+    ],
+)
+def test_a_setting_of_spark_is_known_as_a_secret_by_its_name_and_may_come_from_one(name: str, refused: bool):
+    def conf(value: str) -> Mapping[str, Any]:
+        return merged(LOCAL, {"spark": {"conf": {name: value}}})
+
+    assert bool(refusals(conf("what it is"))) is refused
+    assert refusals(conf("$(NAME_OF_A_VARIABLE)")) == []
 
 
 @pytest.mark.parametrize("values", [LOCAL, KUBERNETES], ids=["local", "kubernetes"])

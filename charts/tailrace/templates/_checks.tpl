@@ -40,6 +40,17 @@ TAILRACE_SPARK__PARTITIONS: spark.partitions
 TAILRACE_SPARK__SECRET_FILE: spark.authentication.existingSecret
 {{- end }}
 
+{{/* Not empty where a value of this name would be a secret in the open: (dict "name" "..." "value" ...). `$(NAME)` is none:
+Kubernetes puts a variable of the container there, which may come from a Secret. */}}
+{{- define "tailrace.secretInTheOpen" -}}
+{{- $word := "(passw(or)?d|passphrase|secret|token|jaas\\.config|(access|secret|account|private|api)[._-]?key([._-]?id)?)$" }}
+{{- $azure := "azure\\.(account\\.key|sas\\.fixed\\.token)\\." }}
+{{- $elsewhere := "secretKeyRef" }}
+{{- if and (regexMatch (printf "(?i)%s|%s" $word $azure) .name) (not (contains $elsewhere .name)) (not (regexMatch "^\\$\\([A-Za-z_][A-Za-z0-9_.-]*\\)$" (toString .value))) }}
+{{- print "yes" }}
+{{- end }}
+{{- end }}
+
 {{/* The mebibytes of a quantity (4Gi, 500M) or of memory as Java reads it (1g). */}}
 {{- define "tailrace.mebibytes" -}}
 {{- $number := regexFind "^[0-9.]+" . | float64 }}
@@ -93,9 +104,16 @@ TAILRACE_SPARK__SECRET_FILE: spark.authentication.existingSecret
 {{- end }}
 {{- end }}
 {{- $taken := include "tailrace.ownSettings" . | fromYaml }}
-{{- range $name, $_ := $values.config }}
+{{- range $name, $value := $values.config }}
 {{- if hasKey $taken (upper $name) }}
 - {{ printf "config.%s: the chart makes it from another value; set %s" $name (get $taken (upper $name)) | toJson }}
+{{- else if include "tailrace.secretInTheOpen" (dict "name" $name "value" $value) }}
+- {{ printf "config.%s: everybody who may look at the pod would read this secret; leave it out, and take it from a Secret by %s" $name (ternary "existingSecret" "extraEnv" (hasPrefix "TAILRACE_" (upper $name))) | toJson }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := $values.spark.conf }}
+{{- if include "tailrace.secretInTheOpen" (dict "name" $name "value" $value) }}
+- {{ printf "spark.conf: everybody who may look at the pod would read the secret %s; leave the keys of an object store out and name their Secret in checkpoint.existingSecret, for others name one in extraEnvFrom and write $(NAME), a key of it, as the value" $name | toJson }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -106,6 +124,11 @@ TAILRACE_SPARK__SECRET_FILE: spark.authentication.existingSecret
 - "pipeline: sql and existingConfigMap are both set, and one pipeline runs; leave one of them empty"
 {{- else if not (or (trim .sql) .existingConfigMap) }}
 - "pipeline: there is nothing to run; set pipeline.sql (--set-file pipeline.sql=pipeline.sql) or pipeline.existingConfigMap"
+{{- end }}
+{{- range $name, $value := .variables }}
+{{- if include "tailrace.secretInTheOpen" (dict "name" $name "value" $value) }}
+- {{ printf "pipeline.variables: everybody who may look at the pod would read the secret %s; leave it out, and take it from a Secret by extraEnv" $name | toJson }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

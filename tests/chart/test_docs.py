@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from scripts import chart_docs
 from tests.chart.rendering import CHART
 
@@ -38,8 +36,3 @@ def test_a_group_has_no_default_and_what_belongs_to_a_value_is_its_default():
         chart_docs.Value("a", "A group.", None),
         chart_docs.Value("a.b", "A list, of two.", '["x", "y"]'),
     )
-
-
-def test_every_file_that_the_readme_names_is_there():
-    for target in re.findall(r"\]\(([^)#]+)\)", chart_docs.README.read_text()):
-        assert (CHART / target).exists(), target

@@ -15,6 +15,11 @@ READ = [ALERTS, RUNBOOK, *sorted(DASHBOARDS.glob("*.json"))]
 NOT_OURS = {"up", "ALERTS", "process_cpu_seconds_total", "process_start_time_seconds"}
 """What Prometheus makes, and what every process tells of itself."""
 
+OF_THE_TARGET = {"namespace", "job"}
+"""Labels that Prometheus adds to all that it reads."""
+
+OF_AN_ALERT = {"alertname", "severity"}
+
 
 def exposed() -> dict[str, set[str]]:
     """Every name of a sample, with its labels."""
@@ -57,5 +62,8 @@ def test_a_metric_is_asked_for_labels_that_it_has(path):
     known = exposed()
     text = path.read_text().replace('\\"', '"')
     for name, labels in re.findall(r"\b(tailrace_\w+)\{([^}]*)\}", text):
-        asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels)) - {"namespace", "job"}
+        asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels)) - OF_THE_TARGET
         assert asked <= known[name], f"{name}{{{labels}}}"
+    grouped = {label for group in re.findall(r"\b(?:by|on) \(([^)]*)\)", text) for label in group.split(", ") if label}
+    assert grouped
+    assert grouped <= OF_THE_TARGET | OF_AN_ALERT | {label for labels in known.values() for label in labels}

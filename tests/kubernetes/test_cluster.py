@@ -63,6 +63,13 @@ def test_a_restricted_pod_has_no_rights_and_writes_nowhere(kubectl: Kubectl):
     ]
 
 
+def test_the_image_holds_nothing_that_only_its_build_needs(kubectl: Kubectl):
+    programs = "for name in python cc gcc g++ make javac pip pip3; do command -v $name || true; done"
+    files = "find /var/cache/apt /var/lib/apt/lists /opt/archives/kafka /src -type f 2>/dev/null || true"
+    kubectl.apply(pod("image", f"{programs}; {files}"))
+    assert said(kubectl, "image") == "/opt/tailrace/bin/python\n"
+
+
 def test_a_pod_with_more_rights_is_not_let_in(kubectl: Kubectl):
     with pytest.raises(Refused, match="violates PodSecurity"):
         kubectl.apply(pod("root", "id", securityContext={}))

@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from service.plan.stage.offsets import union
 from service.plan.stage.scatter import scatter
 from service.plan.stage.wiring import Wiring
 
-FORMAT = 1
+FORMAT = 2
 """The version of the manifest below."""
 
 
@@ -67,6 +67,7 @@ class Bucket:
             if number == 0 and s.watermark is not None and wiring.levels_heard_by(s.id)[:1] == [level]
         ]
         saved = json.loads(manifest) if manifest else None
+        self._fingerprints = {o.name: o.kernel.fingerprint() for o in self._operators}
         if saved is not None:
             self._check(saved)
             self._clocks.restore(saved["clocks"])
@@ -86,13 +87,20 @@ class Bucket:
     def _block(self, prefix: str, block: str) -> pa.Buffer:
         return self._fetch(prefix + block)
 
-    def _check(self, saved: Mapping[str, object]) -> None:
+    def _check(self, saved: Mapping[str, Any]) -> None:
         expected = self._wiring.program.fingerprint
         if saved["format"] != FORMAT or saved["fingerprint"] != expected:
             raise StateMismatch(
                 f"the checkpoint holds the state of another query (written by {saved['fingerprint']}, format"
                 f" {saved['format']}; this query is {expected}, format {FORMAT})"
             )
+        for operator in self._operators:
+            written = saved["states"].get(operator.name)
+            if written and operator.kernel.traces() and written["fingerprint"] != self._fingerprints[operator.name]:
+                raise StateMismatch(
+                    f"the state of {operator.name} was written by another version of this operator: run the version"
+                    " that wrote it, or start from a fresh checkpoint"
+                )
 
     def advance(self, envelopes: Iterable[Envelope]) -> list[Envelope]:
         """Run one batch: the envelopes of all channels, in any order, to those for later levels and the sinks."""
@@ -100,7 +108,8 @@ class Bucket:
         if not here:
             return []
         figures = Figures()
-        now = max(e.now for e in here)
+        # The driver's clock may be set back, or another machine take over: what was written would come from the future.
+        now = max(self._clocks.last, *(e.now for e in here))
         self._clocks.beat(now)
         operator_channels = self._hear(here)
         crossing_rows = self._rows(here)
@@ -164,7 +173,10 @@ class Bucket:
         states: dict[str, dict[str, str]] = {}
         for operator in self._operators:
             saved = self._states[operator.id].seal()
-            states[operator.name] = {"manifest": base64.b64encode(saved.manifest).decode()}
+            states[operator.name] = {
+                "fingerprint": self._fingerprints[operator.name],
+                "manifest": base64.b64encode(saved.manifest).decode(),
+            }
             added.update({f"{operator.id}:{block}": data for block, data in saved.added.items()})
             removed.extend(f"{operator.id}:{block}" for block in saved.removed)
         manifest = {

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from operators.columns import weighted
+from operators.kernel import MIN_TIME, Kernel
+from operators.sql import Sql
+from service.plan.lower import compile_job
+from service.plan.program import Program
+from service.plan.stage.bucket import Bucket, StateMismatch
+from service.plan.stage.envelope import Envelope, Kind, pack, unpack
+from service.plan.stage.wiring import Wiring
+from tests.plan.build import OUT, job, project, scan, sink, table, total
+
+SQL = Sql()
+HOUR = 3_600_000
+
+
+def sums(ttl: int = 0) -> Program:
+    orders = scan(table("orders", "user s", "amount n"))
+    return compile_job(job(sink(project(total(orders, ("user",), "amount", ttl), a="user", b="total"), OUT)))
+
+
+def opened(program: Program, manifest: bytes | None = None, blocks: Mapping[str, pa.Buffer] | None = None) -> Bucket:
+    return Bucket(Wiring(program), 1, 0, 1, SQL, manifest, (blocks or {}).__getitem__)
+
+
+def sent(program: Program, user: str, amount: int, now: int) -> list[Envelope]:
+    """One partial sum, as a task of level 0 sends it."""
+    schema = weighted(program.operators[0].kernel.output)
+    rows = pa.table([[user], [1], [amount], [1]], schema=schema)
+    return [Envelope(0, 1, Kind.ROWS, 0, "s0000/orders/00000", 1, now, MIN_TIME, False, pack(rows))]
+
+
+def answers(envelopes: list[Envelope]) -> list[tuple[str, int, int]]:
+    rows = [unpack(e.payload).to_pylist() for e in envelopes if e.kind == Kind.OUTPUT]
+    return [tuple(row.values()) for each in rows for row in each]
+
+
+def of_another_version(program: Program, kernel: Kernel) -> Program:
+    """The same query, of which an operator is computed in another way."""
+    name = next(o.name for o in program.operators if o.kernel.traces())
+    changed = tuple(replace(o, kernel=kernel) if o.name == name else o for o in program.operators)
+    return replace(program, operators=changed)
+
+
+def test_state_that_another_query_wrote_is_refused() -> None:
+    bucket = opened(sums())
+    bucket.advance(sent(sums(), "ann", 5, now=1))
+    with pytest.raises(StateMismatch, match="the state of another query"):
+        opened(sums(ttl=HOUR), bucket.seal().manifest)
+
+
+def test_state_that_another_version_of_an_operator_wrote_is_refused() -> None:
+    program = sums()
+    (kernel,) = (o.kernel for o in program.operators if o.kernel.traces())
+    bucket = opened(program)
+    bucket.advance(sent(program, "ann", 5, now=1))
+    manifest = bucket.seal().manifest
+    opened(program, manifest)
+    with pytest.raises(StateMismatch, match="the state of group_by_1 was written by another version"):
+        opened(of_another_version(program, replace(kernel, ttl=1)), manifest)  # type: ignore[type-var]
+
+
+def test_a_clock_that_is_set_back_forgets_nothing_that_was_just_written() -> None:
+    program = sums(ttl=HOUR)
+    bucket = opened(program)
+    bucket.advance(sent(program, "bob", 1, now=10 * HOUR))
+    bucket.advance(sent(program, "ann", 5, now=8 * HOUR))
+    assert answers(bucket.advance(sent(program, "ann", 2, now=8 * HOUR + 1))) == [("ann", 5, -1), ("ann", 7, 1)]

@@ -103,13 +103,6 @@ REFUSED: list[tuple[str, Mapping[str, Any], Mapping[str, Any], str]] = [
         " extraEnvFrom and write $(NAME), a key of it, as the value",
     ),
     (
-        "a setting of a library in the open",
-        LOCAL,
-        {"config": {"AWS_SECRET_ACCESS_KEY": "hush"}},
-        "config.AWS_SECRET_ACCESS_KEY: everybody who may look at the pod would read this secret; leave it out, and take"
-        " it from a Secret by extraEnv",
-    ),
-    (
         "a secret of the pipeline in the open",
         LOCAL,
         {"pipeline": {"variables": {"API_TOKEN": "hush"}}},

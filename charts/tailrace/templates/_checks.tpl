@@ -104,11 +104,9 @@ Kubernetes puts a variable of the container there, which may come from a Secret.
 {{- end }}
 {{- end }}
 {{- $taken := include "tailrace.ownSettings" . | fromYaml }}
-{{- range $name, $value := $values.config }}
+{{- range $name, $_ := $values.config }}
 {{- if hasKey $taken (upper $name) }}
 - {{ printf "config.%s: the chart makes it from another value; set %s" $name (get $taken (upper $name)) | toJson }}
-{{- else if include "tailrace.secretInTheOpen" (dict "name" $name "value" $value) }}
-- {{ printf "config.%s: everybody who may look at the pod would read this secret; leave it out, and take it from a Secret by %s" $name (ternary "existingSecret" "extraEnv" (hasPrefix "TAILRACE_" (upper $name))) | toJson }}
 {{- end }}
 {{- end }}
 {{- range $name, $value := $values.spark.conf }}

@@ -4,10 +4,11 @@ every mistake that can be found is found."""
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from service import machine
 from service.clusters import Address, address_of, address_of_table
 from service.formats import datagen
 from service.kafka import admin
@@ -15,8 +16,17 @@ from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.kafka.record_sizes import largest_average
 from service.plan.program import Program
 from service.plan.table import Table
-from service.settings import Settings
+from service.settings import Settings, Spark
 from service.writers import NOBODY, Writers, writers_of
+
+FEWEST_ON_EXECUTORS = 8
+"""Partitions of a job on executors of a cluster, where nobody says how many."""
+
+_LOCAL = re.compile(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]")
+"""Tasks at a time, and tries of a task."""
+
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
+"""Executors on this machine, which are as many as there will ever be; cores and MiB of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +140,7 @@ def assign(program: Program, settings: Settings) -> Assignment:
         output_addresses=outputs,
         side=side,
         bounded=frozenset(bounded & {s.id for s in program.sources}),
-        partitions=settings.spark.partitions or _cores(settings.spark.master),
+        partitions=settings.spark.partitions or default_partitions(settings.spark),
     )
     _check_topics(assignment)
     writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
@@ -162,12 +172,16 @@ def _side(settings: Settings, known: list[Address]) -> Address | None:
     return known[0] if known else None
 
 
-def _cores(master: str) -> int:
-    """The cores of a local master; elsewhere room to grow, since the number is fixed with the checkpoint."""
-    if not master.startswith("local"):
-        return 8
-    inside = master.partition("[")[2].partition("]")[0].split(",")[0]
-    return int(inside) if inside.isdigit() else (os.cpu_count() or 1) if inside == "*" else 1
+def default_partitions(spark: Spark) -> int:
+    """As many as tasks run at a time; of executors there may be more one day, and the number is fixed with the
+    checkpoint, so they get some to grow into."""
+    if spark.master == "local":
+        return 1
+    if local := _LOCAL.fullmatch(spark.master):
+        return machine.cores() if local[1] == "*" else int(local[1])
+    if cluster := _LOCAL_CLUSTER.fullmatch(spark.master):
+        return int(cluster[1]) * int(cluster[2])
+    return max(FEWEST_ON_EXECUTORS, spark.executor.instances * spark.executor.cores)
 
 
 def _check_topics(assignment: Assignment) -> None:

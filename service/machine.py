@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import random
 import re
@@ -52,6 +53,40 @@ def java_version(said: str) -> int | None:
     """The feature release in what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
     match = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(match.group(1)) if match else None
+
+
+def cores(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """How many cores this process may use, as a JVM counts them: those it may run on, and no more than its control
+    groups are given the time of, a part of a core being one."""
+    most = float(len(os.sched_getaffinity(0)))
+    for quota in _quotas(proc / "self" / "cgroup", groups):
+        most = min(most, quota)
+    return max(1, math.ceil(most))
+
+
+def _quotas(membership: Path, groups: Path) -> Iterator[float]:
+    """Cores that the control groups of this process are limited to, its own and those above it, of either version."""
+    with suppress(OSError):
+        for line in membership.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            top = groups if not controllers else groups / "cpu" if "cpu" in controllers.split(",") else None
+            if top is None:
+                continue
+            own = top / path.lstrip("/")
+            for folder in (own, *own.parents):
+                if folder.is_relative_to(top):
+                    yield from _quota(folder)
+
+
+def _quota(group: Path) -> Iterator[float]:
+    with suppress(OSError):
+        quota, period = (group / "cpu.max").read_text().split()
+        if quota != "max":
+            yield int(quota) / int(period)
+    with suppress(OSError):
+        taken = int((group / "cpu.cfs_quota_us").read_text())
+        if taken > 0:
+            yield taken / int((group / "cpu.cfs_period_us").read_text())
 
 
 def free_ports(count: int) -> list[int]:

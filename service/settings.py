@@ -104,7 +104,7 @@ class Spark(_Group):
     partitions: int = Field(
         0,
         ge=0,
-        description="Shuffle partitions, fixed for the life of a checkpoint; 0 = a local master's cores, else 8.",
+        description="Shuffle partitions, fixed for the life of a checkpoint; 0 = all cores, 8 or more in a cluster.",
     )
     buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
     driver_memory: str = Field("1g", description="Heap of the JVM.")

@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.clusters",
         "service.formats",
         "service.kafka",
+        "service.machine",
         "service.plan",
         "service.settings",
         "service.writers",

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from service.machine import MachineError, check_port, find_java, free_ports, java_version, writing_to
+from service.machine import MachineError, check_port, cores, find_java, free_ports, java_version, writing_to
 
 
 def fake_java(folder: Path, says: str) -> Path:
@@ -77,3 +78,40 @@ def test_an_error_of_the_disk_becomes_one_line(number: int, told: str):
         raise OSError(number, "Read-only file system")
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("membership", "groups", "allowed"),
+    [
+        ("0::/", {}, 64),
+        ("0::/", {"cpu.max": "max 100000"}, 64),
+        ("0::/", {"cpu.max": "200000 100000"}, 2),
+        ("0::/", {"cpu.max": "150000 100000"}, 2),
+        ("0::/", {"cpu.max": "10000 100000"}, 1),
+        ("0::/", {"cpu.max": "9900000 100000"}, 64),
+        (
+            "0::/pods/a",
+            {"cpu.max": "400000 100000", "pods/cpu.max": "300000 100000", "pods/a/cpu.max": "max 100000"},
+            3,
+        ),
+        ("0::/of/the/host", {"cpu.max": "200000 100000"}, 2),
+        ("5:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"}, 3),
+        ("5:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, 64),
+        ("5:cpuset:/a", {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"}, 64),
+    ],
+)
+def test_the_cores_of_a_container_are_those_that_it_may_use(
+    membership: str, groups: dict[str, str], allowed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(64)))
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text(f"{membership}\n")
+    for name, value in groups.items():
+        file = tmp_path / "groups" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{value}\n")
+    assert cores(tmp_path / "proc", tmp_path / "groups") == allowed
+
+
+def test_where_no_control_groups_are_the_cores_are_those_that_the_process_may_run_on(tmp_path: Path):
+    assert cores(tmp_path, tmp_path) == len(os.sched_getaffinity(0))

@@ -73,8 +73,9 @@ lock: setup ## Resolve requirements*.in anew: make lock ARGS="--upgrade"
 			--universal --python-version 3.11 --generate-hashes --quiet $(ARGS) || exit 1; \
 	done
 
-chart: setup ## Write what is made from the chart's values and the settings: charts/tailrace/README.md, k8s/
+chart: setup ## Write what is made in charts/tailrace (README's tables, schema, dashboards), and k8s/ from it
 	@$(BIN)/python -m scripts.chart_docs
+	@$(BIN)/python -m monitoring
 	@$(BIN)/python -m scripts.plain_manifests
 
 clean: ## Remove everything that was made here

@@ -9,13 +9,13 @@ VALUES = (CHART / "values.yaml").read_text()
 
 
 def test_the_values_in_the_readme_are_those_of_the_chart():
-    """After a change: python -m scripts.chart_docs"""
+    """After a change: make chart"""
     written = chart_docs.README.read_text()
     assert written == chart_docs.readme(written, VALUES)
 
 
 def test_the_settings_in_the_schema_are_those_of_the_service():
-    """After a change: python -m scripts.chart_docs"""
+    """After a change: make chart"""
     written = chart_docs.SCHEMA.read_text()
     assert written == chart_docs.schema(written)
 

@@ -24,7 +24,7 @@ def objects(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", plain_manifests.MADE)
 def test_a_manifest_is_what_the_chart_renders(name: str):
-    """After a change: python -m scripts.plain_manifests"""
+    """After a change: make chart"""
     assert (FOLDER / name).read_text() == plain_manifests.manifest(plain_manifests.MADE[name])
 
 

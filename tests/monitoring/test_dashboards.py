@@ -26,7 +26,7 @@ def panels(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_a_file_is_what_its_tables_say(name: str):
-    assert (FOLDER / f"{name}.json").read_text() == text(DASHBOARDS[name]), "run: python -m monitoring"
+    assert (FOLDER / f"{name}.json").read_text() == text(DASHBOARDS[name]), "run: make chart"
 
 
 def test_there_is_no_other_file():

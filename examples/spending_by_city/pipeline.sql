@@ -1,4 +1,4 @@
--- What the people of each city have spent. Who moves takes earlier orders along, so both cities are corrected.
+-- What the people of each city have spent. A user who moves takes earlier orders along: both cities are corrected.
 
 CREATE TABLE orders (
   order_id BIGINT,

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from operators.aggregates import AGGREGATES, EXTREMES, ORDERED, Aggregate, Argument, Fold, Recipe, counted, refusal
+from operators.aggregates import AGGREGATES, EXTREMES, ORDERED, Aggregate, Recipe, refusal
 from operators.columns import duckdb_type
+from operators.folds import Argument, Fold
 from operators.kernel import WEIGHT
+from operators.totals import counted
 
 ROWS = "p0"
 """The accumulator that counts the rows of a group; an empty group has none."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from operators.columns import duckdb_type
-from operators.kernel import WEIGHT
+from operators.folds import Argument, Fold
+from operators.totals import compensated_total, counted, narrowed, sum_fold, total_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,47 +35,6 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """Columns that partial results are kept in.
-
-    `start` computes them from rows; `gather` from columns {0}, {1}, ... of many partials; `add` from {a0}, {a1}, ... of
-    what is kept (NULL where nothing is) and {b0}, {b1}, ... of what is added.
-    """
-
-    start: tuple[str, ...]
-    gather: tuple[str, ...]
-    add: tuple[str, ...]
-    types: tuple[pa.DataType, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """What an aggregate is computed from: DuckDB text `x` of type `type` (None for COUNT(*)), where `filter` is true.
-
-    In an append-only input all weights are 1 and are not read. `over` is the window that folds start in, if any.
-    """
-
-    x: str | None
-    type: pa.DataType | None
-    filter: str | None
-    append: bool
-    constants: tuple[str, ...] = ()
-    over: str = ""
-
-    def where(self, *conditions: str) -> str:
-        """What stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the window."""
-        every = [c for c in (self.filter, *conditions) if c is not None]
-        return (f" FILTER (WHERE {' AND '.join(every)})" if every else "") + self.over
-
-    @property
-    def text(self) -> str:
-        """The argument of an aggregate that has one."""
-        if self.x is None:
-            raise TypeError("this aggregate needs an argument")
-        return self.x
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """How an aggregate is computed: the folds it keeps, and its answer from their columns, one list a fold."""
 
@@ -82,117 +42,28 @@ class Recipe:
     finish: Callable[[Argument, Sequence[Sequence[str]], pa.DataType], str]
 
 
-def counted(argument: Argument) -> Fold:
-    """How many rows (or values that are not NULL) there are."""
-    if argument.append:
-        start = f"COUNT({argument.x or '*'}){argument.where()}"
-    else:
-        present = [] if argument.x is None else [f"{argument.x} IS NOT NULL"]
-        start = f"CAST(COALESCE(SUM({WEIGHT}){argument.where(*present)}, 0) AS BIGINT)"
-    return Fold(
-        start=(start,),
-        gather=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
-        add=("COALESCE({a0}, 0) + COALESCE({b0}, 0)",),
-        types=(pa.int64(),),
-    )
-
-
-def wrapped(whole: str, type_: pa.DataType) -> str:
-    """The HUGEINT `whole` in the integer type `type_`, around and around as often as it does not fit."""
-    half, full = 2 ** (type_.bit_width - 1), 2**type_.bit_width
-    return f"CAST(((({whole} + {half}) % {full}) + {full}) % {full} - {half} AS {duckdb_type(type_)})"
-
-
-def narrowed(text: str, type_: pa.DataType) -> str:
-    """The whole number `text` in the integer type `type_`, wrapped around where it does not fit, as in Flink."""
-    return f"COALESCE(TRY_CAST({text} AS {duckdb_type(type_)}), {wrapped(f'CAST({text} AS HUGEINT)', type_)})"
-
-
-def _whole_total(argument: Argument) -> Fold:
-    """The sum of integers modulo 2^64, which is exact whenever the sum fits its type; NULL if there was no value."""
-    weighted = argument.text if argument.append else f"CAST({argument.text} AS HUGEINT) * {WEIGHT}"
-    if argument.type != pa.int64() and not argument.append:
-        weighted = f"CAST({argument.text} AS BIGINT) * {WEIGHT}"
-    around = wrapped("(CAST({a0} AS HUGEINT) + {b0})", pa.int64())
-    return Fold(
-        start=(narrowed(f"SUM({weighted}){argument.where()}", pa.int64()),),
-        gather=(narrowed("SUM({0})", pa.int64()),),
-        add=(
-            "COALESCE(TRY({a0} + {b0}),"
-            f" CASE WHEN {{a0}} IS NULL THEN {{b0}} WHEN {{b0}} IS NULL THEN {{a0}} ELSE {around} END)",
-        ),
-        types=(pa.int64(),),
-    )
-
-
-def _decimal_total(argument: Argument) -> Fold:
-    """The sum of decimals, with all the digits there are; NULL if there was no value."""
-    assert argument.type is not None
-    kind = pa.decimal128(38, argument.type.scale)
-    wide = duckdb_type(kind)
-    weighted = argument.text
-    if not argument.append:
-        weighted = f"CAST({argument.text} AS {wide}) * CAST({WEIGHT} AS DECIMAL(18, 0))"
-    return Fold(
-        start=(f"CAST(SUM({weighted}){argument.where()} AS {wide})",),
-        gather=(f"CAST(SUM({{0}}) AS {wide})",),
-        add=("COALESCE({a0} + {b0}, {a0}, {b0})",),
-        types=(kind,),
-    )
-
-
-def _compensated_total(argument: Argument, x: str) -> Fold:
-    """The sum of floating-point values `x` in two columns: the sum, and what rounding has lost of it (Neumaier)."""
-    weighted = x if argument.append else f"{x} * {WEIGHT}"
-    error = "({a0} - (({a0} + {b0}) - (({a0} + {b0}) - {a0}))) + ({b0} - (({a0} + {b0}) - {a0}))"
-    lost = f"CASE WHEN isfinite({{a0}} + {{b0}}) THEN {error} ELSE 0 END"
-    return Fold(
-        start=(f"FSUM({weighted}){argument.where()}", "CAST(0 AS DOUBLE)"),
-        gather=("FSUM({0})", "COALESCE(FSUM({1}), 0)"),
-        add=(
-            "COALESCE({a0} + {b0}, {a0}, {b0})",
-            f"COALESCE({{a1}}, 0) + COALESCE({{b1}}, 0) + COALESCE({lost}, 0)",
-        ),
-        types=(pa.float64(), pa.float64()),
-    )
-
-
-def _total(argument: Argument) -> Fold:
-    assert argument.type is not None
-    if pa.types.is_decimal(argument.type):
-        return _decimal_total(argument)
-    if pa.types.is_floating(argument.type):
-        return _compensated_total(argument, f"CAST({argument.text} AS DOUBLE)")
-    return _whole_total(argument)
-
-
-def _total_text(argument: Argument, columns: Sequence[str]) -> str:
-    """The value of a total from its columns."""
-    return f"({columns[0]} + {columns[1]})" if len(columns) == 2 else columns[0]
-
-
 def _count_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
     return f"CAST({columns[0][0]} AS {duckdb_type(type_)})"
 
 
 def _sum_folds(argument: Argument) -> tuple[Fold, ...]:
-    return (_total(argument),) if argument.append else (_total(argument), counted(argument))
+    return (sum_fold(argument),) if argument.append else (sum_fold(argument), counted(argument))
 
 
 def _sum_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
-    value = _total_text(argument, columns[0])
+    value = total_text(argument, columns[0])
     text = narrowed(value, type_) if pa.types.is_integer(type_) else f"TRY_CAST({value} AS {duckdb_type(type_)})"
     return text if argument.append else f"CASE WHEN {columns[1][0]} > 0 THEN {text} END"
 
 
 def _avg_folds(argument: Argument) -> tuple[Fold, ...]:
-    return _total(argument), counted(argument)
+    return sum_fold(argument), counted(argument)
 
 
 def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
     """Integers are divided toward zero, decimals rounded half up at the scale of the answer."""
     assert argument.type is not None
-    value, count = _total_text(argument, columns[0]), columns[1][0]
+    value, count = total_text(argument, columns[0]), columns[1][0]
     if pa.types.is_floating(argument.type):
         text = f"{value} / {count}"
     elif pa.types.is_integer(type_):
@@ -213,7 +84,7 @@ def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.
 
 def _deviation_folds(argument: Argument) -> tuple[Fold, ...]:
     x = f"CAST({argument.text} AS DOUBLE)"
-    return counted(argument), _compensated_total(argument, x), _compensated_total(argument, f"{x} * {x}")
+    return counted(argument), compensated_total(argument, x), compensated_total(argument, f"{x} * {x}")
 
 
 def _deviation(*, sample: bool, root: bool) -> Recipe:
@@ -296,10 +167,14 @@ ORDERED = ("FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG")
 """Aggregates whose answer depends on the order of arrival."""
 
 
-def refusal(function: str, *, distinct: bool, append: bool, bounded: bool = True) -> str | None:
+_DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
+
+
+def refusal(function: str, *, distinct: bool, append: bool, over: bool = False, bounded: bool = True) -> str | None:
     """Why an aggregate cannot be computed, or None if it can.
 
-    `append` says that its rows are never taken back, `bounded` that its frame is, where it stands in an OVER window.
+    `append` says that its rows are never taken back, `over` that it stands in an OVER window, `bounded` that its frame
+    is.
     """
     if function not in AGGREGATES:
         return f"{function} is not computed yet"
@@ -307,6 +182,8 @@ def refusal(function: str, *, distinct: bool, append: bool, bounded: bool = True
         return f"{function} is not computed yet over rows that may be taken back"
     if function in ("LISTAGG", "ARRAY_AGG") and distinct:
         return f"{function} of DISTINCT values is not computed yet"
+    if distinct and over and function in _DEVIATIONS:
+        return f"{function} of DISTINCT values is not computed yet in an OVER window"
     if distinct and not bounded and function not in (*EXTREMES, *ORDERED):
         return f"{function} of DISTINCT values is not computed yet over an unbounded frame"
     return None

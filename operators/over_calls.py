@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.aggregates import AGGREGATES, Argument, Fold, refusal
+from operators.aggregates import AGGREGATES, EXTREMES, ORDERED, refusal
 from operators.columns import duckdb_type
+from operators.folds import Argument, Fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +63,13 @@ def argument(call: OverCall, schema: pa.Schema, over: str = "", condition: str |
     if call.arguments:
         text, type_ = f"c{call.arguments[0]}", schema.field(call.arguments[0]).type
     return Argument(
-        x=f"DISTINCT {text}" if call.distinct and call.function in ("COUNT", "SUM", "AVG") else text,
+        x=text,
         type=type_,
         filter=" AND ".join(conditions) or None,
         append=True,
         constants=call.constants,
         over=over,
+        distinct=call.distinct and call.function not in (*EXTREMES, *ORDERED),
     )
 
 
@@ -75,7 +77,7 @@ def function(call: OverCall) -> str:
     """The aggregate that answers `call`: a row's number is how many rows there are up to it."""
     bounded_frame = call.frame.preceding is not None
     if call.function != "ROW_NUMBER" and (
-        reason := refusal(call.function, distinct=call.distinct, append=True, bounded=bounded_frame)
+        reason := refusal(call.function, distinct=call.distinct, append=True, over=True, bounded=bounded_frame)
     ):
         raise ValueError(reason)
     return "COUNT" if call.function == "ROW_NUMBER" else call.function

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,9 @@ from service.plan import types
 from service.plan.types import Array, DataType, Map, Row, Simple, Timestamp, TimestampLtz, arrow, duckdb, flink
 
 NULL = "NULL"
+
+_DIGITS = Context(prec=38)
+"""As many digits as a DECIMAL has; Python's own context has fewer."""
 
 
 class CellError(Exception):
@@ -73,7 +76,7 @@ def _reader(type_: DataType) -> Callable[[str], Any]:
         case types.Binary():
             return _bytes
         case types.Decimal(_, scale):
-            return lambda text: Decimal(text).quantize(Decimal(1).scaleb(-scale))
+            return lambda text: Decimal(text).quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
         case Timestamp() | TimestampLtz():
             return lambda text: datetime.fromisoformat(text.removesuffix("Z").rstrip())
         case types.Time():

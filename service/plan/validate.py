@@ -164,9 +164,10 @@ def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Pr
     for call in node.calls if isinstance(node, Over) else node.aggregates:
         if isinstance(call, OverCall) and call.function in ("ROW_NUMBER", "LAG"):
             continue
+        over = isinstance(call, OverCall)
         bounded = not isinstance(call, OverCall) or call.frame.preceding is not None
         distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
-        if why := refusal(call.function, distinct=distinct, append=append, bounded=bounded):
+        if why := refusal(call.function, distinct=distinct, append=append, over=over, bounded=bounded):
             yield Problem(node.place, why, detail="" if append else f"{origin(node.input)} updates and deletes rows")
 
 

@@ -38,6 +38,7 @@ VALUES: list[tuple[DataType, str, Any]] = [
     (types.DOUBLE, "1.5", 1.5),
     (types.BOOLEAN, "true", True),
     (types.Decimal(10, 2), "12.50", Decimal("12.50")),
+    (types.Decimal(38, 2), "-" + "9" * 36 + ".99", Decimal("-" + "9" * 36 + ".99")),
     (types.DATE, "2024-02-29", date(2024, 2, 29)),
     (types.Timestamp(3), "2024-01-01 00:00:05.25", datetime(2024, 1, 1, 0, 0, 5, 250_000)),
     (types.TimestampLtz(3), "2024-01-01 00:00:05Z", datetime(2024, 1, 1, 0, 0, 5)),

@@ -62,9 +62,9 @@ AGGREGATES = [
 ]
 
 
-def grouping(keys, aggregates, append=False, ttl=0):
-    partial = GroupPartial(input=INPUT, keys=keys, aggregates=tuple(a for a, _, _ in aggregates), append=append)
-    types = [*(INPUT.field(k).type for k in keys), *(t for _, t, _ in aggregates)]
+def grouping(keys, aggregates, append=False, ttl=0, schema=INPUT):
+    partial = GroupPartial(input=schema, keys=keys, aggregates=tuple(a for a, _, _ in aggregates), append=append)
+    types = [*(schema.field(k).type for k in keys), *(t for _, t, _ in aggregates)]
     output = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
     return (partial, GroupBy(partial=partial, output=output, ttl=ttl))
 
@@ -216,6 +216,35 @@ def test_an_average_of_decimals_is_rounded_half_up():
     run = Run(grouping((), average))
     run(Batch([Change((None, None, None, Decimal(v), None, None)) for v in ("-0.01", "-0.02", "-0.02")]))
     assert run.log == [((Decimal("-0.016667"),), 1)]
+
+
+MOST, LEAST = Decimal("9" * 36 + ".99"), Decimal("-" + "9" * 36 + ".99")
+
+
+def wide(*aggregates, append):
+    """Aggregates of one column DECIMAL(38, 2)."""
+    calls = [
+        (Aggregate(function=name, arguments=(0,)), pa.decimal128(38, 6) if name == "AVG" else WIDE, "")
+        for name in aggregates
+    ]
+    return grouping((), calls, append=append, schema=pa.schema([("c0", WIDE)]))
+
+
+@pytest.mark.parametrize("append", [True, False], ids=["append", "retract"])
+def test_a_sum_of_decimals_is_null_while_it_has_too_many_digits_and_exact_before_and_after(append):
+    run = Run(wide("SUM", append=append))
+    answers = []
+    for values in [(MOST,), (MOST, MOST), (LEAST, Decimal("-0.01")), (LEAST,), (Decimal("0.02"), None)]:
+        run(Batch([Change((v,)) for v in values]))
+        answers.append(next(iter(run.applied))[0])
+    assert answers == [MOST, None, None, Decimal("9" * 36 + ".98"), None]
+
+
+def test_wide_decimals_are_taken_back_exactly():
+    run = Run(wide("SUM", "AVG", append=False))
+    run(Batch([Change((Decimal("-1.25"),), 3), Change((MOST,)), Change((Decimal("0.50"),))]))
+    run(Batch([Change((MOST,), -1), Change((Decimal("-1.25"),), -1)]))
+    assert run.applied == {(Decimal("-2.00"), Decimal("-0.666667")): 1}
 
 
 ORDERED = [

@@ -37,6 +37,16 @@ CALLS = {
             pa.int64(),
             "FIRST_VALUE(c1 IGNORE NULLS) OVER rows2",
         ),
+        (
+            OverCall(function="SUM", frame=TWO_ROWS, arguments=(3,), distinct=True),
+            pa.float64(),
+            "SUM(DISTINCT c3) OVER rows2",
+        ),
+        (
+            OverCall(function="AVG", frame=TWO_ROWS, arguments=(1,), distinct=True),
+            pa.int64(),
+            "CAST(SUM(DISTINCT c1) OVER rows2 // NULLIF(COUNT(DISTINCT c1) OVER rows2, 0) AS BIGINT)",
+        ),
     ],
     "last time": [
         (OverCall(function="COUNT", frame=TWENTY_MS), pa.int64(), "COUNT(*) OVER range20"),

@@ -209,6 +209,10 @@ def test_what_does_not_run_yet_says_so(query: str, what: str):
             "SELECT COUNT(DISTINCT id) OVER (ORDER BY ts) FROM pay",
             "COUNT of DISTINCT values is not computed yet over an unbounded frame",
         ),
+        (
+            "SELECT VAR_POP(DISTINCT id) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM pay",
+            "VAR_POP of DISTINCT values is not computed yet in an OVER window",
+        ),
     ],
 )
 def test_an_aggregate_that_cannot_be_computed_is_told_before_anything_starts(query: str, mistake: str):

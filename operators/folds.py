@@ -1,0 +1,54 @@
+"""Folds: small sets of columns that are computed from some rows and put together with those of other rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Columns that partial results are kept in.
+
+    `start` computes them from rows; `gather` from columns {0}, {1}, ... of many partials; `add` from {a0}, {a1}, ... of
+    what is kept (NULL where nothing is) and {b0}, {b1}, ... of what is added.
+    """
+
+    start: tuple[str, ...]
+    gather: tuple[str, ...]
+    add: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """What an aggregate is computed from: DuckDB text `x` of type `type` (None for COUNT(*)), where `filter` is true.
+
+    In an append-only input all weights are 1 and are not read. `over` is the window that folds start in, if any; in a
+    window equal values may count once (`distinct`).
+    """
+
+    x: str | None
+    type: pa.DataType | None
+    filter: str | None
+    append: bool
+    constants: tuple[str, ...] = ()
+    over: str = ""
+    distinct: bool = False
+
+    def where(self, *conditions: str) -> str:
+        """What stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the window."""
+        every = [c for c in (self.filter, *conditions) if c is not None]
+        return (f" FILTER (WHERE {' AND '.join(every)})" if every else "") + self.over
+
+    def taken(self, text: str) -> str:
+        """What is computed of the argument, as DuckDB's aggregates take it."""
+        return f"DISTINCT {text}" if self.distinct else text
+
+    @property
+    def text(self) -> str:
+        """The argument of an aggregate that has one."""
+        if self.x is None:
+            raise TypeError("this aggregate needs an argument")
+        return self.x

@@ -26,7 +26,7 @@ from operators.regular_join import JoinKind
 from operators.slices import Times
 from operators.sql import Sql
 from operators.state import Order, State, TraceSpec
-from operators.windowing import event_clock, milliseconds, timed
+from operators.windowing import milliseconds, running_clock, timed
 
 TIME = "_time"
 """The hidden column of a kept row's time, in ms."""
@@ -93,7 +93,7 @@ class IntervalJoin(Operator):
         return -self.lower, self.upper
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        clock = event_clock(clock, self.processing)
+        clock = running_clock(state, clock, self.processing)
         sides: list[_Rows] = []
         dead: dict[int, pa.Table] = {}
         unmatched: list[pa.Table] = []

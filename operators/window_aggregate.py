@@ -23,7 +23,7 @@ from operators.slices import Windows, horizon, last_ends, reach, windows_of
 from operators.sql import Sql
 from operators.state import Order, State, TraceSpec
 from operators.window_partial import WindowPartial, closed_at, key_names, layout_of, partial_types
-from operators.windowing import event_clock, window_columns
+from operators.windowing import running_clock, window_columns
 from operators.windows import Attached
 
 
@@ -47,29 +47,24 @@ class WindowAggregate(Operator):
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         partial, slices = self.partial, state["slices"]
-        clock = self._clock(state, clock)
+        clock = running_clock(state, clock, partial.processing)
         rows = inputs[0].drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
         rows, late_count = self._in_time(rows, clock.previous)
         if rows.num_rows:
             slices.add(rows, rows.column("s").to_numpy())
         slices.combine = lambda merged: _combined(partial, merged, sql)
         after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
-        changes = no_changes(self.output)
+        changes = [no_changes(self.output)]
+        if partial.processing and rows.num_rows:
+            # The clock was set back: the window has answered already, and answers once more for these rows.
+            again = Clock(now=clock.now, watermark=clock.previous, previous=MIN_TIME)
+            changes.append(self._closing(rows, again, sql))
         if clock.watermark > clock.previous:
-            due = slices.between(after, upto)
+            due = slices.between(after, upto).drop_columns([ORDER])
             if due.num_rows:
-                changes = self._closing(due, clock, sql)
+                changes.append(self._closing(due, clock, sql))
             slices.forget(horizon(partial.window, clock.watermark, partial.zone))
-        return Step(changes=changes, late_count=late_count)
-
-    def _clock(self, state: State, clock: Clock) -> Clock:
-        """The clock that windows close by; in processing time the state remembers how far they have."""
-        if not self.partial.processing:
-            return clock
-        passed = event_clock(clock, True).watermark
-        previous = state.notes.get("closed", MIN_TIME)
-        state.notes["closed"] = max(previous, passed)
-        return Clock(now=clock.now, watermark=max(previous, passed), previous=previous)
+        return Step(changes=pa.concat_tables(changes), late_count=late_count)
 
     def _in_time(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
         """The partials of slices that are in a window still open, and how many rows the others stand for."""
@@ -106,7 +101,7 @@ class WindowAggregate(Operator):
         by = [*keys, "ws", "we"]
         types = self.output.types[len(keys) : len(keys) + len(layout.answers)]
         names = [f"o{i}" for i in range(len(types))]
-        rows = f"(SELECT due.* EXCLUDE ({ORDER}), {start} AS ws, we FROM due JOIN windows ON due.s = windows.s)"
+        rows = f"(SELECT due.*, {start} AS ws, we FROM due JOIN windows ON due.s = windows.s)"
         statement = (
             f"SELECT {', '.join([*keys, *layout.read('', names, types), 'ws', 'we'])}"
             f" FROM ({_totals(layout, by, rows)}) WHERE {ROWS} > 0"

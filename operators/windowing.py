@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from operators.kernel import MIN_TIME, Clock
 from operators.slices import Times, instants
+from operators.state import State
 
 NO_TIME = "the row has no time: its time attribute is NULL"
 
@@ -26,6 +27,15 @@ def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
 def event_clock(clock: Clock, processing: bool) -> Clock:
     """The clock that windows close by: in processing time all that is before now has passed, and nothing is late."""
     return Clock(now=clock.now, watermark=clock.now - 1, previous=MIN_TIME) if processing else clock
+
+
+def running_clock(state: State, clock: Clock, processing: bool) -> Clock:
+    """As `event_clock`; in processing time `state` remembers how far it has come, so a clock set back opens nothing."""
+    if not processing:
+        return clock
+    previous = state.notes.get("closed", MIN_TIME)
+    state.notes["closed"] = max(previous, clock.now - 1)
+    return Clock(now=clock.now, watermark=state.notes["closed"], previous=previous)
 
 
 def milliseconds(column: pa.ChunkedArray) -> Times:

@@ -192,3 +192,10 @@ def test_in_processing_time_partners_meet_by_the_clock():
     run(Batch([left(2, 111)], now=111))
     run(Batch([right(2, 122)], now=122))
     assert [(row[0], row[4]) for row, _ in run.log] == [(1, 1), (2, None)]
+
+
+def test_a_row_of_a_clock_that_was_set_back_is_padded_at_once():
+    run = Run((joined("left", bounds=(-10, 20), processing=True),))
+    run(Batch([], now=200))
+    run(Batch([left(1, 100)], now=100))
+    assert [(row[0], row[4]) for row, _ in run.log] == [(1, None)]

@@ -259,6 +259,15 @@ def test_in_processing_time_windows_close_by_the_clock_and_nothing_is_late():
     assert run.state_rows() == 0
 
 
+def test_rows_of_a_clock_that_was_set_back_are_answered_by_a_window_that_has_closed():
+    run = Run(windowed(Hop(size=20, slide=10), COUNT, processing=True))
+    for now in (5, 31, 18):
+        run(Batch([Change(("ann", 1, at(now)))], now=now))
+    assert [(row[1], row[2]) for row, _ in run.log[2:]] == [(1, at(0)), (1, at(10))]
+    run(Batch([], now=60))
+    assert [(row[1], row[2]) for row, _ in run.log[4:]] == [(1, at(20)), (1, at(30))]
+
+
 def test_a_window_over_a_window_closes_with_the_same_watermark():
     inner = windowed(tumble(10), AGGREGATES[1:2])
     outer = WindowPartial(

@@ -48,6 +48,8 @@ def bucket_hash(table: pa.Table, columns: Sequence[int]) -> Hashes:
 
 def _fold(hashes: Hashes, array: pa.Array) -> Hashes:
     """`hashes` with the values of `array` folded in."""
+    if len(array) == 0:
+        return hashes
     folded = _fold_valid(hashes, array)
     if array.null_count:
         null = array.is_null().to_numpy(zero_copy_only=False)
@@ -117,7 +119,7 @@ def _fold_bytes(hashes: Hashes, array: pa.Array) -> Hashes:
     lengths = np.diff(offsets)
     folded = _fold_words(hashes, lengths.view(np.uint64))
     longest = int(lengths.max())
-    for at in range(0, longest, 8):
+    for at in range(0, max(longest, 1), 8):  # one word at least: the hash of "" must not depend on its neighbours
         rest = lengths - at
         if at and (alive := np.flatnonzero(rest > 0)).size < rest.size:
             folded[alive] = _fold_words(folded[alive], _masked(windows[starts[alive] + at], rest[alive]))

@@ -141,15 +141,16 @@ class GroupBy(Operator):
         pairs = paired(sql, groups, delta, hashes, len(keys))
         after = [text for placed in layout.all_folds() for text in placed.add(BEFORE)]
         known = [BEFORE + name for name in layout.types]
+        first = [_as_first_seen(name, type_) for name, type_ in self._key_types().items()]
         if any(values.extremes for values in layout.sets):
             after += [
                 text for values in layout.sets for e in values.extremes for text in _contested(e.function, e.name)
             ]
-            kept = sql(f"SELECT {', '.join([*keys, *after, *known, FOUND])} FROM pairs", {"pairs": pairs.rows})
+            kept = sql(f"SELECT {', '.join([*first, *after, *known, FOUND])} FROM pairs", {"pairs": pairs.rows})
             kept = rescanned(keys, layout, state, kept, sql)
             source, tables = "kept", {"kept": kept}
         else:
-            source = f"(SELECT {', '.join([*keys, *after, *known, FOUND])} FROM pairs)"
+            source = f"(SELECT {', '.join([*first, *after, *known, FOUND])} FROM pairs)"
             tables = {"pairs": pairs.rows}
         types = self.output.types[len(keys) :]
         olds, news = [f"o{i}" for i in range(len(types))], [f"n{i}" for i in range(len(types))]
@@ -168,6 +169,13 @@ class GroupBy(Operator):
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differ, self.output, refresh=self.ttl > 0)
         return Step(changes=changes, dropped=_dropped(answers))
+
+
+def _as_first_seen(key: str, type_: pa.DataType) -> str:
+    """The key of a group as its rows have come out so far: 0.0 equals -0.0, but one does not take the other back."""
+    if not (pa.types.is_floating(type_) or pa.types.is_nested(type_)):
+        return key
+    return f"CASE WHEN {FOUND} THEN {BEFORE}{key} ELSE {key} END AS {key}"
 
 
 def _dropped(answers: pa.Table) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.hashing import bucket_hash
+
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 NONE = -1
@@ -51,10 +53,15 @@ def pair(changes: pa.Table, key: Sequence[int] | None) -> Pairs:
 def _agree(
     changes: pa.Table, key: Sequence[int], left: Positions, right: Positions
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether two rows have the same key; NULL is the same as NULL."""
+    """Whether two rows have the same key; NULL is the same as NULL. What is nested is compared by its hash, which is
+    all that Arrow can compare of it."""
     same = np.ones(len(left), dtype=bool)
     for position in key:
         column = changes.column(position)
+        if pa.types.is_nested(column.type):
+            hashes = bucket_hash(changes, (position,))
+            same &= hashes[left] == hashes[right]
+            continue
         a, b = column.take(pa.array(left)), column.take(pa.array(right))
         equal = pc.fill_null(pc.equal(a, b), False).to_numpy()
         same &= equal | (a.is_null().to_numpy() & b.is_null().to_numpy())

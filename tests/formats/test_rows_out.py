@@ -175,6 +175,12 @@ def test_neighbours_with_other_keys_are_not_one_update():
     ]
 
 
+def test_rows_whose_key_is_nested_are_one_update_if_their_keys_agree():
+    sink = table({"k": t.Array(t.INT), "v": t.INT}, "changelog-json", key=["k"])
+    changes = [(-1, ([1, 2], 0)), (1, ([1, 2], 1)), (-1, ([1], 0)), (1, ([3], 0)), (-1, (None, 0)), (1, (None, 1))]
+    assert [v and v[-5:-2] for v in values(encode(sink, *changes))] == ['"-U', '"+U', '"-D', '"+I', '"-U', '"+U']
+
+
 def test_the_key_has_its_own_names_and_may_leave_the_value():
     sink = table(
         {"k_id": t.INT, "v": t.INT},

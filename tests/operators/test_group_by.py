@@ -218,6 +218,15 @@ def test_an_average_of_decimals_is_rounded_half_up():
     assert run.log == [((Decimal("-0.016667"),), 1)]
 
 
+def test_a_group_comes_out_under_one_key_though_equal_keys_differ_in_their_bits():
+    run = Run(grouping((2,), SUM))
+    keys = []
+    for zero in (0.0, -0.0, -0.0):
+        changes = run(Batch([Change((None, 1, zero, None, None, None))]))
+        keys += map(str, changes.column("c0").to_pylist())
+    assert keys == ["0.0"] * 5
+
+
 MOST, LEAST = Decimal("9" * 36 + ".99"), Decimal("-" + "9" * 36 + ".99")
 
 

@@ -38,7 +38,8 @@ COLUMNS = [pytest.param(*column, id=name) for name, column in VALUES.items()]
 
 
 def hashed(values, type_) -> list[int]:
-    return bucket_hash(pa.table([pa.array(values, type_)], names=["c0"]), (0,)).tolist()
+    found: list[int] = bucket_hash(pa.table([pa.array(values, type_)], names=["c0"]), (0,)).tolist()
+    return found
 
 
 @pytest.mark.parametrize(("type_", "values"), COLUMNS)

@@ -70,8 +70,10 @@ def suggested(spark: Spark) -> dict[str, str]:
         "spark.executor.cores": str(executor.cores),
         "spark.executor.memory": executor.memory,
         "spark.executor.memoryOverhead": executor.memory_overhead,
-        # State is where its bucket ran last; elsewhere it must first be fetched from the checkpoint.
+        # State is where its bucket ran last; elsewhere it must first be fetched from the checkpoint. See `spread`.
         "spark.locality.wait": "3s",
+        # A bucket that is nowhere yet may go anywhere: not only where most of its first rows come from.
+        "spark.shuffle.reduceLocality.enabled": "false",
         # An executor that must go lets its tasks finish first.
         "spark.decommission.enabled": "true",
         # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless told not

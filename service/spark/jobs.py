@@ -22,6 +22,7 @@ from service.observe import Observer
 from service.plan.stage.bucket import StateMismatch
 from service.progress import progress_of
 from service.settings import Settings
+from service.spark.executors import Executors
 from service.spark.jvm import Jvm
 from service.spark.runner import JobRunner
 from service.spark.session import build
@@ -93,11 +94,13 @@ class Jobs:
             for assignment in assignments
         ]
         self._vitals = Vitals(self._session, observer.metrics, scratch)
+        self._executors = Executors(self._session, observer)
 
     def look(self) -> int | None:
         """Look at every query once, start those that wait. The exit code when nothing is left to do, else None."""
         with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
             self._vitals.look()
+            self._executors.look()
         for job in self._watched:
             try:
                 self._attend(job)

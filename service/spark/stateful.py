@@ -14,17 +14,10 @@ from service.plan.stage.bucket import Bucket
 from service.plan.stage.envelope import Envelope
 from service.spark.blocks import BlockCache
 from service.spark.job import Job, worker_sql
+from service.spark.residents import Residents
 
-
-class _Kept:
-    """A bucket that lives on in this worker, and the manifest that it sealed."""
-
-    def __init__(self, bucket: Bucket, manifest: bytes) -> None:
-        self.bucket = bucket
-        self.manifest = manifest
-
-
-_KEPT: dict[tuple[str, int, int], _Kept] = {}
+_RESIDENTS: dict[str, tuple[str, Residents]] = {}
+"""By pipeline, the run and its buckets: those of the run before it are of no use."""
 
 
 class BucketProcessor(StatefulProcessor):
@@ -53,14 +46,15 @@ class BucketProcessor(StatefulProcessor):
             yield from map(_row, self._advance(job, job.number_of_key[key[0]], here))
 
     def _advance(self, job: Job, number: int, here: list[Envelope]) -> Iterator[Envelope]:
-        place = (job.ship.run, self._level, number)
-        cache = BlockCache(Path(job.ship.scratch) / job.ship.run / f"l{self._level}b{number}")
+        place = (self._level, number)
+        folder = Path(job.ship.scratch) / job.ship.run
+        cache = BlockCache(folder / f"l{self._level}b{number}")
+        residents = _residents(job, folder)
+        residents.begin(here[0].now)
         stored = self._manifest.get()
         manifest = bytes(stored[0]) if stored else None
-        kept = _KEPT.pop(place, None)
-        if kept is not None and kept.manifest == manifest:
-            bucket = kept.bucket
-        else:
+        bucket = residents.take(place, manifest)
+        if bucket is None:
             bucket = Bucket(
                 job.wiring,
                 self._level,
@@ -81,7 +75,7 @@ class BucketProcessor(StatefulProcessor):
             self._blocks.removeKey((block,))
             cache.drop(block)
         self._manifest.update((saved.manifest,))
-        _KEPT[place] = _Kept(bucket, saved.manifest)
+        residents.keep(place, bucket, saved.manifest)
 
     def _load(self, block: str) -> bytes:
         value = self._blocks.getValue((block,))
@@ -91,6 +85,14 @@ class BucketProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is held open between batches."""
+
+
+def _residents(job: Job, folder: Path) -> Residents:
+    run, residents = _RESIDENTS.get(job.ship.program.name, ("", None))
+    if residents is None or run != job.ship.run:
+        residents = Residents(folder)
+        _RESIDENTS[job.ship.program.name] = (job.ship.run, residents)
+    return residents
 
 
 def _as_bytes(data: pa.Buffer) -> bytes:

@@ -31,12 +31,22 @@ def names(running: Release) -> set[str]:
     return {str(pod["metadata"]["name"]) for pod in running.executors()}
 
 
+def until_spread(running: Release, executors: int) -> None:
+    """Wait until each bucket of each level is on one executor, and no executor has two more of a level than another."""
+
+    def spread() -> bool:
+        held = [buckets(running, name) for name in names(running)]
+        levels = {bucket.split("b")[0] for bucket in set[str]().union(*held)}
+        everywhere = sorted(f"{level}b{number}" for level in levels for number in range(PARTITIONS))
+        counts = [[sum(b.startswith(f"{level}b") for b in each) for each in held] for level in levels]
+        once = bool(levels) and sorted(bucket for each in held for bucket in each) == everywhere
+        return once and len(held) == executors and all(max(level) - min(level) <= 1 for level in counts)
+
+    until(f"{executors} executors share the buckets", spread, explain=running.told, every=2)
+
+
 def test_two_executors_share_the_buckets(running: Release):
-    one, two = (buckets(running, name) for name in sorted(names(running)))
-    assert one
-    assert two
-    levels = {name.split("b")[0] for name in one | two}
-    assert one | two == {f"{level}b{number}" for level in levels for number in range(PARTITIONS)}
+    until_spread(running, 2)
 
 
 def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, orders: Orders):
@@ -48,6 +58,7 @@ def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, or
     orders.until_answered(running.told)
     until("there are two executors again", lambda: len(names(running)) == 2, explain=running.told)
     assert lost not in names(running)
+    until_spread(running, 2)
 
 
 def test_a_deleted_driver_comes_back_with_new_executors_and_nothing_is_lost(running: Release, orders: Orders):
@@ -81,7 +92,7 @@ def test_executors_are_scaled_from_one_to_three(running: Release, orders: Orders
         until(f"{instances} executors run", lambda: len(names(running)) == instances, explain=running.told)  # noqa: B023
         orders.feed(1000)
         orders.until_answered(running.told)
-    assert all(buckets(running, name) for name in names(running))
+        until_spread(running, instances)
 
 
 def test_an_uninstall_takes_the_executors_with_it(running: Release):

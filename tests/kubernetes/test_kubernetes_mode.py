@@ -22,7 +22,9 @@ def running(answered: MakeRelease) -> Release:
 
 def buckets(running: Release, executor: str) -> set[str]:
     """The buckets of state of which an executor has copies."""
-    folders = running.kubectl("exec", executor, "--", "find", "/tmp", "-ignore_readdir_race", "-type", "d", "-name", "l*b*")
+    folders = running.kubectl(
+        "exec", executor, "--", "find", "/tmp", "-ignore_readdir_race", "-type", "d", "-name", "l*b*"
+    )
     return set(re.findall(r"/(l\d+b\d+)$", folders, re.MULTILINE))
 
 

@@ -88,7 +88,7 @@ def generated(seed: int, batches: int, append: bool) -> list[Batch]:
                 changes.append(Change(there.pop(dice.randrange(len(there))), -1))
             else:
                 row = (
-                    dice.choice(["a", "b", "c", None]),
+                    dice.choice(["a", "", "c", None]),
                     dice.choice([None, 1, 2, 3, dice.randrange(9)]),
                     dice.choice([None, 0.5, -1.25, dice.randrange(100) / 8]),
                     dice.choice([None, Decimal("1.10"), Decimal(dice.randrange(-500, 500)) / 100]),

@@ -62,9 +62,9 @@ def generated(seed: int, batches: int, append: bool = False, keys: int = 6) -> l
                 continue
             key = dice.choice([None, *range(keys)])
             if port == 0:
-                row: Row = (key, dice.choice(["x", "y", None]))
+                row: Row = (key, dice.choice(["x", "", None]))
             else:
-                row = (dice.choice(["x", "y", None]), key, dice.choice([0.5, 1.5, None]))
+                row = (dice.choice(["x", "", None]), key, dice.choice([0.5, 1.5, None]))
             there[port].append(row)
             changes.append(Change(row, 1, port))
         result.append(Batch(changes))

@@ -97,7 +97,7 @@ def arrivals(seed: int, count: int) -> list[Change]:
     rows = []
     for i in range(count):
         time = max(0, i * 3 + dice.randrange(DELAY) - DELAY)
-        rows.append(Change((dice.choice(["a", "b", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
+        rows.append(Change((dice.choice(["a", "", None]), dice.choice([None, 1, 2, dice.randrange(50)]), at(time))))
     return rows
 
 

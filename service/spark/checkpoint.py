@@ -45,7 +45,14 @@ class Checkpoint:
         if known is None:
             self.write("fixed", {"format": FORMAT, **wanted._asdict()})
             return wanted
-        if known.pop("format") != FORMAT or known["fingerprint"] != wanted.fingerprint:
+        written = known.pop("format")
+        if written != FORMAT:
+            raise StateMismatch(
+                "the checkpoint was written by another version of the service; nothing was read or written\n"
+                f"  detail: the state in {self.url} has format {written}, this version reads format {FORMAT}\n"
+                "  hint:   run the version that wrote it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+            )
+        if known["fingerprint"] != wanted.fingerprint:
             raise StateMismatch(
                 "the checkpoint holds the state of another query; nothing was read or written\n"
                 f"  detail: {self.url} was made by query {known['fingerprint']}, this query is {wanted.fingerprint}\n"

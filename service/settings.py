@@ -130,7 +130,10 @@ class Spark(_Group):
 class Batch(_Group):
     """How a stream is cut into batches."""
 
-    rows: int = Field(1_000_000, ge=1, description="Most records that one batch takes from one table.")
+    rows: int = Field(4_000_000, ge=1, description="Most records that one batch takes from one table.")
+    duration: Milliseconds = Field(
+        3_000, ge=1, description="How long a batch of a backlog should take; the number of its records follows from it."
+    )
     block_rows: int = Field(200_000, ge=1, description="Records handed to Python at a time.")
     trigger: Milliseconds = Field(
         0, description="Least time between the starts of two batches; 0 = as soon as there is data."

@@ -156,6 +156,7 @@ class Jobs:
         for report in job.runner.new_progress(job.last_batch):
             progress = progress_of(job.program, report)
             job.last_batch = progress.batch
+            job.runner.keep_pace(max(progress.rows, default=0), progress.seconds)
             job.failures = 0
             job.read.batch(progress)
             self._observer.batch(job.name, progress)

@@ -18,6 +18,7 @@ from service.plan.program import Program, Source
 from service.plan.stage.wiring import Wiring
 from service.spark.ingest import POSITION, IngestTask
 from service.spark.job import Ship, packed
+from service.spark.read_limits import OPTION
 from service.spark.stateful import BucketProcessor
 from service.spark.ticks import SPARK_SCHEMA
 
@@ -33,7 +34,7 @@ FETCH: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one source is read: Java client properties, the start offsets of a first run, the cap of a batch."""
+    """How one source is read: Java client properties, the start offsets of a first run, the cap of the first batch."""
 
     properties: Mapping[str, str]
     starting_offsets: str
@@ -89,7 +90,7 @@ class QueryBuilder:
             self._session.readStream.format("kafka")
             .option("subscribe", ",".join(source.table.connector.topics))
             .option("startingOffsets", reading.starting_offsets)
-            .option("maxOffsetsPerTrigger", str(reading.batch_rows))
+            .option(OPTION, str(reading.batch_rows))
             .option("failOnDataLoss", "true")
             .option("includeHeaders", str("headers" in needs).lower())
         )

@@ -15,6 +15,7 @@ from service.assign import Assignment
 from service.formats import datagen
 from service.formats.codec import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
+from service.pace import Pace
 from service.plan.stage.channels import channel_name
 from service.spark.block_size import limit_blocks
 from service.spark.buckets import bucket_keys
@@ -22,6 +23,7 @@ from service.spark.checkpoint import Checkpoint, Fixed
 from service.spark.job import Ship
 from service.spark.listening import Listener
 from service.spark.query import QueryBuilder, Reading
+from service.spark.read_limits import limit_reads
 from service.spark.reports import Report, Reports
 from service.writers import check_unchanged
 
@@ -46,6 +48,7 @@ class JobRunner:
         self._query: StreamingQuery | None = None
         self._reports: Reports | None = None
         self._listener: Listener | None = None
+        self._pace = self._new_pace()
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
         self._folder = scratch
@@ -54,6 +57,7 @@ class JobRunner:
         """Start the query, or start it `again` after a failure."""
         a = self._assignment
         limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
+        self._pace = self._new_pace()
         fixed = self._fixed()
         self._limits = self._known_limits()
         run = f"r{time.time_ns():x}"
@@ -67,7 +71,7 @@ class JobRunner:
             source.id: Reading(
                 properties=a.source_addresses[source.id].java,
                 starting_offsets="earliest" if self._checkpoint.started() else a.starting_offsets(source.id),
-                batch_rows=a.settings.batch.rows,
+                batch_rows=self._pace.rows,
             )
             for source in a.program.sources
             if source.id in a.source_addresses
@@ -107,6 +111,11 @@ class JobRunner:
         """Spark's reports of the batches since batch `after`, oldest first."""
         return [] if self._reports is None else self._reports.since(after)
 
+    def keep_pace(self, records: int, seconds: float) -> None:
+        """A batch took `records` of the table that gave most, and `seconds`: fit the next ones to it."""
+        if self._query is not None and self._pace.batch(records, seconds):
+            limit_reads(self._session, self._query, self._pace.rows)
+
     def in_batch(self) -> bool:
         """Whether a batch is being computed now."""
         return self._query is not None and bool(self._query.status["isTriggerActive"])
@@ -127,6 +136,10 @@ class JobRunner:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+
+    def _new_pace(self) -> Pace:
+        batch = self._assignment.settings.batch
+        return Pace(batch.rows, batch.duration / 1000)
 
     def _fixed(self) -> Fixed:
         a, spark = self._assignment, self._assignment.settings.spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,9 @@ from urllib.parse import urlparse
 from pyspark.sql import SparkSession
 
 from service.plan.stage.bucket import FORMAT, StateMismatch
+
+NEW = ".new"
+"""Ends the name of a file that is about to replace another."""
 
 
 class Fixed(NamedTuple):
@@ -87,18 +91,17 @@ class Checkpoint:
 
     def read(self, name: str) -> Any:
         """The JSON value of a small file, or None."""
-        path = self._file(name)
-        if not self._files.exists(path):
-            return None
-        stream = self._files.open(path)
-        try:
-            return json.loads(bytes(stream.readAllBytes()))
-        finally:
-            stream.close()
+        written = self._bytes(self._file(name))
+        if written is not None:
+            return json.loads(written)
+        # A process that dies while it replaces the file leaves the new one, whole; one that dies earlier, a part of it.
+        with suppress(ValueError):
+            return json.loads(self._bytes(self._file(name + NEW)) or b"null")
+        return None
 
     def write(self, name: str, value: Any) -> None:
-        """Replace a small file, whole or not at all."""
-        temporary = self._file(name + ".new")
+        """Replace a small file. Whenever the process dies, `read` finds the old value or the new one."""
+        temporary = self._file(name + NEW)
         stream = self._files.create(temporary, True)
         try:
             stream.write(json.dumps(value).encode())
@@ -106,6 +109,15 @@ class Checkpoint:
             stream.close()
         self._files.delete(self._file(name), False)
         self._files.rename(temporary, self._file(name))
+
+    def _bytes(self, path: Any) -> bytes | None:
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
 
     def _file(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, f"tailrace/{name}.json")

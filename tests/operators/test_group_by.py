@@ -220,7 +220,7 @@ def test_an_average_of_decimals_is_rounded_half_up():
 
 def test_a_group_comes_out_under_one_key_though_equal_keys_differ_in_their_bits():
     run = Run(grouping((2,), SUM))
-    keys = []
+    keys: list[str] = []
     for zero in (0.0, -0.0, -0.0):
         changes = run(Batch([Change((None, 1, zero, None, None, None))]))
         keys += map(str, changes.column("c0").to_pylist())

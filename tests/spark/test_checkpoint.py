@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -50,3 +51,82 @@ def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_
     kept = Kept({**SAVED, **change})
     with pytest.raises(StateMismatch, match=f"(?s){said}"):
         kept.agree(WANTED, partitions_chosen=True)
+
+
+class _Died(Exception):
+    pass
+
+
+class _Disk(Checkpoint):
+    """A checkpoint on a disk in memory, whose process dies before its step number `last` on it."""
+
+    def __init__(self, last: int) -> None:
+        self.files: dict[str, bytes] = {}
+        self.left = last
+
+    @property
+    def _files(self) -> Any:
+        return self
+
+    def _file(self, name: str) -> str:
+        return name
+
+    def _step(self) -> None:
+        if self.left == 0:
+            raise _Died
+        self.left -= 1
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    def open(self, path: str) -> Any:
+        stream: Any = BytesIO(self.files[path])
+        stream.readAllBytes = stream.read
+        return stream
+
+    def create(self, path: str, overwrite: bool) -> Any:
+        self._step()
+        self.files[path] = b""
+        return _Writing(self, path)
+
+    def delete(self, path: str, recursive: bool) -> None:
+        self._step()
+        self.files.pop(path, None)
+
+    def rename(self, path: str, to: str) -> None:
+        self._step()
+        self.files[to] = self.files.pop(path)
+
+
+class _Writing:
+    def __init__(self, disk: _Disk, path: str) -> None:
+        self._disk, self._path = disk, path
+
+    def write(self, content: bytes) -> None:
+        self._disk.files[self._path] = content[:5]  # what has reached the disk when the process dies now
+        self._disk._step()
+        self._disk.files[self._path] = content
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("before", [None, {"writers": 1}])
+def test_a_small_file_is_the_old_or_the_new_one_whenever_the_process_dies(before: Any) -> None:
+    after = {"writers": 2}
+    found = []
+    for steps in range(5):
+        disk = _Disk(4)
+        if before is not None:
+            disk.write("writers", before)
+        disk.left = steps
+        if steps < 4:
+            with pytest.raises(_Died):
+                disk.write("writers", after)
+        else:
+            disk.write("writers", after)
+        found.append(disk.read("writers"))
+        disk.left = 4
+        disk.write("writers", after)
+        assert disk.read("writers") == after
+    assert found == [before, before, *[before if before is not None else after], after, after]

@@ -21,7 +21,6 @@ from service.spark.jvm import spark_home
 from tests.brokers import Broker, MakeTopic
 from tests.spark.loopback import CAN_HEAR, listening
 from tests.spark.service_process import ServiceProcess, command_of, descendants, environment_of, signal_to
-from tests.spark.standalone import Standalone
 from tests.spark.topics import feed, read, upserted
 
 NAMES = [hashlib.sha256(b"%d" % number).hexdigest()[:20] for number in range(8)]
@@ -130,14 +129,8 @@ def joins(real: int, secret: str, seconds: float) -> bool:
             started.kill()
 
 
-def spread(running: ServiceProcess) -> list[tuple[object, object, object]]:
-    """What the log says of buckets that move: how many executors there are then, partitions moved, and of how many."""
-    said = [event for event in running.events() if event["event"] == "buckets move to other executors"]
-    return [(event["executors"], event["moved"], event["of"]) for event in said]
-
-
 def telling(running: ServiceProcess) -> set[str]:
-    """The names of the executors whose memory the metrics tell: those whose tasks have written a partition."""
+    """The names of the executors whose memory the metrics tell."""
     return set(re.findall(r'\ntailrace_memory_bytes\{executor="(\d+)",process="jvm"\}', running.ask("/metrics")[1]))
 
 
@@ -199,29 +192,3 @@ def test_an_executor_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     assert "gave up" not in running.log
     running.terminate()
     assert running.wait(90) == 0
-
-
-def test_executors_that_are_added_take_over_their_share_and_nothing_is_lost_or_doubled(
-    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
-):
-    totals = Totals(kafka, make_topic)
-    port, web = free_ports(2)
-    with Standalone(tmp_path) as cluster:
-        cluster.add_worker()
-        here = {"SPARK__MASTER": cluster.url, "SPARK__EXECUTOR__INSTANCES": "3", "SPARK__PARTITIONS": "6"}
-        running = service(totals.query, kafka.bootstrap, **{**settings(port), **here, "HTTP__PORT": str(web)})
-        running.start()
-        totals.feed(20)
-        running.until("every row is counted", totals.right)
-        running.until("the one tells its memory", lambda: len(telling(running)) == 1)
-        assert spread(running) == []
-        cluster.add_worker()
-        cluster.add_worker()
-        running.until("all three tell their memory", lambda: len(telling(running)) == 3)
-        # Two partitions each; what the first gives away it gives away once, whether they join together or not.
-        assert spread(running) in ([(3, 4, 6)], [(2, 3, 6), (3, 2, 6)])
-        totals.feed(20)
-        running.until("every row is counted again", totals.right)
-        assert len(spread(running)) <= 2, "state stays where it is now"
-        running.terminate()
-        assert running.wait(90) == 0

@@ -124,7 +124,7 @@ def test_a_batch_may_finish_within_the_grace_period():
 
 def test_tasks_of_a_local_release_take_the_cores_that_it_is_given():
     found = environment(driver(render(merged(LOCAL, {"spark": {"driver": {"cores": 6}}}))))
-    assert found["TAILRACE_SPARK__MASTER"] == "local[6,4]"
+    assert found["TAILRACE_SPARK__MASTER"] == "local[6,16]"
 
 
 def test_probes_ask_what_the_service_answers():

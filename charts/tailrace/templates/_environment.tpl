@@ -48,7 +48,7 @@
 {{- end }}
 {{- end }}
 - name: TAILRACE_SPARK__MASTER
-  value: {{ ternary (printf "k8s://%s" $values.spark.apiServer) (printf "local[%d,4]" (int $values.spark.driver.cores)) $kubernetes | quote }}
+  value: {{ ternary (printf "k8s://%s" $values.spark.apiServer) (printf "local[%d,16]" (int $values.spark.driver.cores)) $kubernetes | quote }}
 - name: TAILRACE_SPARK__DRIVER_MEMORY
   value: {{ $values.spark.driver.memory }}
 - name: TAILRACE_SPARK__PARTITIONS

@@ -23,6 +23,7 @@ from service.guard import Guard
 from service.machine import find_java
 from service.spark import allocation
 from service.spark.configuration import PYTHON_PATH
+from service.spark.noise import Noise
 from service.spark.nursery import VARIABLE
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
@@ -61,14 +62,6 @@ SPARK_NEEDS: Sequence[str] = (
 
 CREATE = "-XX:ArchiveClassesAtExit="
 """The option that has the JVM write the classes it has loaded to a file, which it does for some seconds at its end."""
-
-_NOISE = (
-    "Streaming TransformWithState",
-    "Starting Streaming TransformWithState",
-    "WARNING: Using incubator modules",
-    "Setting default log level to",
-)
-_MORE_NOISE = "To adjust logging level use"
 
 
 class JvmFailed(Exception):
@@ -170,9 +163,10 @@ class Jvm:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
+        noise = Noise()
         for line in self.process.stdout:
             text = line.decode(errors="replace").rstrip()
-            if not text or text.startswith(_NOISE) or text.startswith(_MORE_NOISE):
+            if not text or noise.hides(text):
                 continue
             self._last = [*self._last[-4:], text]
             self._tell(text)

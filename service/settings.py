@@ -99,7 +99,7 @@ class Spark(_Group):
     """The Spark session."""
 
     master: str = Field(
-        "local[*,4]", description="Spark master. A local one takes the cores (`*` = all) and the tries of a task."
+        "local[*,16]", description="Spark master. A local one takes the cores (`*` = all) and the tries of a task."
     )
     partitions: int = Field(
         0,

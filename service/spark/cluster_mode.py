@@ -74,6 +74,8 @@ def suggested(spark: Spark) -> dict[str, str]:
         "spark.locality.wait": "3s",
         # A bucket that is nowhere yet may go anywhere: not only where most of its first rows come from.
         "spark.shuffle.reduceLocality.enabled": "false",
+        # A try for each Python worker that was killed while it waited; for other errors see `tries`.
+        "spark.task.maxFailures": "16",
         # An executor that must go lets its tasks finish first.
         "spark.decommission.enabled": "true",
         # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless told not

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from service.plan.stage.envelope import Envelope, batch_of
 from service.plan.stage.ingest import Ingest
 from service.spark.job import Job, worker_sql
+from service.spark.tries import tried
 
 OFFSET_BITS = 44
 """Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition."""
@@ -35,6 +36,10 @@ class IngestTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records in, envelopes out; `now` is filled in by Spark afterwards, from the batch's own time."""
         job = Job.load(self._blob)
+        with tried(job.folder):
+            yield from self._read(job, batches)
+
+    def _read(self, job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         source = job.wiring.sources[self._source]
         task = Ingest(
             job.wiring,

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 from operators.sql import Sql
@@ -52,6 +53,11 @@ class Job:
         self.ship = ship
         self.wiring = Wiring(ship.program)
         self.number_of_key = {key: number for number, key in enumerate(ship.bucket_keys)}
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of this run of the driver, on this host."""
+        return Path(self.ship.scratch) / self.ship.run
 
     @cached_property
     def buckets(self) -> int:

@@ -26,12 +26,10 @@ from service.spark.executors import Executors
 from service.spark.jvm import Jvm
 from service.spark.runner import JobRunner
 from service.spark.session import build
+from service.spark.tries import FINAL
 from service.spark.vitals import Vitals
 
 LONGEST_BACKOFF = 60.0
-
-FINAL = ("StateMismatch", "DigestMismatch", "KafkaConfigError", "BadInput")
-"""Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
 
 MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationException")
 """Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""

@@ -26,6 +26,7 @@ from service.plan.stage.offsets import LENGTH, digest
 from service.spark.egress import Egress
 from service.spark.executor_memory import measure_executor
 from service.spark.job import Job, worker_sql
+from service.spark.tries import tried
 
 
 @dataclass
@@ -57,6 +58,10 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write all that one task was given, in one transaction a Kafka cluster."""
         job = Job.load(self._blob)
+        with tried(job.folder):
+            return self._write(job, iterator)
+
+    def _write(self, job: Job, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
         batch = int(context.getLocalProperty("streaming.sql.batchId") or -1)
@@ -99,7 +104,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         settings = replace(
             job.ship.writers[number],
             parent_pid=os.getppid(),
-            socket_folder=str(Path(job.ship.scratch) / job.ship.run / "writer"),
+            socket_folder=str(job.folder / "writer"),
             aborts=str(aborts),
         )
         with TransactionClient(settings, partition, batch, came_from) as client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from service.plan.stage.envelope import Envelope
 from service.spark.blocks import BlockCache
 from service.spark.job import Job, worker_sql
 from service.spark.residents import Residents
+from service.spark.tries import tried
 
 _RESIDENTS: dict[str, tuple[str, Residents]] = {}
 """By pipeline, the run and its buckets: those of the run before it are of no use."""
@@ -35,6 +35,10 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Envelope]:
         """One batch of one bucket."""
         job = Job.load(self._blob)
+        with tried(job.folder):
+            yield from self._answer(job, key, rows)
+
+    def _answer(self, job: Job, key: Any, rows: Iterator[Any]) -> Iterator[Envelope]:
         here: list[Envelope] = []
         for row in rows:
             envelope = Envelope(*row)
@@ -47,9 +51,8 @@ class BucketProcessor(StatefulProcessor):
 
     def _advance(self, job: Job, number: int, here: list[Envelope]) -> Iterator[Envelope]:
         place = (self._level, number)
-        folder = Path(job.ship.scratch) / job.ship.run
-        cache = BlockCache(folder / f"l{self._level}b{number}")
-        residents = _residents(job, folder)
+        cache = BlockCache(job.folder / f"l{self._level}b{number}")
+        residents = _residents(job)
         residents.begin(here[0].now)
         stored = self._manifest.get()
         manifest = bytes(stored[0]) if stored else None
@@ -87,10 +90,10 @@ class BucketProcessor(StatefulProcessor):
         """Nothing is held open between batches."""
 
 
-def _residents(job: Job, folder: Path) -> Residents:
+def _residents(job: Job) -> Residents:
     run, residents = _RESIDENTS.get(job.ship.program.name, ("", None))
     if residents is None or run != job.ship.run:
-        residents = Residents(folder)
+        residents = Residents(job.folder)
         _RESIDENTS[job.ship.program.name] = (job.ship.run, residents)
     return residents
 

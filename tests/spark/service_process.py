@@ -30,7 +30,7 @@ class ServiceProcess:
             "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
             "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
             "TAILRACE_TOPICS__CREATE": "true",
-            "TAILRACE_SPARK__MASTER": "local[2,4]",
+            "TAILRACE_SPARK__MASTER": "local[2,16]",
             "TAILRACE_SPARK__DRIVER_MEMORY": "768m",
             "TAILRACE_HTTP__PORT": "0",
             "TAILRACE_BATCH__TICK": "500ms",

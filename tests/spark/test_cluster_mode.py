@@ -9,6 +9,7 @@ import pytest
 
 from service.settings import ConfigError, Spark, load
 from service.spark import cluster_mode
+from service.spark.tries import TRIES
 
 JARS = [Path("/opt/archives/spark/a.jar"), Path("/opt/archives/spark/b.jar")]
 POD = {
@@ -156,6 +157,12 @@ def test_sizes_of_executors_come_from_the_settings():
     )
     sizes = {name: settings[f"spark.executor.{name}"] for name in ("instances", "cores", "memory", "memoryOverhead")}
     assert sizes == {"instances": "3", "cores": "4", "memory": "2g", "memoryOverhead": "5g"}
+
+
+def test_a_task_is_tried_more_often_than_workers_wait_for_it():
+    """A local master says it for itself."""
+    assert int(told(spark())["spark.task.maxFailures"]) == int(Spark().master.partition(",")[2].rstrip("]")) > TRIES
+    assert told(spark(TAILRACE_SPARK__CONF='{"spark.task.maxFailures": "5"}'))["spark.task.maxFailures"] == "5"
 
 
 def test_the_users_own_settings_change_what_is_suggested_and_add_to_what_is_required():

@@ -1,0 +1,64 @@
+"""How often a task is tried.
+
+Spark keeps Python workers for the next task. Where they were killed together with the process that they are forked
+from, it finds out one by one, and each costs a try: there must be more of them than workers. A task that fails for a
+reason of its own should not be tried that often, and one that must fail again only once. So what a try failed of is
+left for the next one on this host, which raises it again without doing anything where that was enough.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+TRIES = 4
+"""How often a task may fail for a reason of its own."""
+
+FINAL = ("StateMismatch", "DigestMismatch", "KafkaConfigError", "BadInput")
+"""Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
+
+_OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
+"""What is raised where Spark's side of the task has failed, which is the one that can say of what."""
+
+
+class TriedEnough(Exception):
+    """An earlier try of this task has failed; the text is what it said, with its frames."""
+
+
+@contextmanager
+def tried(folder: Path) -> Iterator[None]:
+    """Around all that a task does in Python: raises TriedEnough instead where it has failed often enough. What it fails
+    of is left in `folder`, which is that of the run."""
+    context = TaskContext.get()
+    assert context is not None
+    notes = folder / "tries" / f"{context.stageId()}-{context.partitionId()}"
+    if context.attemptNumber() > 0:
+        _stop_if_hopeless(notes)
+    try:
+        yield
+    except (TriedEnough, *_OF_THE_OTHER_SIDE):
+        raise
+    except Exception as error:
+        _note(notes, context.attemptNumber(), error)
+        raise
+
+
+def _stop_if_hopeless(notes: Path) -> None:
+    failed = sorted(notes.iterdir(), key=lambda note: int(note.stem)) if notes.is_dir() else []
+    if len(failed) >= TRIES or any(note.suffix == ".final" for note in failed):
+        raise TriedEnough(failed[-1].read_text())
+
+
+def _note(notes: Path, attempt: int, error: Exception) -> None:
+    final = any(each.__name__ in FINAL for each in type(error).__mro__)
+    notes.mkdir(parents=True, exist_ok=True)
+    temporary = notes.with_name(f"{notes.name}.{os.getpid()}")
+    temporary.write_text("".join(traceback.format_exception(error)))
+    temporary.rename(notes / f"{attempt}{'.final' if final else ''}")

@@ -1,7 +1,7 @@
 """How many records the next batch of a backlog takes, so that it lasts about as long as the settings want.
 
-A batch has a price of its own, some tenths of a second, whatever it holds: cheap rows should come in large batches. Dear
-rows (many keys, rows that fan out) would make the same batch long, late and large in memory: they should come in
+A batch has a price of its own, some tenths of a second, whatever it holds: cheap rows should come in large batches.
+Dear rows (many keys, rows that fan out) would make the same batch long, late and large in memory: they should come in
 smaller ones. What a record costs is not known before it was seen, so the pace is found while the job runs. It decides
 only where a batch ends, which no answer depends on; the offsets of a batch stand in the checkpoint before it begins.
 """

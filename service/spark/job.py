@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
 from collections.abc import Mapping
@@ -71,6 +72,7 @@ class Job:
         if digest not in cls._loaded:
             cls._loaded.clear()
             cls._loaded[digest] = cls(pickle.loads(blob))
+            gc.freeze()  # a worker looks for garbage after each task: not in what it keeps for all of them
         return cls._loaded[digest]
 
 
@@ -86,4 +88,5 @@ def worker_sql() -> Sql:
     """The DuckDB connection of this worker process."""
     if not _SQL:
         _SQL.append(Sql())
+        gc.freeze()
     return _SQL[0]

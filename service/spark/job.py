@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import ClassVar
 
 from operators.sql import Sql
 from service.formats.contract import Decoder, Encoder
@@ -45,10 +43,12 @@ class Ship:
     driver_socket: str
 
 
+JOBS = 16
+"""How many jobs a worker keeps: those of one pipeline share the workers, and take turns."""
+
+
 class Job:
     """A shipped job in a worker: unpickled once a process, whatever the number of tasks."""
-
-    _loaded: ClassVar[dict[str, Job]] = {}
 
     def __init__(self, ship: Ship) -> None:
         self.ship = ship
@@ -68,12 +68,12 @@ class Job:
     @classmethod
     def load(cls, blob: bytes) -> Job:
         """The job of a blob, the same object for the same bytes."""
-        digest = hashlib.sha256(blob).hexdigest()
-        if digest not in cls._loaded:
-            cls._loaded.clear()
-            cls._loaded[digest] = cls(pickle.loads(blob))
-            gc.freeze()  # a worker looks for garbage after each task: not in what it keeps for all of them
-        return cls._loaded[digest]
+        return _unpacked(blob)
+
+
+@lru_cache(JOBS)
+def _unpacked(blob: bytes) -> Job:
+    return Job(pickle.loads(blob))
 
 
 def packed(ship: Ship) -> bytes:
@@ -88,5 +88,7 @@ def worker_sql() -> Sql:
     """The DuckDB connection of this worker process."""
     if not _SQL:
         _SQL.append(Sql())
+        # A worker looks for garbage after each task: not in what it keeps for all of them. Once, or what is frozen and
+        # becomes garbage later would stay for ever.
         gc.freeze()
     return _SQL[0]

@@ -1,0 +1,42 @@
+"""A worker unpickles a job once, also where several jobs take turns in it."""
+
+from __future__ import annotations
+
+from service.plan.lower import compile_job
+from service.spark.job import Job, Ship, packed
+from service.sql.pipeline import read
+
+PIPELINE = """
+CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');
+CREATE TABLE low (n BIGINT) WITH ('connector' = 'blackhole');
+CREATE TABLE high (n BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO low SELECT n FROM numbers WHERE n < 5;
+INSERT INTO high SELECT n FROM numbers WHERE n >= 5;
+"""
+
+
+def test_jobs_that_take_turns_are_each_loaded_once() -> None:
+    blobs = [packed(_ship(number)) for number in range(2)]
+    first = [Job.load(blob) for blob in blobs]
+    again = [Job.load(bytes(bytearray(blob))) for blob in blobs * 2]
+    assert [job.ship.program.name for job in first] == ["low", "high"]
+    assert all(job is kept for job, kept in zip(again, first * 2, strict=True))
+
+
+def _ship(number: int) -> Ship:
+    return Ship(
+        program=compile_job(read(PIPELINE).jobs[number]),
+        decoders={},
+        encoders={},
+        bucket_keys=(0, 1),
+        limits={},
+        scratch="",
+        run="",
+        writers=(),
+        writer_of={},
+        side_writer=None,
+        dead_letter_topic="",
+        late_topic="",
+        samples=0,
+        driver_socket="",
+    )

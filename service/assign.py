@@ -179,9 +179,16 @@ def default_partitions(spark: Spark) -> int:
         return 1
     if local := _LOCAL.fullmatch(spark.master):
         return machine.cores() if local[1] == "*" else int(local[1])
-    if cluster := _LOCAL_CLUSTER.fullmatch(spark.master):
-        return int(cluster[1]) * int(cluster[2])
+    if cluster := local_cluster(spark.master):
+        executors, cores = cluster
+        return executors * cores
     return max(FEWEST_ON_EXECUTORS, spark.executor.instances * spark.executor.cores)
+
+
+def local_cluster(master: str) -> tuple[int, int] | None:
+    """Of a cluster that Spark makes on this machine: how many executors, and the cores of each."""
+    found = _LOCAL_CLUSTER.fullmatch(master)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _check_topics(assignment: Assignment) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from service.assign import local_cluster
 from service.observe import Observer
 from service.spark.cluster_mode import is_local
 from service.spark.spread import Spread
@@ -63,6 +64,6 @@ class Executors:
         """One, the driver itself, with a local master; what a 'local-cluster' names; else what the settings ask for."""
         if self._local:
             return 1
-        if self._master.startswith("local-cluster["):
-            return int(self._master.partition("[")[2].split(",")[0])
+        if cluster := local_cluster(self._master):
+            return cluster[0]
         return int(self._context.getConf().get("spark.executor.instances", DEFAULT_INSTANCES))

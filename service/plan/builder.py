@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from operators.kernel import Kernel
 from operators.union import UnionAll
+from service.plan.expressions import Expression, render
+from service.plan.monotone import rises_with
 from service.plan.nodes import Node, Sink
 from service.plan.program import Edge, Operator, Output, Program, Source
 from service.plan.spread import Side, Stream, meet
@@ -59,9 +61,11 @@ class Builder:
         yield
         self._of = outer
 
-    def source(self, table: Table, columns: tuple[int, ...], watermark: str | None) -> Stream:
-        """Read a table."""
-        self._sources.append(Source(self._number(), table, columns, watermark))
+    def source(self, table: Table, columns: tuple[int, ...], watermark: Expression | None) -> Stream:
+        """Read a table; `watermark` is in terms of the columns that are read."""
+        text = None if watermark is None else render(watermark)
+        rising = None if watermark is None else rises_with(watermark)
+        self._sources.append(Source(self._number(), table, columns, text, rising))
         return Stream(self._sources[-1].id, 0)
 
     def operator(self, name: str, level: int, kernel: Kernel, inputs: tuple[Edge, ...], ports: Names = ()) -> int:

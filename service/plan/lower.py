@@ -18,7 +18,7 @@ from operators.window_partial import WindowPartial
 from service.plan import kernels
 from service.plan.builder import Builder, Joined, Names, Port, Relation
 from service.plan.canonical import fingerprint
-from service.plan.expressions import Column, Expression, moved, render
+from service.plan.expressions import Column, Expression, moved
 from service.plan.nodes import (
     Aggregate,
     Filter,
@@ -141,8 +141,7 @@ class _Lowering:
     def _scan(self, scan: Scan) -> Stream:
         asserted = watermark(scan.table)
         places = {index: place for place, index in enumerate(scan.columns)}
-        text = None if asserted is None else render(moved(asserted, places))
-        return self.builder.source(scan.table, scan.columns, text)
+        return self.builder.source(scan.table, scan.columns, None if asserted is None else moved(asserted, places))
 
     def _calc(self, input: Node, expressions: tuple[Expression, ...], where: Expression | None) -> Relation:
         kernel = kernels.calc(kernels.schema(fields(input)), expressions, where)

@@ -29,12 +29,14 @@ class Source:
 
     The decoded rows then go through ordinary level-0 nodes (computed columns, filters, pre-aggregation). `watermark` is
     DuckDB text over the decoded columns that gives each row's asserted watermark (a TIMESTAMP in UTC), or None.
+    `rises_with` is the decoded column, if there is one, whose highest value has the highest watermark, if it has any.
     """
 
     id: int
     table: Table
     columns: tuple[int, ...]
     watermark: str | None
+    rises_with: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from operators.kernel import MIN_TIME
 from operators.sql import Sql
 from service.formats.codec import decoder
 from service.plan.lower import compile_job
@@ -19,8 +20,10 @@ INSERT INTO o SELECT k, SUM(n) FROM t GROUP BY k;
 """
 
 
-def ingested(values: list[bytes], options: str = "", limits: dict[str, int] | None = None) -> list[Envelope]:
-    program = compile_job(read(PIPELINE.format(options=options)).jobs[0])
+def ingested(
+    values: list[bytes], options: str = "", limits: dict[str, int] | None = None, pipeline: str = PIPELINE
+) -> list[Envelope]:
+    program = compile_job(read(pipeline.format(options=options)).jobs[0])
     source = program.sources[0]
     records = pa.table(
         {
@@ -77,3 +80,38 @@ def test_records_from_the_limit_of_a_bounded_channel_on_are_not_read() -> None:
 def test_the_same_records_give_the_same_envelopes_but_for_what_was_timed() -> None:
     first, second = ([e for e in ingested([GOOD, BAD, GOOD]) if e.kind != Kind.FIGURES] for _ in range(2))
     assert first == second
+
+
+TIMES = """
+CREATE TABLE t (ms BIGINT, text STRING, ts AS {time}, WATERMARK FOR ts AS {watermark})
+  WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
+CREATE TABLE o (n BIGINT) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'json');
+INSERT INTO o SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+GROUP BY window_start, window_end;
+"""
+OF_NUMBER, OF_TEXT = "TO_TIMESTAMP_LTZ(ms, 3)", "TO_TIMESTAMP(text)"
+NOT_A_TIME = 253_402_300_800_000
+"""The first millisecond of the year 10000."""
+
+
+def asserted(values: list[bytes], time: str, watermark: str) -> int:
+    envelopes = ingested(values, pipeline=TIMES.format(time=time, watermark=watermark))
+    return max(e.watermark for e in of(Kind.CLOCK, envelopes))
+
+
+@pytest.mark.parametrize(
+    ("time", "watermark", "values", "expected"),
+    [
+        (OF_NUMBER, "ts - INTERVAL '5' SECOND", [b'{"ms": 9000}', b'{"ms": 7000}'], 4000),
+        (OF_NUMBER, "ts - INTERVAL '5' SECOND", [b'{"ms": null}', b'{"ms": 7000}'], 2000),
+        (OF_NUMBER, "ts - INTERVAL '5' SECOND", [b'{"ms": 9000}', b'{"ms": %d}' % NOT_A_TIME], 4000),
+        (OF_NUMBER, "ts + INTERVAL '1' MONTH", [b'{"ms": 86400000}'], 32 * 86_400_000),
+        (OF_NUMBER, "ts", [b'{"ms": %d}' % NOT_A_TIME], MIN_TIME),
+        (OF_NUMBER, "CASE WHEN ms < 8000 THEN ts END", [b'{"ms": 9000}', b'{"ms": 7000}'], 7000),
+        (OF_TEXT, "ts", [b'{"text": "1970-01-01 00:00:09"}', b'{"text": "1970-01-01 00:00:10"}'], 10_000),
+    ],
+)
+def test_the_watermark_of_records_is_the_highest_that_one_of_them_asserts(
+    time: str, watermark: str, values: list[bytes], expected: int
+) -> None:
+    assert asserted(values, time, watermark) == expected

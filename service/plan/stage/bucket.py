@@ -23,7 +23,7 @@ from service.plan.stage.offsets import union
 from service.plan.stage.scatter import scatter
 from service.plan.stage.wiring import Wiring
 
-FORMAT = 2
+FORMAT = 3
 """The version of the manifest below."""
 
 

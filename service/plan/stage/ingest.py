@@ -129,9 +129,18 @@ class Ingest:
         """The highest watermark that these rows assert, in milliseconds; a row without a time asserts nothing."""
         if self._source.watermark is None or rows.num_rows == 0:
             return MIN_TIME
+        asserted = None
+        if self._source.rises_with is not None:
+            name = f"c{self._source.rises_with}"
+            asserted = self._highest(pa.table({name: pa.array([pc.max(rows[name])], rows[name].type)}))
+        if asserted is None:  # so it is where the highest value has no watermark, being out of the range of times
+            asserted = self._highest(rows)
+        return MIN_TIME if asserted is None else asserted
+
+    def _highest(self, rows: pa.Table) -> int | None:
         answer = self._sql(f"SELECT max(epoch_ms(TRY({self._source.watermark}))) AS w FROM changes", {"changes": rows})
-        value = answer["w"][0].as_py()
-        return MIN_TIME if value is None else int(value)
+        highest: int | None = answer["w"][0].as_py()
+        return highest
 
     def _channel(self, records: pa.Table) -> str:
         return channel_name(self._source.id, records["topic"][0].as_py(), records["partition"][0].as_py())

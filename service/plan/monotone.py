@@ -1,0 +1,28 @@
+"""Which expressions never fall while their only column rises: the highest value is then that of the highest column."""
+
+from __future__ import annotations
+
+from service.plan.expressions import Call, Column, Expression, Literal
+from service.plan.types import BIGINT, INT, SMALLINT, TINYINT, DataType, Interval, Timestamp, TimestampLtz
+
+_INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
+
+
+def rises_with(expression: Expression) -> int | None:
+    """The index of the column that `expression` rises with (or stays), wherever it has a value; None if none is known.
+
+    Known are what watermarks are made of: a time, a time moved by a constant interval, TO_TIMESTAMP_LTZ of a number.
+    """
+    match expression:
+        case Column(index, type_) if type_ in _INTEGERS or _is_moment(type_):
+            return index
+        case Call("+" | "-", (moment, Literal(type=Interval()))) if _is_moment(moment.type):
+            return rises_with(moment)
+        case Call("TO_TIMESTAMP_LTZ", (number,)) if number.type in _INTEGERS:
+            return rises_with(number)
+        case _:
+            return None
+
+
+def _is_moment(type_: DataType) -> bool:
+    return isinstance(type_, Timestamp | TimestampLtz)

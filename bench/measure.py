@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.cases import Case
 from bench.engines import ENGINES, Launch
 from bench.feed import create_topics, feed
-from bench.processes import family, memory
+from bench.processes import Peak, family
 from bench.progress import Progress
 
 _EVERY = 0.2
@@ -88,12 +88,13 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
     topics = [topic.name(rows) for topic in case.topics]
     log = sql.with_suffix(".log")
     samples: list[Sample] = []
-    peak, memory_due = 0, 0.0
+    memory_due = 0.0
     with log.open("wb") as output:
         started = time.monotonic()
         process = subprocess.Popen(
             launch.command, env=launch.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
+        peak = Peak(process.pid, sql.parent)
         try:
             while process.poll() is None and time.monotonic() - started < patience:
                 seconds = time.monotonic() - started
@@ -101,7 +102,8 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
                 if read > (samples[-1].rows if samples else 0):
                     samples.append(Sample(time.monotonic() - started, read))
                 if seconds >= memory_due:
-                    peak, memory_due = max(peak, memory(process.pid, sql.parent)), seconds + _MEMORY_EVERY
+                    peak.look()
+                    memory_due = seconds + _MEMORY_EVERY
                 time.sleep(_EVERY)
             seconds = time.monotonic() - started
         finally:
@@ -119,7 +121,7 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
         rows,
         seconds,
         samples[0].seconds if samples else 0.0,
-        peak,
+        peak.bytes,
         progress.visible_end(name),
         tuple(samples),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.processes import Held, family, memory, memory_by_kind
+from bench.processes import Held, Peak, family, memory_by_kind
 
 MIB = 2**20
 PROCESSES = [
@@ -71,11 +71,26 @@ def test_memory_is_told_by_kind_of_process(proc: Path):
     }
 
 
-def test_memory_counts_what_a_process_holds():
-    before = memory(os.getpid())
+def test_the_peak_is_the_most_that_a_process_has_held(tmp_path: Path):
+    peak = Peak(os.getpid(), tmp_path)
+    peak.look()
+    before = peak.bytes
     held = bytearray(os.urandom(1)) * 50_000_000
-    assert memory(os.getpid()) - before > 40_000_000
     assert len(held) == 50_000_000
+    peak.look()
+    del held
+    peak.look()
+    assert peak.bytes - before > 40_000_000
+
+
+def test_memory_is_counted_anew_only_when_more_is_resident(proc: Path):
+    peak = Peak(10, Path("/run-a"), proc)
+    for resident, expected in ((1000, 2150), (1005, 2150), (1020, 2250)):
+        for entry in proc.iterdir():
+            (entry / "statm").write_text(f"9999 {resident} 1 1 0 1 0")
+        peak.look()
+        assert peak.bytes == expected * MIB
+        (proc / "10" / "smaps_rollup").write_text(f"Pss:  {220 * 1024} kB\n")
 
 
 def test_own_and_mapped_memory_add_up():

@@ -1,4 +1,4 @@
-"""A level on Spark: a stateful processor keyed by bucket, whose state is a manifest and a map of blocks."""
+"""A level on Spark: a stateful processor keyed by bucket, whose state is a map of blocks and of what lists them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from service.spark.job import Job, worker_sql
 from service.spark.residents import Residents
 from service.spark.tries import tried
 
+_MANIFEST = ("",)
+"""The key of the manifest in the map of blocks. Spark prepares each state variable anew in each task, which takes it as
+long as a small batch takes us: so there is one."""
+
 _RESIDENTS: dict[str, tuple[str, Residents]] = {}
 """By pipeline, the run and its buckets: those of the run before it are of no use."""
 
@@ -28,8 +32,7 @@ class BucketProcessor(StatefulProcessor):
         self._level = level
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the two state variables."""
-        self._manifest = handle.getValueState("manifest", "manifest BINARY")
+        """Declare the state variable."""
         self._blocks = handle.getMapState("blocks", "id STRING", "data BINARY")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Envelope]:
@@ -54,7 +57,7 @@ class BucketProcessor(StatefulProcessor):
         cache = BlockCache(job.folder / f"l{self._level}b{number}")
         residents = _residents(job)
         residents.begin(here[0].now)
-        stored = self._manifest.get()
+        stored = self._blocks.getValue(_MANIFEST)
         manifest = bytes(stored[0]) if stored else None
         bucket = residents.take(place, manifest)
         if bucket is None:
@@ -77,7 +80,7 @@ class BucketProcessor(StatefulProcessor):
         for block in saved.removed:
             self._blocks.removeKey((block,))
             cache.drop(block)
-        self._manifest.update((saved.manifest,))
+        self._blocks.updateValue(_MANIFEST, (saved.manifest,))
         residents.keep(place, bucket, saved.manifest)
 
     def _load(self, block: str) -> bytes:

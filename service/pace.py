@@ -15,6 +15,9 @@ GROWTH = 4.0
 SHRINKAGE = 0.5
 """The most that one batch changes the number: a single batch may have been slow for a reason of its own."""
 
+PRICE = 0.4
+"""Seconds of a batch that do not depend on its rows, as they are where batches are long enough for this to matter."""
+
 LIMITED = 0.5
 """Part of the number that a batch must have taken to tell something of it; less was all there was."""
 
@@ -33,9 +36,14 @@ class Pace:
         """A batch took `records` of the table that gave most, and `seconds`. Whether the number is another now."""
         if records < LIMITED * self.rows:
             return False
-        wanted = self._seconds / max(seconds, 0.001)
+        wanted = _of_rows(self._seconds) / _of_rows(max(seconds, 0.001))
         if not self._warm:
             self._warm, wanted = True, GROWTH
         changed = round(records * min(max(wanted, SHRINKAGE), GROWTH))
         before, self.rows = self.rows, min(max(changed, self._least), self._most)
         return self.rows != before
+
+
+def _of_rows(seconds: float) -> float:
+    """The part of a batch's time that its rows take; of a batch that is short itself, half."""
+    return max(seconds - PRICE, seconds / 2)

@@ -25,10 +25,11 @@ WARM = (FIRST_ROWS, 9.0)
     [
         pytest.param((), FIRST_ROWS, id="the first batch is small"),
         pytest.param((WARM,), 800_000, id="how long the first batch took tells nothing"),
-        pytest.param((WARM, (800_000, 1.0)), 1_600_000, id="half the time, twice the records"),
+        pytest.param((WARM, (800_000, 1.2)), 1_600_000, id="half the time for the rows, twice the records"),
         pytest.param((WARM, (800_000, 0.1)), 3_200_000, id="no more than four times as many at once"),
         pytest.param((WARM, (800_000, 0.1), (3_200_000, 0.4)), MOST, id="no more than the most"),
-        pytest.param((WARM, (800_000, 2.5)), 640_000, id="too long, fewer records"),
+        pytest.param((WARM, (800_000, 0.4)), 3_200_000, id="most of a short batch is its price"),
+        pytest.param((WARM, (800_000, 2.4)), 640_000, id="too long, fewer records"),
         pytest.param((WARM, (800_000, 60.0)), 400_000, id="no less than half at once"),
         pytest.param((WARM, *[(400_000, 60.0)] * 9), FIRST_ROWS, id="no less than the first"),
         pytest.param((WARM, (5, 0.3)), 800_000, id="a batch that was all there was tells nothing"),

@@ -106,6 +106,7 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
                     memory_due = seconds + _MEMORY_EVERY
                 time.sleep(_EVERY)
             seconds = time.monotonic() - started
+            given_up = process.poll() is None
         finally:
             end(process, sql.parent)
             sweep(launch, before)
@@ -113,6 +114,8 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
     if read > (samples[-1].rows if samples else 0):
         samples.append(Sample(seconds, read))
     fed = sum(topic.rows(rows) for topic in case.topics)
+    if given_up and read < fed:
+        return Run(case.name, engine, rows, error=f"given up after {seconds:.0f} s and {read:,} of {fed:,} rows")
     if error := last_words(process, log) if process.returncode else launch.left_out(read, fed):
         return Run(case.name, engine, rows, error=error)
     return Run(

@@ -59,8 +59,9 @@ def test_a_run_that_ended_early_without_a_complaint_has_an_error_and_no_rate(run
     assert (short.whole, short.middle, short.samples) == (0, 0, ())
 
 
-def test_a_run_that_is_given_up_and_stops_when_asked_has_an_error(run):
-    assert run(STOPS_WHEN_ASKED, 600, patience=1).error == "ended after 600 of 1,000 rows"
+@pytest.mark.parametrize("program", [STOPS_WHEN_ASKED, "import time; time.sleep(60)"])
+def test_a_run_that_is_given_up_says_how_far_it_had_come(run, program: str):
+    assert run(program, 600, patience=1).error == "given up after 1 s and 600 of 1,000 rows"
 
 
 def test_an_engine_that_ends_before_it_tells_of_its_last_rows_is_believed(run):

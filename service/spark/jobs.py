@@ -99,8 +99,11 @@ class Jobs:
         with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
             self._vitals.look()
             self._executors.look()
+        broken = self._jvm.state_failures.take()
         for job in self._watched:
             try:
+                if broken is not None and job.runner.active():
+                    raise broken
                 self._attend(job)
             except Exception as error:
                 code = self._failed(job, error)

@@ -25,6 +25,7 @@ from service.spark import allocation
 from service.spark.configuration import PYTHON_PATH
 from service.spark.noise import Noise
 from service.spark.nursery import VARIABLE
+from service.spark.state_failures import StateFailures
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _PATIENCE = 120.0
@@ -84,6 +85,7 @@ class Jvm:
         temporary.mkdir()
         self._tell = tell
         self._last: list[str] = []
+        self.state_failures = StateFailures()
         home = spark_home()
         arguments = self._folder / "arguments"
         # A file: the class path is long, and a command line is for everybody to read.
@@ -169,6 +171,7 @@ class Jvm:
             if not text or noise.hides(text):
                 continue
             self._last = [*self._last[-4:], text]
+            self.state_failures.hear(text)
             self._tell(text)
 
 

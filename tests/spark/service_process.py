@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from socket import AF_INET, AF_INET6, inet_ntop
@@ -39,6 +39,8 @@ class ServiceProcess:
             **{f"TAILRACE_{name}": value for name, value in settings.items()},
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self.within: Sequence[str] = ()
+        """The words of a command that runs the service: its own come after them."""
 
     @property
     def log(self) -> str:
@@ -78,7 +80,7 @@ class ServiceProcess:
         }
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "service", "run", str(self._file)],
+                [*self.within, sys.executable, "-m", "service", "run", str(self._file)],
                 cwd=ROOT,
                 env=dict(environment),
                 stdout=log,

@@ -4,7 +4,7 @@ CREATE TABLE `values` (
   list ARRAY<INT>,
   pair ROW<x INT, y STRING>,
   number DOUBLE,
-  bytes BYTES
+  `bytes` BYTES
 ) WITH (
   'connector' = 'kafka', 'topic' = 'values', 'scan.startup.mode' = 'earliest-offset',
   'format' = 'json'
@@ -14,7 +14,7 @@ CREATE TABLE counts (
   list ARRAY<INT>,
   pair ROW<x INT, y STRING>,
   number DOUBLE,
-  bytes BYTES,
+  `bytes` BYTES,
   n BIGINT
 ) WITH (
   'connector' = 'kafka', 'topic' = 'counts',
@@ -22,4 +22,4 @@ CREATE TABLE counts (
 );
 
 INSERT INTO counts
-SELECT list, pair, number, bytes, COUNT(*) FROM `values` GROUP BY list, pair, number, bytes;
+SELECT list, pair, number, `bytes`, COUNT(*) FROM `values` GROUP BY list, pair, number, `bytes`;

@@ -1,12 +1,12 @@
 -- Groups by values of any type: lists and rows, bytes, NULLs, and a zero of either sign.
 
-CREATE TABLE `values` (
+CREATE TABLE samples (
   list ARRAY<INT>,
   pair ROW<x INT, y STRING>,
   number DOUBLE,
   `bytes` BYTES
 ) WITH (
-  'connector' = 'kafka', 'topic' = 'values', 'scan.startup.mode' = 'earliest-offset',
+  'connector' = 'kafka', 'topic' = 'samples', 'scan.startup.mode' = 'earliest-offset',
   'format' = 'json'
 );
 
@@ -22,4 +22,4 @@ CREATE TABLE counts (
 );
 
 INSERT INTO counts
-SELECT list, pair, number, `bytes`, COUNT(*) FROM `values` GROUP BY list, pair, number, `bytes`;
+SELECT list, pair, number, `bytes`, COUNT(*) FROM samples GROUP BY list, pair, number, `bytes`;

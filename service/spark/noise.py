@@ -17,8 +17,12 @@ _AT_THE_START = (
     "To adjust logging level use",
 )
 
+LISTENER = 'Exception in thread "stateConnectionListenerThread" '
+"""The first words of what such a thread says. Of two that die at once both may say them before either goes on: then
+they stand twice in one line, and an exception without them follows."""
+
 _CUT_OFF = re.compile(
-    r'Exception in thread "stateConnectionListenerThread" '
+    rf"(?P<listeners>({LISTENER})*)"
     r"java\.(nio\.channels\.\w+Exception|(io\.IOException|net\.SocketException): (Broken pipe|Connection reset\b.*))"
 )
 
@@ -30,10 +34,21 @@ class Noise:
 
     def __init__(self) -> None:
         self._within = False
+        self._interrupted = 0
 
     def hides(self, line: str) -> bool:
         """Whether nobody needs this line."""
         if self._within and line.startswith(_MORE_OF_IT):
             return True
-        self._within = _CUT_OFF.fullmatch(line) is not None
+        self._within = self._cut_off(line)
         return self._within or line.startswith(_AT_THE_START)
+
+    def _cut_off(self, line: str) -> bool:
+        found = _CUT_OFF.fullmatch(line)
+        if found is None:
+            return False
+        listeners = len(found["listeners"]) // len(LISTENER)
+        if listeners == 0 and self._interrupted == 0:
+            return False
+        self._interrupted += listeners - 1
+        return True

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections import deque
 
-_LAST_WORDS = re.compile(r'Exception in thread "stateConnectionListenerThread" ([\w.$]+Error\b.*)')
+from service.spark.noise import LISTENER
+
+_LAST_WORDS = re.compile(rf"({LISTENER})+(?P<error>[\w.$]+Error\b.*)")
 
 
 class StateFailure(Exception):
@@ -26,7 +28,7 @@ class StateFailures:
     def hear(self, line: str) -> None:
         """A line of the JVM that is not noise."""
         if found := _LAST_WORDS.fullmatch(line):
-            self._heard.append(found[1])
+            self._heard.append(found["error"])
 
     def take(self) -> StateFailure | None:
         """The oldest one that was not taken yet; those heard with it are of the same batch, and forgotten."""

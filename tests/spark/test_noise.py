@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.spark.noise import Noise
+from service.spark.noise import LISTENER, Noise
 
-LISTENER = 'Exception in thread "stateConnectionListenerThread" '
 FRAMES = ["\tat java.base/sun.nio.ch.ServerSocketChannelImpl.accept(ServerSocketChannelImpl.java:399)", "\t... 12 more"]
 ERROR = "2026-01-02T03:04:05.678 ERROR Utils: Uncaught exception in thread x"
 
@@ -28,6 +27,13 @@ def told(*lines: str) -> list[str]:
 def test_a_connection_that_was_cut_off_is_not_told_and_what_comes_next_is(thrown: str):
     cause = ["Caused by: java.nio.channels.ClosedChannelException", *FRAMES]
     assert told(ERROR, *FRAMES, LISTENER + thrown, *FRAMES, *cause, ERROR, *FRAMES) == [ERROR, *FRAMES] * 2
+
+
+def test_two_that_are_cut_off_at_once_are_not_told_though_their_words_are_mixed():
+    thrown = "java.nio.channels.AsynchronousCloseException"
+    assert told(LISTENER * 2 + thrown, *FRAMES, thrown, *FRAMES, ERROR, *FRAMES) == [ERROR, *FRAMES]
+    assert told(thrown, *FRAMES) == [thrown, *FRAMES]
+    assert told(LISTENER + thrown, *FRAMES, thrown, *FRAMES) == [thrown, *FRAMES]
 
 
 @pytest.mark.parametrize(

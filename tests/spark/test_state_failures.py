@@ -9,23 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from service.spark.noise import LISTENER
 from service.spark.state_failures import StateFailures
 from tests.brokers import Broker
 from tests.spark.service_process import ServiceProcess
 
-THREAD = 'Exception in thread "stateConnectionListenerThread" '
 FULL = "org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device"
 
 
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ([THREAD + FULL, "\tat org.apache.hadoop.fs.RawLocalFileSystem"], FULL),
+        ([LISTENER + FULL, "\tat org.apache.hadoop.fs.RawLocalFileSystem"], FULL),
         (
-            [THREAD + "java.lang.OutOfMemoryError: Java heap space", THREAD + FULL],
+            [LISTENER + "java.lang.OutOfMemoryError: Java heap space", LISTENER + FULL],
             "java.lang.OutOfMemoryError: Java heap space",
         ),
-        ([THREAD + "java.io.EOFException"], None),
+        ([LISTENER * 2 + FULL], FULL),
+        ([LISTENER + "java.io.EOFException"], None),
         (['Exception in thread "main" ' + FULL], None),
         ([], None),
     ],

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.metrics.memory import EXECUTOR, WRITER, parent_of, words_of
+from service.metrics.memory import EXECUTOR, WRITER, parent_of, resident, words_of
 
 PROC = Path("/proc")
 
@@ -66,9 +66,9 @@ class Peak:
     def look(self) -> None:
         """Look at it now."""
         members = family(self._pid, self._folder, self._proc)
-        resident = sum(_resident(member, self._proc) for member in members)
-        if resident > _GROWN * self._resident:
-            self._resident = resident
+        now = sum(resident(member, self._proc) for member in members)
+        if now > _GROWN * self._resident:
+            self._resident = now
             self.bytes = max(self.bytes, sum(held(member, self._proc).all for member in members))
 
 
@@ -90,13 +90,6 @@ def held(pid: int, proc: Path = PROC) -> Held:
     sizes = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines if line.startswith("Pss")}
     whole, mapped = sizes.get("Pss", 0), sizes.get("Pss_File", 0)
     return Held(whole - mapped, mapped)
-
-
-def _resident(pid: int, proc: Path) -> int:
-    try:
-        return int((proc / str(pid) / "statm").read_text().split()[1])
-    except OSError:
-        return 0
 
 
 def _names(pid: int, folder: Path, proc: Path) -> bool:

@@ -22,7 +22,7 @@ def memory_of(root: int, kind: str, scratch: str, proc: Path = PROC) -> dict[str
     """
     held: dict[str, int] = {}
     for pid, what in _family(root, kind, scratch, proc):
-        size = (_shared_fairly(pid, proc) if what == "worker" else 0) or _resident(pid, proc)
+        size = (_shared_fairly(pid, proc) if what == "worker" else 0) or resident(pid, proc)
         if size:
             held[what] = held.get(what, 0) + size
     return held
@@ -78,7 +78,8 @@ def _kind(words: list[str]) -> str | None:
     return "worker" if any(word.startswith(("pyspark.", "service.spark.")) for word in words) else None
 
 
-def _resident(pid: int, proc: Path) -> int:
+def resident(pid: int, proc: Path) -> int:
+    """Bytes of memory that a process has in reach, a page that several share counted in each; 0 if it is gone."""
     try:
         return int((proc / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):

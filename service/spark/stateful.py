@@ -17,8 +17,8 @@ from service.spark.residents import Residents
 from service.spark.tries import tried
 
 _MANIFEST = ("",)
-"""The key of the manifest in the map of blocks. Spark prepares each state variable anew in each task, which takes it as
-long as a small batch takes us: so there is one."""
+"""The key of the manifest in the map of blocks. Spark prepares each state variable anew in each task, with a run of its
+analyzer: so there is one."""
 
 _RESIDENTS: dict[str, tuple[str, Residents]] = {}
 """By pipeline, the run and its buckets: those of the run before it are of no use."""

@@ -20,7 +20,8 @@ INSERT INTO o SELECT id FROM t;
     [
         ("TO_TIMESTAMP_LTZ(ms, 3)", "ts", 1),
         ("TO_TIMESTAMP_LTZ(ms, 0)", "ts - INTERVAL '5' SECOND", 1),
-        ("ltz", "ts + INTERVAL '1' MONTH - INTERVAL '1' DAY", 4),
+        ("ltz", "ts + INTERVAL '1' HOUR - INTERVAL '1' DAY", 4),
+        ("ltz", "ts - INTERVAL '1' MONTH", None),
         ("TO_TIMESTAMP_LTZ(d, 3)", "ts", None),
         ("TO_TIMESTAMP_LTZ(-ms, 3)", "ts", None),
         ("TO_TIMESTAMP_LTZ(ms, 3)", "ts - ms * INTERVAL '1' SECOND", None),

@@ -106,6 +106,7 @@ def asserted(values: list[bytes], time: str, watermark: str) -> int:
         (OF_NUMBER, "ts - INTERVAL '5' SECOND", [b'{"ms": null}', b'{"ms": 7000}'], 2000),
         (OF_NUMBER, "ts - INTERVAL '5' SECOND", [b'{"ms": 9000}', b'{"ms": %d}' % NOT_A_TIME], 4000),
         (OF_NUMBER, "ts + INTERVAL '1' MONTH", [b'{"ms": 86400000}'], 32 * 86_400_000),
+        (OF_NUMBER, "ts - INTERVAL '1' MONTH", [b'{"ms": 7686000000}', b'{"ms": 7693200000}'], 5_094_000_000),
         (OF_NUMBER, "ts", [b'{"ms": %d}' % NOT_A_TIME], MIN_TIME),
         (OF_NUMBER, "CASE WHEN ms < 8000 THEN ts END", [b'{"ms": 9000}', b'{"ms": 7000}'], 7000),
         (OF_TEXT, "ts", [b'{"text": "1970-01-01 00:00:09"}', b'{"text": "1970-01-01 00:00:10"}'], 10_000),

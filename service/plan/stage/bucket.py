@@ -24,7 +24,7 @@ from service.plan.stage.scatter import scatter
 from service.plan.stage.wiring import Wiring
 
 FORMAT = 3
-"""The version of the manifest below."""
+"""The version of the manifest below, and of how a runner keeps it and the blocks that it lists."""
 
 
 class StateMismatch(Exception):

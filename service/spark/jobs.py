@@ -37,6 +37,8 @@ MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationEx
 PATIENT = ("KafkaUnreachable", "TimeoutException", "DisconnectException")
 """Errors of a Kafka that cannot be reached: they are waited out for as long as it takes."""
 
+EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
+"""Words of failures of which Spark tells what is missing since, not what ended the executors."""
 
 NO_JVM = (Py4JError, ConnectionError)
 """What a call into a JVM raises that is no more."""
@@ -201,6 +203,8 @@ def summary(error: Exception) -> str:
     if isinstance(error, KafkaFailure | StateMismatch):
         return str(error)
     text = str(error)
+    if any(word in text for word in EXECUTORS_LOST):
+        return "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why"
     body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
     lines = body.splitlines()
     if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM

@@ -21,9 +21,14 @@ JVM = "An error occurred while calling o218.start.\n: "
         ),
         ("An error occurred while calling o1.start.", "An error occurred while calling o1.start."),
         ("[SOME_ERROR] of Spark\nSQLSTATE: 42000", "[SOME_ERROR] of Spark"),
+        (
+            "Job aborted due to stage failure: ResultStage 3 has failed the maximum allowable number of times: 4. Most "
+            "recent failure reason: org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location",
+            "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why",
+        ),
         ("", ""),
     ],
-    ids=["thrown", "caused", "unknown", "one line", "nothing"],
+    ids=["thrown", "caused", "unknown", "one line", "executors", "nothing"],
 )
 def test_a_failure_is_told_without_its_frames(said: str, told: str):
     assert summary(RuntimeError(said)) == told

@@ -12,7 +12,8 @@ RUN image/install-packages.sh
 
 # Its own step: most changes leave the packages and archives of the build before in place.
 COPY image/install-archives.sh image/
-COPY service/__init__.py service/machine.py service/
+COPY service/__init__.py service/
+COPY service/host/__init__.py service/host/machine.py service/host/
 COPY service/archives service/archives
 # A place of your own to fetch archives from: --build-arg TAILRACE_MAVEN_MIRROR=...
 ARG TAILRACE_MAVEN_MIRROR=

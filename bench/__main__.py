@@ -14,8 +14,8 @@ from bench.cases import CASES
 from bench.engines import COMPARED, ENGINES, SCALED, can_run
 from bench.measure import Run, measure
 from bench.report import OF_FLINK, OF_ONE_EXECUTOR, Yardstick, save, table
-from service.kafka.embedded import EmbeddedKafka
-from service.machine import MachineError
+from service.host.machine import MachineError
+from service.kafka.local_broker.broker import EmbeddedKafka
 
 RESULTS = Path(__file__).with_name("results")
 BROKER = {"log.segment.bytes": "268435456", "num.io.threads": "4", "transaction.max.timeout.ms": "900000"}

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.metrics.memory import EXECUTOR, WRITER, parent_of, resident, words_of
+from service.observability.metrics.memory import EXECUTOR, WRITER, parent_of, resident, words_of
 
 PROC = Path("/proc")
 

@@ -23,7 +23,7 @@ from bench.scrape import Scrape
 from bench.service_run import Service, running_in, wait_for
 from bench.steady import Steady
 from bench.workloads import GROUP_BY, WORKLOADS, Workload
-from service.machine import free_ports
+from service.host.machine import free_ports
 
 KEYS = (10_000, 100_000, 1_000_000)
 RATE = 2_000

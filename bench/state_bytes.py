@@ -17,12 +17,12 @@ from bench.cases import PARTITIONS
 from bench.report import aligned
 from bench.workloads import WORKLOADS, Value, Workload
 from operators.sql import Sql
-from service.formats.codec import decoder
+from service.formats.registry import decoder
 from service.local.runner import LocalRunner
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.plan.program import Source
-from service.plan.stage.channels import Tick, channel_name
-from service.plan.stage.figures import Figures
+from service.runtime.task_metrics import Figures
+from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
 
 KEYS = (10_000, 100_000, 1_000_000)

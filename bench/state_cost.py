@@ -15,7 +15,7 @@ from bench.scrape import Scrape
 from bench.service_run import running, wait_for
 from bench.steady import Steady, payments_sent_now
 from bench.workloads import payment_of_each
-from service.machine import free_ports
+from service.host.machine import free_ports
 
 KEYS = (10_000, 3_000_000)
 RATE = 2_000

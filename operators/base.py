@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from operators.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    from operators.state import TraceSpec
+    from operators.state.operator_state import TraceSpec
 
 
 class Operator:

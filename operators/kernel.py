@@ -1,4 +1,4 @@
-"""The contract of a kernel: what goes in, what comes out, what time it is."""
+"""The contract of a kernel: what goes in and what comes out."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from operators.time import Clock
+
 if TYPE_CHECKING:
     from operators.sql import Sql
-    from operators.state import State, TraceSpec
-
-MIN_TIME = -(2**62)
-"""The watermark before anything is known, in milliseconds since the epoch."""
-
-END_OF_TIME = 2**62
-"""The watermark of an input that has ended, in milliseconds since the epoch."""
+    from operators.state.operator_state import State, TraceSpec
 
 WEIGHT = "_weight"
 """The hidden column (BIGINT) of every block of changes: +n inserts a row n times, -n takes it back n times.
@@ -24,20 +20,6 @@ WEIGHT = "_weight"
 A row of weight 0 was written again unchanged: it changes no answer, but with a time to live it keeps state alive, here
 and downstream, and a sink may show it as an update to the same row.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """The time of one batch at one operator; every value is in milliseconds since the epoch.
-
-    `now` is the processing time of the batch, the same on a replay. `watermark` is the watermark of the operator's
-    inputs (the minimum over them) once this batch is in; `previous` is that watermark as it stood at the end of the
-    batch before: a row is late when it is behind `previous`, and windows close when `watermark` passes them.
-    """
-
-    now: int
-    watermark: int
-    previous: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from service.machine import MachineError, find_java  # noqa: E402
+from service.host.machine import MachineError, find_java  # noqa: E402
 
 NEEDED = 3_000_000_000
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 
 from service.exit_codes import FAILED, OK
+from service.host.machine import MachineError
+from service.host.scratch import scratch
 from service.kafka.admin import Cluster, Topic
-from service.kafka.embedded import EmbeddedKafka
-from service.machine import MachineError
-from service.plan.lower import compile_job
-from service.redaction import Redaction
+from service.kafka.local_broker.broker import EmbeddedKafka
+from service.observability.redaction import Redaction
+from service.plan.lowering.lower import compile_job
 from service.run import Service, observer_for
-from service.scratch import scratch
 from service.settings import load
 from service.sql.pipeline import load as load_pipeline
 

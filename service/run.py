@@ -13,28 +13,28 @@ from typing import Any
 
 from service.archives import ensure
 from service.archives import load as load_archives
-from service.assign import Assignment, assign, checkpoint_of
-from service.checkpoint_lock import CheckpointInUse, CheckpointLock
+from service.deployment.assignment import Assignment, assign, checkpoint_of
 from service.exit_codes import FAILED, WRONG
-from service.health import Health, HttpServer
+from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
+from service.host.machine import MachineError
+from service.host.scratch import scratch
 from service.kafka.errors import KafkaConfigError, KafkaFailure
-from service.machine import MachineError
-from service.metrics import Metrics
-from service.metrics.series import announce
-from service.observe import Observer
-from service.page.answers import answers
-from service.page.settings_shown import secrets_of
+from service.observability.health import Health, HttpServer
+from service.observability.metrics import Metrics
+from service.observability.metrics.series import announce
+from service.observability.observer import Observer
+from service.observability.page.answers import answers
+from service.observability.page.settings_shown import secrets_of
+from service.observability.redaction import Redaction
 from service.plan.explain import explain
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
-from service.redaction import Redaction
-from service.scratch import scratch
 from service.settings import ConfigError, Settings, load
-from service.spark import object_store
-from service.spark.configuration import configured
-from service.spark.jvm import Jvm, JvmFailed
-from service.spark.orphans import adopt
+from service.spark.driver import object_store
+from service.spark.driver.configuration import configured
+from service.spark.driver.jvm import Jvm, JvmFailed
+from service.spark.driver.reaper import adopt
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the queries."""
@@ -83,7 +83,7 @@ class Service:
         assignments = [a for a in map(self._assigned, self._programs) if a is not None]
         if self._stop.is_set():
             return 0
-        from service.spark.jobs import Jobs
+        from service.spark.supervision.jobs import Jobs
 
         jobs = Jobs(jvm, spark, assignments, self._settings, folder, self._observer)
         try:

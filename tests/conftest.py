@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import settings
 
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, KafkaInContainer, MakeTopic
 
 # The same examples in every run; to look for new ones: make test-unit ARGS="--hypothesis-profile=search".

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.clusters import address_of
+from service.deployment.clusters import address_of
 from service.kafka.errors import KafkaConfigError
 from service.settings import load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.pace import FIRST_ROWS, Pace
+from service.spark.supervision.batch_sizing import FIRST_ROWS, Pace
 
 MOST = 4_000_000
 

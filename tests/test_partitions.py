@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service import machine
-from service.assign import default_partitions
+from service.deployment.assignment import default_partitions
+from service.host import machine
 from service.settings import Executor, Kubernetes, Spark
 
 TWO = Executor(instances=2, cores=2)

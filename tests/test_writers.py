@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from service.clusters import Address
+from service.deployment.clusters import Address
+from service.deployment.writers import check_unchanged, writers_of
 from service.kafka.errors import KafkaConfigError
-from service.writers import check_unchanged, writers_of
 
 CLUSTERS = {"a:9092": "one", "a:9092,b:9092": "one", "c:9092": "two"}
 

@@ -13,7 +13,7 @@ from bench.compare.golden import golden
 from bench.compare.known import Verdict, rows_difference, verdict
 from bench.compare.play import Stream, canonical, play
 from bench.compare.recorded import recorded, stream_of
-from service.machine import MachineError
+from service.host.machine import MachineError
 from service.sql.errors import PipelineErrors
 
 

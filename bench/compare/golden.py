@@ -14,12 +14,12 @@ import pyarrow as pa
 from bench.compare.play import Arrival, Stream, Value
 from operators.kernel import WEIGHT
 from operators.sql import Sql
-from service.formats.codec import decoder
+from service.formats.registry import decoder
 from service.local import cells
 from service.local.feed import Feed
 from service.local.inputs import ROWS, read
 from service.local.prepared import PreparedRows
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.plan.table import ColumnKind, Table
 from service.plan.types import BYTES, Array, Map, Row
 from service.sql.pipeline import load

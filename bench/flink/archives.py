@@ -10,7 +10,7 @@ from pathlib import Path
 
 from service.archives import ensure, load
 from service.archives.cache import cache_folder
-from service.machine import MachineError
+from service.host.machine import MachineError
 
 HERE = Path(__file__).parent
 

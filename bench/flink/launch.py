@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.flink.archives import flink_jars
 from service.archives.cache import cache_folder
-from service.machine import MachineError, find_java
+from service.host.machine import MachineError, find_java
 
 HERE = Path(__file__).parent
 FACTORY = "META-INF/services/org.apache.flink.table.factories.Factory"

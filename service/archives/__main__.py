@@ -7,7 +7,7 @@ import sys
 
 from service.archives.cache import ensure
 from service.archives.listing import load
-from service.machine import MachineError
+from service.host.machine import MachineError
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import service
 from service.archives.ivy import fetch
 from service.archives.listing import Archive, Listing
-from service.machine import MachineError, writing_to
+from service.host.machine import MachineError, writing_to
 
 FOLDER = "TAILRACE_ARCHIVES"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from service.archives.listing import Archive
-from service.machine import MachineError, disk_full, find_java
+from service.host.machine import MachineError, disk_full, find_java
 
 MIRROR = "TAILRACE_MAVEN_MIRROR"
 SETTINGS = "TAILRACE_IVY_SETTINGS"

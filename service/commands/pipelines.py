@@ -7,12 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+from service.observability.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.plan.nodes import Job
 from service.plan.validate import Problem
-from service.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.sql.errors import Mistake, PipelineErrors
+from service.sql.parse.source import read_source
 from service.sql.pipeline import Pipeline, load
-from service.sql.source import read_source
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:

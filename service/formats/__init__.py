@@ -1,0 +1,1 @@
+"""Formats: records of Kafka to blocks of rows, and blocks to records."""

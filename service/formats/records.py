@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.formats.contract import DEAD
-from service.formats.json_document import Verdict
+from service.formats.json.document import Verdict
 
 BAD_UTF8 = Verdict("bad-utf8", "the value is not UTF-8 text")
 

@@ -10,14 +10,21 @@ import pyarrow.compute as pc
 
 from operators.hashing import bucket_hash
 from operators.sql import Sql
+from service.formats.changes.change_encodings import (
+    Envelope,
+    changelog,
+    debezium,
+    debezium_without_updates,
+    plain,
+    upsert,
+)
+from service.formats.changes.row_kinds import pair
 from service.formats.contract import OUT
-from service.formats.envelopes import Envelope, changelog, debezium, debezium_without_updates, plain, upsert
-from service.formats.json_statement import whole
-from service.formats.json_text import object_text
+from service.formats.headers import own_headers, row_headers
+from service.formats.json.options import json_options
+from service.formats.json.parse import whole
+from service.formats.json.text import object_text
 from service.formats.layout import Part, key_part, value_part
-from service.formats.options import json_options
-from service.formats.pairs import pair
-from service.formats.record_headers import own_headers, row_headers
 from service.plan.table import ColumnKind, Format, Table
 
 _HEADERS_OPTION = "tailrace.headers"

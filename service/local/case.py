@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.codec import decoder
 from service.formats.contract import Decoder
+from service.formats.registry import decoder
 from service.local import changelog, written
 from service.local.changelog import Change
 from service.local.expected import Section, Sections
@@ -18,11 +18,11 @@ from service.local.feed import Feed
 from service.local.inputs import ROWS, clock, read
 from service.local.prepared import PreparedRows
 from service.local.runner import Answer, LocalRunner
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Output, Program
-from service.plan.stage.channels import Tick, channel_name
 from service.plan.table import Table
+from service.runtime.watermarks import Tick, channel_name
 
 START = 1_704_067_200_000
 """The wall clock of the first batch where a case does not say it: 2024-01-01 00:00:00 UTC."""

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from operators.kernel import MIN_TIME
 from operators.sql import Sql
+from operators.time import MIN_TIME
 from service.formats.contract import Decoder
 from service.plan.program import Program
-from service.plan.stage.bucket import Bucket
-from service.plan.stage.channels import Tick
-from service.plan.stage.envelope import EGRESS, Envelope, Kind, unpack
-from service.plan.stage.figures import Figures
-from service.plan.stage.ingest import Ingest
-from service.plan.stage.wiring import Wiring
+from service.runtime.bucket import Bucket
+from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
+from service.runtime.ingest import Ingest
+from service.runtime.task_metrics import Figures
+from service.runtime.topology import Wiring
+from service.runtime.watermarks import Tick
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.codec import encoder
+from service.formats.registry import encoder
 from service.local import text_table
 from service.local.inputs import RECORDS
 from service.plan.program import Output, Program

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from service.plan.lower import lower_traced
+from service.plan.describe import headline, kind
+from service.plan.lowering.lower import lower_traced
 from service.plan.nodes import Job, Node, Scan, Sink
 from service.plan.passes import normalize
 from service.plan.program import Operator, Program
 from service.plan.properties import event_time, mode, unique_keys
-from service.plan.retention import kept
+from service.plan.state_bounds import kept
 from service.plan.types import flink
 from service.plan.validate import Problem, check, materializes, sink_key, warnings
 from service.plan.walk import consumers, fields, in_order, inputs
-from service.plan.words import headline, kind
 
 
 @dataclass(frozen=True, slots=True)

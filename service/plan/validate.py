@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from operators.aggregates import refusal
+from operators.aggregates.functions import refusal
+from service.plan.describe import kind, names
 from service.plan.expressions import describe, repeatable
 from service.plan.nodes import (
     Aggregate,
@@ -28,10 +29,9 @@ from service.plan.nodes import (
 )
 from service.plan.passes import normalize
 from service.plan.properties import carries_changes, mode, unique_keys
-from service.plan.retention import kept
+from service.plan.state_bounds import kept
 from service.plan.table import Table, TimeKind
 from service.plan.walk import fields, in_order, inputs
-from service.plan.words import kind, names
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from service.plan.nodes import Place
-from service.sql.source import Source
+from service.sql.parse.source import Source
 
 
 @dataclass(frozen=True, slots=True)

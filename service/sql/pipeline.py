@@ -12,16 +12,9 @@ from service.plan.nodes import Job, Sink
 from service.plan.table import Connector, Table, TableColumn
 from service.plan.validate import problems
 from service.sql.errors import Mistakes, PipelineErrors
-from service.sql.like import with_base
-from service.sql.resolve.from_clause import resolve_view
-from service.sql.resolve.insert import resolve_insert
-from service.sql.resolve.query import resolve_query
-from service.sql.resolve.relation import visible
-from service.sql.resolve.session import Abandoned, Catalog, Session, View
-from service.sql.settings import Settings
-from service.sql.source import read_source
-from service.sql.statement_grammar import read_statements
-from service.sql.statements import (
+from service.sql.parse.source import read_source
+from service.sql.parse.statement_grammar import read_statements
+from service.sql.parse.statements import (
     CreateTable,
     CreateView,
     Explain,
@@ -31,7 +24,14 @@ from service.sql.statements import (
     Statement,
     StatementSet,
 )
-from service.sql.tables import read_table
+from service.sql.resolve.context import Abandoned, Catalog, Session, View
+from service.sql.resolve.from_clause import resolve_view
+from service.sql.resolve.insert import resolve_insert
+from service.sql.resolve.query import resolve_query
+from service.sql.resolve.relation import visible
+from service.sql.settings import Settings
+from service.sql.tables.create_table import read_table
+from service.sql.tables.like import with_base
 
 __all__ = ["Pipeline", "PipelineErrors", "load", "read"]
 

@@ -20,7 +20,7 @@ from service.sql.options.known import (
     refused,
     words,
 )
-from service.sql.statements import Option
+from service.sql.parse.statements import Option
 
 _SERVICE = "it is a setting of the service"
 _INNER = "the engine here decides this itself"

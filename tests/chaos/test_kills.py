@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from service.kafka.admin import Cluster, Topic
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.spark.orders import answers, expected, orders, pipeline
 from tests.spark.service_process import ServiceProcess, signal_to
 from tests.spark.topics import feed

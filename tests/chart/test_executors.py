@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.settings import load
-from service.spark.cluster_mode import BLOCKS_PORT, CONTAINER, DRIVER_PORT
+from service.spark.driver.cluster_mode import BLOCKS_PORT, CONTAINER, DRIVER_PORT
 from tests.chart.rendering import (
     KUBERNETES,
     container,

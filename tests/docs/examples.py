@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from operators.sql import Sql
 from service.cli import main
-from service.formats.codec import decoder
 from service.formats.contract import RECORD
+from service.formats.registry import decoder
 from service.formats.rejected import rejected_records, row_records
 from service.sql.pipeline import read
 from tests.docs.pages import ROOT, text_of

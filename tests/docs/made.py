@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from service import settings_page
-from service.metrics import page as metrics
+from service.observability.metrics import page as metrics
 from service.sql import reference
 from tests.docs import examples, expressions
 from tests.docs.pages import README, ROOT, text_of, with_parts

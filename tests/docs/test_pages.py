@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from service.cli import COMMANDS
-from service.metrics import KNOWN
+from service.observability.metrics import KNOWN
 from service.settings import ELSEWHERE, variables
-from service.sql.aggregate_types import AGGREGATES
+from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.functions import FORMS, FUNCTIONS, PLANNED
 from service.sql.pipeline import read
 from tests.docs.made import MADE, wanted

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from service.formats.json_exact import Unreadable, exact_record
-from service.formats.options import JsonOptions
+from service.formats.json.options import JsonOptions
+from service.formats.json.reference import Unreadable, exact_record
 from service.plan import types as t
 from service.plan.table import Format
 from service.plan.types import DataType

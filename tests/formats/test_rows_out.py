@@ -7,7 +7,7 @@ from decimal import Decimal as D
 
 import pytest
 
-from service.formats.codec import encoder
+from service.formats.registry import encoder
 from service.plan import types as t
 from service.plan.table import Format
 from tests.formats.wire import SQL, changes, encode, keys, table, values

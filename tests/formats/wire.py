@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.codec import decoder, encoder
 from service.formats.contract import OUT, RECORD, Decoded, Decoder
+from service.formats.registry import decoder, encoder
 from service.plan.table import ColumnKind, Connector, Format, Table, TableColumn
 from service.plan.types import DataType, arrow
 

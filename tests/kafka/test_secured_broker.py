@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
+from service.host.machine import find_java
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaConfigError
 from service.kafka.security import security_of
-from service.machine import find_java
 from tests.kafka.conftest import MARKERS, Query
 from tests.logins import AUTHORIZED, LISTENER, MODULE, asks_for_password, grant, users
 

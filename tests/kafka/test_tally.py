@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.kafka.errors import KafkaFailure, MessageTooLarge
-from service.kafka.writer import tally
+from service.kafka.writer import abort_counter as tally
 from tests.kafka.conftest import Query
 
 

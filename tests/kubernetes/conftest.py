@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import MakeTopic
 from tests.kubernetes.cluster import audit, network
 from tests.kubernetes.cluster.cluster import Cluster

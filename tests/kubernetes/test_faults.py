@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.kubernetes.cluster import network
 from tests.kubernetes.orders import Orders
 from tests.kubernetes.release import DRIVER, MakeRelease, Release

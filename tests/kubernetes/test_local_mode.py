@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.kubernetes.cluster.tools import ROOT
 from tests.kubernetes.orders import Orders
 from tests.kubernetes.release import DRIVER, NAME, MakeRelease, Release

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from operators.sql import Sql
-from service.formats.codec import decoder
+from service.formats.registry import decoder
 from service.local.runner import Answer, LocalRunner
 from service.plan.explain import as_text, explain
-from service.plan.lower import compile_job
-from service.plan.stage.channels import Tick, channel_name
+from service.plan.lowering.lower import compile_job
+from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
 
 ROWS = 400

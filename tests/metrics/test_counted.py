@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.codec import decoder
+from service.formats.registry import decoder
 from service.local.runner import LocalRunner
-from service.metrics import Metrics
-from service.metrics.series import absorb
-from service.plan.lower import compile_job
-from service.plan.stage.channels import Tick, channel_name
+from service.observability.metrics import Metrics
+from service.observability.metrics.series import absorb
+from service.plan.lowering.lower import compile_job
+from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
 
 PIPELINE = """

@@ -6,12 +6,12 @@ import queue
 from collections.abc import Mapping
 from typing import Any, cast
 
-from service.assign import Assignment
-from service.clusters import Address
-from service.end_offsets import EndOffsets
+from service.deployment.assignment import Assignment
+from service.deployment.clusters import Address
+from service.deployment.end_offsets import EndOffsets
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaUnreachable
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.settings import Settings
 from service.sql.pipeline import read
 

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from service.metrics import Metrics
-from service.metrics.series import absorb
-from service.plan.stage.figures import Figures, parsed, sample
+from service.observability.metrics import Metrics
+from service.observability.metrics.series import absorb
+from service.runtime.task_metrics import Figures, parsed, sample
 
 
 @pytest.mark.parametrize("value", ["agg", 'a "quoted" name', "back\\slash", "two\nlines", "a{b},c=d", "\\n", ""])

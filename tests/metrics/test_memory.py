@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from service.metrics.memory import memory_of
-from service.plan.stage.figures import Figures
-from service.spark import executor_memory
+from service.observability.metrics.memory import memory_of
+from service.runtime.task_metrics import Figures
+from service.spark.query import executor_memory
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SCRATCH = "/var/tmp/tailrace-1"
@@ -39,8 +39,8 @@ def process(tmp_path: Path) -> Process:
 def test_each_process_counts_for_its_kind(tmp_path: Path, process: Process):
     process(10, 1, "python -m service run pipeline.sql", pages=1)
     process(11, 10, "/opt/java/bin/java org.apache.spark.deploy.SparkSubmit", pages=20)
-    process(12, 11, "python -m service.spark.daemon pyspark.worker", pages=400, shared_kb=8)
-    process(13, 12, "python -m service.spark.daemon pyspark.worker", pages=400, shared_kb=16)
+    process(12, 11, "python -m service.spark.driver.worker_daemon pyspark.worker", pages=400, shared_kb=8)
+    process(13, 12, "python -m service.spark.driver.worker_daemon pyspark.worker", pages=400, shared_kb=16)
     process(14, 10, "/bin/sh -c watch", pages=5000)
     process(15, 1, f"python -m service.kafka.writer {SCRATCH}/r1/writer/x.socket 13", pages=3)
     assert memory_of(10, "driver", SCRATCH, tmp_path) == {
@@ -63,14 +63,14 @@ def test_an_executor_on_the_host_of_the_driver_tells_its_memory_itself(tmp_path:
     process(10, 1, "python -m service run", pages=1)
     process(11, 10, "java org.apache.spark.deploy.SparkSubmit", pages=20)
     process(12, 11, "java CoarseGrainedExecutorBackend --executor-id 0", pages=300)
-    process(13, 12, "python -m service.spark.daemon pyspark.worker", pages=400)
+    process(13, 12, "python -m service.spark.driver.worker_daemon pyspark.worker", pages=400)
     assert memory_of(10, "driver", SCRATCH, tmp_path) == {"driver": PAGE, "jvm": 20 * PAGE}
     assert memory_of(12, "jvm", SCRATCH, tmp_path) == {"jvm": 300 * PAGE, "worker": 400 * PAGE}
 
 
 def test_where_the_system_does_not_tell_shared_pages_the_resident_set_counts(tmp_path: Path, process: Process):
     process(10, 1, "java", pages=2)
-    process(11, 10, "python -m service.spark.daemon pyspark.worker", pages=3)
+    process(11, 10, "python -m service.spark.driver.worker_daemon pyspark.worker", pages=3)
     assert memory_of(10, "jvm", SCRATCH, tmp_path)["worker"] == 3 * PAGE
 
 
@@ -96,7 +96,7 @@ def test_this_process_holds_memory():
 def test_a_worker_tells_the_memory_of_the_executor_above_it(
     command: str, told: set[str], monkeypatch: pytest.MonkeyPatch
 ):
-    words = {3: ["python"], 2: ["python", "-m", "service.spark.daemon"], 1: ["init"], 5: command.split()}
+    words = {3: ["python"], 2: ["python", "-m", "service.spark.driver.worker_daemon"], 1: ["init"], 5: command.split()}
     parents = {3: 2, 2: 5, 5: 1}
     monkeypatch.setattr(executor_memory, "_next_look", 0.0)
     monkeypatch.setattr(os, "getpid", lambda: 3)

@@ -7,15 +7,15 @@ from dataclasses import asdict
 
 import pytest
 
-from service.health import Health
-from service.metrics import Metrics
-from service.metrics.series import announce
-from service.observe import Observer
-from service.plan.lower import compile_job
+from service.observability.health import Health
+from service.observability.metrics import Metrics
+from service.observability.metrics.series import announce
+from service.observability.observer import Observer
+from service.observability.progress import Progress, Read
+from service.observability.redaction import Redaction
+from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.plan.stage.figures import Figures
-from service.progress import Progress, Read
-from service.redaction import Redaction
+from service.runtime.task_metrics import Figures
 from service.sql.pipeline import read
 
 

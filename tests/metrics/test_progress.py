@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from service.plan.lower import compile_job
-from service.progress import Read, progress_of
+from service.observability.progress import Read, progress_of
+from service.plan.lowering.lower import compile_job
 from service.sql.pipeline import read
 
 PIPELINE = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client import generate_latest
 
-from service.metrics import KNOWN, PREFIX, Metrics
-from service.metrics.catalogue import BATCH_BOUNDS
+from service.observability.metrics import KNOWN, PREFIX, Metrics
+from service.observability.metrics.catalogue import BATCH_BOUNDS
 
 PLACE = {"query": "q", "source": "orders", "topic": "t", "partition": "0"}
 

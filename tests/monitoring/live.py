@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.host.machine import free_ports
 from service.kafka.admin import Cluster
-from service.machine import free_ports
 from tests.monitoring.orders import QUERY, Feed, Topics, pipeline
 from tests.monitoring.prometheus import Prometheus
 from tests.spark.service_process import ServiceProcess

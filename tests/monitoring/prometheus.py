@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from service.machine import free_ports
+from service.host.machine import free_ports
 from tests.monitoring.programs import program
 from tests.monitoring.rules_file import ALERTS
 

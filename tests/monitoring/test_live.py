@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from service.formats.rejected import REASONS
-from service.metrics import KNOWN, PREFIX
-from service.metrics.series import KINDS, OUTCOMES
-from service.plan.lower import compile_job
+from service.observability.metrics import KNOWN, PREFIX
+from service.observability.metrics.series import KINDS, OUTCOMES
+from service.plan.lowering.lower import compile_job
 from service.sql.pipeline import read
 from tests.monitoring.live import RATE_INTERVAL, Live
 from tests.monitoring.orders import QUERY, Topics, pipeline

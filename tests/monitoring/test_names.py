@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from service.metrics import KNOWN, PREFIX
+from service.observability.metrics import KNOWN, PREFIX
 from tests.monitoring.rules_file import ALERTS, DASHBOARDS, RUNBOOK, metrics
 
 READ = [ALERTS, RUNBOOK, *sorted(DASHBOARDS.glob("*.json"))]

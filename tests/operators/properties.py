@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from operators.columns import weighted
-from operators.kernel import END_OF_TIME, MIN_TIME, WEIGHT, Clock, Kernel, Step
+from operators.kernel import WEIGHT, Kernel, Step
 from operators.sql import Sql
-from operators.state import State
+from operators.state.operator_state import State
+from operators.time import END_OF_TIME, MIN_TIME, Clock
 
 Row = tuple[Any, ...]
 SQL = Sql()

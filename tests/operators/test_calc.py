@@ -8,10 +8,10 @@ from datetime import datetime
 import pyarrow as pa
 import pytest
 
-from operators.calc import Calc
 from operators.columns import weighted
-from operators.kernel import Clock
-from operators.union import UnionAll
+from operators.rows.calc import Calc
+from operators.rows.union import UnionAll
+from operators.time import Clock
 from tests.operators.properties import SQL, Batch, Change, Run, holds_oracle, holds_undo, no_state, rows_of
 
 INPUT = pa.schema([("c0", pa.int32()), ("c1", pa.string())])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from operators.columns import weighted
-from operators.consolidate import Consolidate
-from operators.kernel import Clock
+from operators.rows.consolidate import Consolidate
+from operators.time import Clock
 from tests.operators.properties import SQL, no_state, rows_of
 
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64())])

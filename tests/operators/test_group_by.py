@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.aggregates import Aggregate
-from operators.group_by import GroupBy, GroupPartial
+from operators.aggregates.functions import Aggregate
+from operators.aggregates.group_by import GroupBy, GroupPartial
 from tests.operators.properties import (
     Batch,
     Change,
@@ -132,7 +132,9 @@ def test_groups_survive_a_restart_bit_by_bit():
 @pytest.fixture
 def colliding(monkeypatch):
     """Only four different hashes, so that most keys share one."""
-    from operators import group_by, group_values, hashing
+    from operators import hashing
+    from operators.aggregates import distinct_values as group_values
+    from operators.aggregates import group_by
 
     def coarse(table, columns):
         return hashing.bucket_hash(table, columns) & np.uint64(0x8000000080000000)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.interval_join import IntervalJoin
-from operators.kernel import END_OF_TIME
+from operators.joins.interval_join import IntervalJoin
+from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
 EPOCH = datetime(1970, 1, 1)
@@ -119,7 +119,8 @@ def test_joins_survive_a_restart_bit_by_bit(kind):
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing, interval_join
+    from operators import hashing
+    from operators.joins import interval_join
 
     monkeypatch.setattr(interval_join, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     holds_oracle((joined("full"),), cut(arrivals(4, 80), steps(4)), oracle("full", (-10, 20)))

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from operators.materialize import Materialize
+from operators.rows.materialize import Materialize
 from tests.operators.properties import Batch, Change, Row, Run, holds_restart, holds_undo
 
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64())])

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.normalize import Normalize
+from operators.rows.normalize import Normalize
 from tests.operators.properties import Batch, Change, Row, Run, holds_restart
 
 SCHEMA = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", pa.list_(pa.int64()))])
@@ -72,7 +72,8 @@ def test_normalizing_survives_a_restart_bit_by_bit():
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing, normalize
+    from operators import hashing
+    from operators.rows import normalize
 
     monkeypatch.setattr(normalize, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     test_the_relation_holds_the_last_row_of_each_key()

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.kernel import END_OF_TIME
-from operators.over import Frame, Over, OverCall
+from operators.over.over import Frame, Over, OverCall
+from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
 EPOCH = datetime(1970, 1, 1)
@@ -156,7 +156,8 @@ def test_windows_survive_a_restart_bit_by_bit():
 
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
 def test_keys_that_share_a_hash_are_kept_apart(calls, monkeypatch):
-    from operators import hashing, over_frames
+    from operators import hashing
+    from operators.over import frame_state as over_frames
 
     monkeypatch.setattr(over_frames, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     holds_oracle((over(calls, schema=NUMBERED),), cut(arrivals(4, 80), steps(4)), oracle(calls))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.regular_join import RegularJoin
+from operators.joins.regular_join import RegularJoin
 from tests.operators.properties import (
     Batch,
     Change,
@@ -106,7 +106,8 @@ def test_joins_survive_a_restart_bit_by_bit(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_that_share_a_hash_are_kept_apart(kind, monkeypatch):
-    from operators import hashing, join_side
+    from operators import hashing
+    from operators.joins import side as join_side
 
     mask = np.uint64(0x8000000080000000)
     monkeypatch.setattr(join_side, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & mask)

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators import trace as tree
-from operators.block import ORDER
-from operators.lookup import find, find_groups, nested, orders_of
-from operators.state import Order, State, TraceSpec
+from operators.state import trace as tree
+from operators.state.block import ORDER
+from operators.state.lookup import find, find_groups, nested, orders_of
+from operators.state.operator_state import Order, State, TraceSpec
 
 VALUES = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 
@@ -41,7 +41,7 @@ class Shelf:
 @pytest.fixture(params=[8, 100, 32_768])
 def stretch(request, monkeypatch):
     monkeypatch.setattr(tree, "STRETCH", request.param)
-    monkeypatch.setattr("operators.merging._SMALLEST", request.param // 8)
+    monkeypatch.setattr("operators.state.compaction._SMALLEST", request.param // 8)
     return request.param
 
 

@@ -9,13 +9,13 @@ from math import gcd
 import pyarrow as pa
 import pytest
 
-from operators.aggregates import Aggregate
-from operators.kernel import END_OF_TIME, MIN_TIME, Clock
-from operators.state import State
-from operators.window_aggregate import WindowAggregate
-from operators.window_partial import WindowPartial
-from operators.window_rows import WindowRows
-from operators.windows import Attached, Cumulate, Hop, tumble
+from operators.aggregates.functions import Aggregate
+from operators.state.operator_state import State
+from operators.time import END_OF_TIME, MIN_TIME, Clock
+from operators.windows.shapes import Attached, Cumulate, Hop, tumble
+from operators.windows.window_aggregate import WindowAggregate
+from operators.windows.window_partial import WindowPartial
+from operators.windows.window_rows import WindowRows
 from tests.operators.properties import (
     SQL,
     Batch,
@@ -142,7 +142,7 @@ def test_windows_survive_a_restart_bit_by_bit(window):
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_state_holds_no_slice_whose_windows_are_closed(window, monkeypatch):
-    monkeypatch.setattr("operators.merging._SMALLEST", 1)
+    monkeypatch.setattr("operators.state.compaction._SMALLEST", 1)
     run = Run(windowed(window, AGGREGATES[:1]))
     longest = window.size + getattr(window, "slide", window.size) + DELAY
     unit = gcd(window.size, getattr(window, "slide", getattr(window, "step", 0)))
@@ -154,7 +154,7 @@ def test_state_holds_no_slice_whose_windows_are_closed(window, monkeypatch):
 
 
 def test_partials_of_one_slice_and_key_are_put_together_when_blocks_are_merged(monkeypatch):
-    monkeypatch.setattr("operators.merging._SMALLEST", 4)
+    monkeypatch.setattr("operators.state.compaction._SMALLEST", 4)
     run = Run(windowed(tumble(10**6)))
     for i in range(100):
         run(Batch([Change(("a", i % 3, at(5)))], watermark=0))

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from service.health import Answers, Health
-from service.metrics import Metrics
-from service.metrics.series import announce
-from service.observe import Observer
-from service.page.answers import answers
-from service.page.recorder import Recorder
-from service.page.settings_shown import secrets_of
+from service.observability.health import Answers, Health
+from service.observability.metrics import Metrics
+from service.observability.metrics.series import announce
+from service.observability.observer import Observer
+from service.observability.page.answers import answers
+from service.observability.page.recorder import Recorder
+from service.observability.page.settings_shown import secrets_of
+from service.observability.progress import Progress, Read
+from service.observability.redaction import Redaction
 from service.plan.explain import explain
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.plan.stage.figures import Figures
-from service.progress import Progress, Read
-from service.redaction import Redaction
+from service.runtime.task_metrics import Figures
 from service.settings import load
 from service.sql.pipeline import read
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from service.page import document
-from service.page.history import SLOTS
+from service.observability.page import document
+from service.observability.page.history import SLOTS
 from service.plan.explain import Explained
 from tests.page.stage import COUNTS, NOON, SPENDING, Stage
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.page.view.markup import join, tag
+from service.observability.page.view.markup import join, tag
 from tests.page.stage import Stage
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;<!--"

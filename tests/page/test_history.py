@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.page.history import SLOT, SLOTS, History, Level, Series
+from service.observability.page.history import SLOT, SLOTS, History, Level, Series
 
 START = 1_000_000 * SLOT
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from service.redaction import HIDDEN, Redaction
+from service.observability.redaction import HIDDEN, Redaction
 from tests.page.stage import Stage
 
 PASSWORD = 'pä"ss\\word-9'

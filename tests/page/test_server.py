@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from service.health import Answer, HttpServer
-from service.page import answers
+from service.observability.health import Answer, HttpServer
+from service.observability.page import answers
 from tests.page.stage import COUNTS, Stage
 
 STATIC = Path(answers.__file__).parent

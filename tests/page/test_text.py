@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.page.text import ago, among, count, instant, many, rate, seconds, share, size
+from service.observability.page.text import ago, among, count, instant, many, rate, seconds, share, size
 
 CASES: list[tuple[Callable[[float], str], float, str]] = [
     (count, 0, "0"),

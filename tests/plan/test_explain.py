@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.plan.explain import explain
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.sql.pipeline import load
 
 ROOT = Path(__file__).resolve().parents[2]

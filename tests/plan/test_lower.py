@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
-from service.plan.lower import compile_job
+from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job, JoinKind, Place, Union
 from service.plan.program import Program
 from service.plan.table import Connector, Format

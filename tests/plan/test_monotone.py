@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.plan.monotone import rises_with
+from service.plan.lowering.monotone import rises_with
 from service.plan.passes.expand_computed import watermark
 from service.sql.pipeline import read
 

@@ -7,9 +7,9 @@ from service.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Place, P
 from service.plan.passes import normalize
 from service.plan.passes.absorb_projections import absorb_projections
 from service.plan.passes.expand_computed import expand_computed
-from service.plan.passes.forget_watermarks import forget_watermarks
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
+from service.plan.passes.prune_watermarks import forget_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
 from service.plan.table import ColumnKind, TableColumn

@@ -7,13 +7,14 @@ import pyarrow as pa
 import pytest
 
 from operators.columns import weighted
-from operators.kernel import MIN_TIME, Kernel
+from operators.kernel import Kernel
 from operators.sql import Sql
-from service.plan.lower import compile_job
+from operators.time import MIN_TIME
+from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.plan.stage.bucket import Bucket, StateMismatch
-from service.plan.stage.envelope import Envelope, Kind, pack, unpack
-from service.plan.stage.wiring import Wiring
+from service.runtime.bucket import Bucket, StateMismatch
+from service.runtime.envelope import Envelope, Kind, pack, unpack
+from service.runtime.topology import Wiring
 from tests.plan.build import OUT, job, project, scan, sink, table, total
 
 SQL = Sql()

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from operators.kernel import END_OF_TIME, MIN_TIME
-from service.plan.stage.channels import LONGEST_BEAT, Clocks, Reading, SourceClock, Tick, combine
-from service.plan.stage.offsets import digest, mark, union
-from service.spark.buckets import bucket_keys, murmur3_of_int
+from operators.time import END_OF_TIME, MIN_TIME
+from service.runtime.source_digest import digest, mark, union
+from service.runtime.watermarks import LONGEST_BEAT, Clocks, Reading, SourceClock, Tick, combine
+from service.spark.query.bucket_keys import bucket_keys, murmur3_of_int
 
 A, B = "s0000/t/00000", "s0000/t/00001"
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from operators.kernel import MIN_TIME
 from operators.sql import Sql
-from service.formats.codec import decoder
-from service.plan.lower import compile_job
-from service.plan.stage.envelope import EGRESS, Envelope, Kind, unpack
-from service.plan.stage.ingest import BadInput, Ingest
-from service.plan.stage.wiring import Wiring
+from operators.time import MIN_TIME
+from service.formats.registry import decoder
+from service.plan.lowering.lower import compile_job
+from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
+from service.runtime.ingest import BadInput, Ingest
+from service.runtime.topology import Wiring
 from service.sql.pipeline import read
 
 PIPELINE = """

@@ -8,7 +8,7 @@ import pytest
 
 from service.archives import Archive, Listing, ensure, load
 from service.archives.ivy import MIRROR, SETTINGS
-from service.machine import MachineError
+from service.host.machine import MachineError
 
 CONTENT = b"not really Java"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from service.kafka.embedded import EmbeddedKafka
-from service.machine import MachineError
+from service.host.machine import MachineError
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, MakeTopic
 from tests.logins import asks_for_password, users
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 
 OWNER = """
 import signal, time
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those that it runs in the background ignore it
 with EmbeddedKafka() as kafka:
     print(kafka.pid, kafka.folder, flush=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.machine import MachineError, check_port, cores, find_java, free_ports, java_version, writing_to
+from service.host.machine import MachineError, check_port, cores, find_java, free_ports, java_version, writing_to
 
 
 def fake_java(folder: Path, says: str) -> Path:

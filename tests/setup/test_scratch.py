@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from service.guard import Guard
-from service.machine import MachineError
-from service.scratch import LOCK, scratch
+from service.host.guard import Guard
+from service.host.machine import MachineError
+from service.host.scratch import LOCK, scratch
 
 ROOT = Path(__file__).parents[2]
 
 RUN = """
 import sys
 from pathlib import Path
-from service.scratch import scratch
+from service.host.scratch import scratch
 with scratch(sys.argv[1]) as folder:
     (folder / "blocks" / "deep").mkdir(parents=True)
     (folder / "blocks" / "deep" / "block").write_text("rows")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from service.machine import find_java
+from service.host.machine import find_java
 
 HOST = "storage.googleapis.com"
 PASSWORD = "changeit"

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from service.kafka.embedded import EmbeddedKafka
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.kubernetes.cluster.certificates import Authority
 from tests.logins import AUTHORIZED, LISTENER, MODULE, Rights, asks_for_password, grant, users
 

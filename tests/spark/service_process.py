@@ -134,9 +134,9 @@ class ServiceProcess:
             command = command_of(pid)
             if "java" in command.split("\0")[0]:
                 found["jvm"].append(pid)
-            elif "service.spark.daemon" in command and "pyspark.worker" in command:
+            elif "service.spark.driver.worker_daemon" in command and "pyspark.worker" in command:
                 found["worker"].append(pid)
-            elif "service.spark.nursery" in command:
+            elif "service.spark.driver.fork_server" in command:
                 found["nursery"].append(pid)
         marker = str(self.folder).encode()
         for pid in all_processes():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from service.pace import FIRST_ROWS, GROWTH
+from service.spark.supervision.batch_sizing import FIRST_ROWS, GROWTH
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.plan.stage.bucket import FORMAT, StateMismatch
-from service.spark.checkpoint import Checkpoint, Fixed
+from service.runtime.bucket import FORMAT, StateMismatch
+from service.spark.supervision.checkpoint import Checkpoint, Fixed
 
 WANTED = Fixed(fingerprint="query", partitions=4, buckets_per_partition=2)
 SAVED = {"format": FORMAT, **WANTED._asdict()}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from service.settings import ConfigError, Spark, load
-from service.spark import cluster_mode
-from service.spark.tries import TRIES
+from service.spark.driver import cluster_mode
+from service.spark.query.attempts import TRIES
 
 JARS = [Path("/opt/archives/spark/a.jar"), Path("/opt/archives/spark/b.jar")]
 POD = {

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from service.machine import free_ports
-from service.spark.jvm import spark_home
+from service.host.machine import free_ports
+from service.spark.driver.jvm import spark_home
 from tests.brokers import Broker, MakeTopic
 from tests.spark.loopback import CAN_HEAR, listening
 from tests.spark.service_process import ServiceProcess, command_of, descendants, environment_of, signal_to

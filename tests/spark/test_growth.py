@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from service.spark.jvm import spark_home
+from service.spark.driver.jvm import spark_home
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from service.plan.lower import compile_job
-from service.spark.job import Job, Ship, packed
+from service.plan.lowering.lower import compile_job
+from service.spark.query.job_spec import Job, Ship, packed
 from service.sql.pipeline import read
 
 PIPELINE = """

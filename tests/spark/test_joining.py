@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.spark import spread
-from service.spark.spread import PATIENCE, TRIES, Spread, Store
+from service.spark.supervision import rebalance as spread
+from service.spark.supervision.rebalance import PATIENCE, TRIES, Spread, Store
 
 
 class Spark:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.spark.block_size import BYTES, NO_LIMIT, limit
-from service.spark.jvm import CREATE, Jvm, class_path, options, quoted
+from service.spark.driver.jvm import CREATE, Jvm, class_path, options, quoted
+from service.spark.query.block_size import BYTES, NO_LIMIT, limit
 
 
 def test_the_users_own_options_come_last_so_that_they_win():
@@ -52,10 +52,10 @@ def test_blocks_are_limited_by_bytes_where_records_are_large_or_something_has_fa
 
 def test_a_helper_is_forked_from_the_nursery_with_its_own_streams_and_environment(tmp_path):
     socket_path = tmp_path / "nursery"
-    startup = Path(__file__).parents[2] / "service" / "spark" / "startup"
+    startup = Path(__file__).parents[2] / "service" / "spark" / "driver" / "startup"
     paths = os.pathsep.join([str(startup), str(Path(__file__).parents[2])])
     nursery = subprocess.Popen(
-        [sys.executable, "-m", "service.spark.nursery", str(socket_path)],
+        [sys.executable, "-m", "service.spark.driver.fork_server", str(socket_path)],
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": paths},
     )

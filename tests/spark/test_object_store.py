@@ -11,8 +11,8 @@ import pytest
 
 from service.archives import load
 from service.settings import Spark
-from service.spark import object_store
-from service.spark.configuration import configured
+from service.spark.driver import object_store
+from service.spark.driver.configuration import configured
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_gcs import fake_gcs
 from tests.spark.fake_s3 import fake_s3, unchunked

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import os, subprocess, sys, time
 from pathlib import Path
-from service.spark.orphans import adopt
+from service.spark.driver.reaper import adopt
 
 adopt()
 adopt()

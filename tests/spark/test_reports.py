@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
-from service.spark.reports import Reports
+from service.spark.supervision.reports import Reports
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from service.spark.blocks import BlockCache
-from service.spark.residents import BATCHES, Residents
+from service.spark.query.block_cache import BlockCache
+from service.spark.query.bucket_cache import BATCHES, Residents
 
 HERE, AWAY = (1, 0), (2, 7)
 BUCKET: Any = object()

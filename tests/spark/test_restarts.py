@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from service.host.machine import free_ports
 from service.kafka.admin import Cluster
-from service.kafka.embedded import EmbeddedKafka
-from service.machine import free_ports
+from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted

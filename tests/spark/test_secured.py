@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from service.machine import free_ports
+from service.host.machine import free_ports
 from tests.kubernetes.cluster.certificates import Authority
 from tests.spark.secured import READER, WRITER, SecuredKafka, leaks, leaks_below
 from tests.spark.service_process import (

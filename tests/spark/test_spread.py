@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.spark.spread import Store, moves
+from service.spark.supervision.rebalance import Store, moves
 
 
 def placed(*steps: str) -> dict[Store, str]:

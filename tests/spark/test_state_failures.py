@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.spark.noise import LISTENER
-from service.spark.state_failures import StateFailures
+from service.spark.driver.log_filter import LISTENER
+from service.spark.driver.state_failures import StateFailures
 from tests.brokers import Broker
 from tests.spark.service_process import ServiceProcess
 

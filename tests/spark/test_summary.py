@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.spark.jobs import summary
+from service.spark.supervision.jobs import summary
 
 FRAMES = "\tat org.apache.spark.Some.thing(Some.scala:1)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
 JVM = "An error occurred while calling o218.start.\n: "

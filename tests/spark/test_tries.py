@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from service.kafka.errors import DigestMismatch, KafkaConfigError, KafkaUnreachable
-from service.plan.stage.bucket import StateMismatch
-from service.plan.stage.ingest import BadInput
-from service.spark import tries
-from service.spark.jobs import summary
-from service.spark.tries import FINAL, TriedEnough, tried
+from service.runtime.bucket import StateMismatch
+from service.runtime.ingest import BadInput
+from service.spark.query import attempts as tries
+from service.spark.query.attempts import FINAL, TriedEnough, tried
+from service.spark.supervision.jobs import summary
 
 
 class Task:
@@ -71,7 +71,7 @@ def test_an_error_that_the_next_try_would_meet_again_is_met_once(task: Task, err
     task.run([error] * 16)
     assert task.computed == 1
     frames = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n'
-    said = summary(RuntimeError(f"PythonException: {frames}service.spark.tries.TriedEnough: {task.last}"))
+    said = summary(RuntimeError(f"PythonException: {frames}service.spark.query.attempts.TriedEnough: {task.last}"))
     assert said.startswith(f"{type(error).__module__}.{type(error).__name__}: {error}\n  raised at: File")
 
 

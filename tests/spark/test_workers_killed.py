@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from service.spark.tries import TRIES
+from service.spark.query.attempts import TRIES
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess, command_of, parent_of, signal_to
 from tests.spark.topics import feed, read, upserted

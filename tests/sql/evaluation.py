@@ -14,13 +14,13 @@ from service.plan import types
 from service.plan.expressions import Expression, render
 from service.plan.nodes import Field
 from service.plan.types import DataType
-from service.sql.context import Context
-from service.sql.data_types import data_type
-from service.sql.dialect import parse_tokens, tokenize
 from service.sql.errors import Mistakes
-from service.sql.expressions import compile_expression
+from service.sql.expressions.compile import compile_expression
+from service.sql.expressions.context import Context
+from service.sql.parse.data_types import data_type
+from service.sql.parse.dialect import parse_tokens, tokenize
+from service.sql.parse.source import read_source
 from service.sql.scope import Scope
-from service.sql.source import read_source
 
 NOW = datetime(2024, 5, 6, 7, 8, 9, 123000)
 

@@ -17,9 +17,9 @@ import duckdb
 from service.plan import types
 from service.plan.expressions import Expression, render
 from service.plan.types import DataType
-from service.sql.casts import cast
 from service.sql.errors import SqlError
-from service.sql.sharing import deterministic
+from service.sql.expressions.casts import cast
+from service.sql.expressions.sharing import deterministic
 from tests.sql.evaluation import NOW, SETTINGS, compiled, parsed_type
 
 ORACLE = Path(__file__).with_name("flink_expressions.json")

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from service.formats.datagen import rate
-from service.formats.options import json_options
+from service.formats.json.options import json_options
 from service.plan.table import Connector, Format
 from service.sql.errors import Mistakes
 from service.sql.options.connector_options import CONNECTORS
 from service.sql.options.format_options import FORMATS
+from service.sql.parse.source import read_source
+from service.sql.parse.statements import Option
 from service.sql.pipeline import _Builder, read
 from service.sql.settings import SETTINGS
-from service.sql.source import read_source
-from service.sql.statements import Option
 
 NEEDED = {
     "kafka": "'topic' = 't', 'format' = 'json'",

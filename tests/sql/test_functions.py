@@ -12,7 +12,7 @@ from service.plan import types
 from service.plan.expressions import render
 from service.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, Array, Row, Timestamp, TimestampLtz
 from service.sql.errors import SqlError
-from service.sql.sharing import deterministic
+from service.sql.expressions.sharing import deterministic
 from tests.sql.evaluation import SETTINGS, Columns, compiled, computed, evaluated
 
 ROW: Columns = {
@@ -208,12 +208,12 @@ def test_the_text_of_nested_casts_does_not_explode():
 
 
 def test_all_mistakes_of_a_call_are_found():
-    from service.sql.context import Context
-    from service.sql.dialect import parse_tokens, tokenize
     from service.sql.errors import Mistakes
-    from service.sql.expressions import compile_expression
+    from service.sql.expressions.compile import compile_expression
+    from service.sql.expressions.context import Context
+    from service.sql.parse.dialect import parse_tokens, tokenize
+    from service.sql.parse.source import read_source
     from service.sql.scope import Scope
-    from service.sql.source import read_source
 
     text = "CONCAT(one, UPER('x'), three)"
     mistakes = Mistakes(read_source("p.sql", text, {}))

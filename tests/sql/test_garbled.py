@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from service.sql.dialect import tokenize
+from service.sql.parse.dialect import tokenize
 from service.sql.pipeline import PipelineErrors, read
 from tests.sql.outline import TABLES
 

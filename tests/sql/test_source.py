@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from service.plan.nodes import Place
+from service.sql.parse.source import read_source
 from service.sql.pipeline import PipelineErrors, read
-from service.sql.source import read_source
 
 VALUES = {"TOPIC": "orders", "PASSWORD": "it's", "EMPTY": ""}
 

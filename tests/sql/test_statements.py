@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from service.sql.errors import Mistakes
-from service.sql.source import read_source
-from service.sql.statement_grammar import read_statements
-from service.sql.statements import CreateTable, CreateView, Explain, Insert, Reset, SetOption, StatementSet
+from service.sql.parse.source import read_source
+from service.sql.parse.statement_grammar import read_statements
+from service.sql.parse.statements import CreateTable, CreateView, Explain, Insert, Reset, SetOption, StatementSet
 
 
 def statements(text: str) -> list[object]:

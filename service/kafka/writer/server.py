@@ -19,7 +19,7 @@ import pyarrow as pa
 from service.kafka.errors import Fenced, KafkaFailure, Superseded, TransactionLost, to_message
 from service.kafka.writer import wire
 from service.kafka.writer.marker import MarkerReader
-from service.kafka.writer.partition import PartitionWriter
+from service.kafka.writer.partition_writer import PartitionWriter
 from service.kafka.writer.settings import WriterSettings
 from service.kafka.writer.wire import PeerGone
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from service.plan.nodes import Job
 from service.plan.passes.absorb_projections import absorb_projections
-from service.plan.passes.draw_first import draw_first
 from service.plan.passes.expand_computed import expand_computed
-from service.plan.passes.forget_watermarks import forget_watermarks
+from service.plan.passes.isolate_nondeterministic import draw_first
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
+from service.plan.passes.prune_watermarks import forget_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
 

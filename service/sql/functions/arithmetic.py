@@ -10,11 +10,11 @@ from __future__ import annotations
 from service.plan import types
 from service.plan.expressions import Call, Expression
 from service.plan.types import DataType, Decimal, Interval, Timestamp, TimestampLtz
-from service.sql.casts import cast
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast
+from service.sql.expressions.context import Context
+from service.sql.expressions.type_rules import arithmetic_type, as_decimal, is_approximate, is_integer
 from service.sql.functions.signature import Arguments, Table, built, plain, same
-from service.sql.type_rules import arithmetic_type, as_decimal, is_approximate, is_integer
 
 
 def _numbers(operator: str, arguments: Arguments, context: Context) -> Expression:

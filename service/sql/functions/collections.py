@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from service.plan.expressions import Call, Expression
 from service.plan.types import BOOLEAN, INT, NULL, STRING, Array, DataType, Map, Row, flink
-from service.sql.casts import cast, identifier
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast, identifier
+from service.sql.expressions.context import Context
+from service.sql.expressions.type_rules import common_type, is_integer
 from service.sql.functions.logic import unified
 from service.sql.functions.signature import (
     Arguments,
@@ -21,7 +22,6 @@ from service.sql.functions.signature import (
     same,
     template_text,
 )
-from service.sql.type_rules import common_type, is_integer
 
 
 def _places(count: int, start: int = 0, step: int = 1) -> str:

@@ -13,12 +13,12 @@ from sqlglot import exp
 from service.plan import types
 from service.plan.expressions import Call, Expression
 from service.plan.types import BOOLEAN, STRING, DataType, flink
-from service.sql.casts import cast, template_of
-from service.sql.data_types import data_type
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast, template_of
+from service.sql.expressions.type_rules import is_text
 from service.sql.functions.json_paths import Path, read_path
 from service.sql.functions.signature import Form, Special, Table, constant_text, plain, template_text
-from service.sql.type_rules import is_text
+from service.sql.parse.data_types import data_type
 
 _NULL = exp.var("NULL")
 

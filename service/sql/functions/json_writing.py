@@ -8,10 +8,10 @@ from json import dumps
 from service.plan import types
 from service.plan.expressions import Call, Expression, Literal
 from service.plan.types import BOOLEAN, STRING, Array, DataType, Decimal, Map, Row, flink
-from service.sql.casts import template_of
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import template_of
+from service.sql.expressions.type_rules import is_approximate, is_binary, is_integer, is_text
 from service.sql.functions.signature import Form, Special, Table, built, constant_text, template_text
-from service.sql.type_rules import is_approximate, is_binary, is_integer, is_text
 
 _RAW = ("JSON_OBJECT", "JSON_ARRAY", "JSON")
 

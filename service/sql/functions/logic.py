@@ -8,11 +8,11 @@ from typing import TypeGuard
 from service.plan import types
 from service.plan.expressions import Call, Expression
 from service.plan.types import BOOLEAN, Timestamp, TimestampLtz, flink
-from service.sql.casts import cast
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast
+from service.sql.expressions.context import Context
+from service.sql.expressions.type_rules import common_type, is_numeric, is_text
 from service.sql.functions.signature import Arguments, Table, built, plain
-from service.sql.type_rules import common_type, is_numeric, is_text
 
 
 def unified(arguments: Sequence[Expression], context: Context, what: str) -> tuple[Expression, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from service.plan import types
 from service.plan.expressions import Call, Expression
 from service.plan.types import DOUBLE, INT, DataType, Decimal
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.context import Context
+from service.sql.expressions.type_rules import is_approximate, is_integer
 from service.sql.functions.signature import Arguments, Table, built, constant_integer, plain, same
-from service.sql.type_rules import is_approximate, is_integer
 
 
 def _rounded(name: str, arguments: Arguments, context: Context) -> Expression:

@@ -13,8 +13,8 @@ import duckdb
 
 from service.plan.expressions import Call, Expression
 from service.plan.types import BOOLEAN, INT, STRING, Array
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.context import Context
 from service.sql.functions.signature import Arguments, Table, built, constant_integer, constant_text, template_text
 
 

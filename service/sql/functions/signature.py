@@ -10,10 +10,10 @@ from sqlglot import exp
 from service.plan import types
 from service.plan.expressions import Call, Expression, Literal
 from service.plan.types import Array, DataType, Decimal, Interval, Map, Row, Time, Timestamp, TimestampLtz
-from service.sql.casts import cast
-from service.sql.context import Context
-from service.sql.sharing import shared
-from service.sql.type_rules import is_approximate, is_binary, is_integer, is_moment, is_numeric, is_text
+from service.sql.expressions.casts import cast
+from service.sql.expressions.context import Context
+from service.sql.expressions.sharing import shared
+from service.sql.expressions.type_rules import is_approximate, is_binary, is_integer, is_moment, is_numeric, is_text
 
 Arguments = tuple[Expression, ...]
 Result = DataType | Callable[[Sequence[DataType]], DataType]

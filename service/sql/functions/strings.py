@@ -7,9 +7,10 @@ import re
 from service.plan import types
 from service.plan.expressions import Call, Expression
 from service.plan.types import BOOLEAN, BYTES, INT, STRING, Array, DataType, Text
-from service.sql.casts import cast
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast
+from service.sql.expressions.context import Context
+from service.sql.expressions.type_rules import is_text
 from service.sql.functions.signature import (
     Arguments,
     Form,
@@ -20,7 +21,6 @@ from service.sql.functions.signature import (
     plain,
     template_text,
 )
-from service.sql.type_rules import is_text
 
 
 def _joined(name: str, arguments: Arguments, context: Context) -> Expression:

@@ -9,12 +9,12 @@ from sqlglot import exp
 from service.plan import types
 from service.plan.expressions import Call, Expression
 from service.plan.types import BIGINT, DATE, INT, Time, Timestamp, TimestampLtz, flink
-from service.sql.casts import cast
 from service.sql.errors import SqlError, did_you_mean
+from service.sql.expressions.casts import cast
+from service.sql.expressions.literals import MILLISECONDS, MONTHS
+from service.sql.expressions.type_rules import is_integer, is_moment, is_numeric, is_text
 from service.sql.functions.mathematics import to_whole
 from service.sql.functions.signature import Form, Special
-from service.sql.literals import MILLISECONDS, MONTHS
-from service.sql.type_rules import is_integer, is_moment, is_numeric, is_text
 
 # A unit -> DuckDB text of its number in the moment {0}.
 _PARTS: Mapping[str, str] = {

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from service.plan.expressions import Call, Expression
 from service.plan.types import BIGINT, DATE, STRING, Decimal, Time, Timestamp, TimestampLtz
-from service.sql.casts import cast
-from service.sql.casts_time import moment_of_text
-from service.sql.context import Context
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast
+from service.sql.expressions.casts_time import moment_of_text
+from service.sql.expressions.context import Context
+from service.sql.expressions.type_rules import is_approximate, is_text
+from service.sql.expressions.zones import checked_zone, instant, wall_clock
 from service.sql.functions.date_patterns import reader, written
 from service.sql.functions.signature import Arguments, Table, built, constant_integer, constant_text
-from service.sql.type_rules import is_approximate, is_text
-from service.sql.zones import checked_zone, instant, wall_clock
 
 _NOW = "CAST($now AS TIMESTAMP)"
 _STANDARD = "yyyy-MM-dd HH:mm:ss"

@@ -10,7 +10,7 @@ from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
 from service.sql.options.format_options import FORMATS, PLANNED
 from service.sql.options.known import Known
-from service.sql.statements import Option
+from service.sql.parse.statements import Option
 
 _FORMAT_KEYS = ("format", "key.format", "value.format")
 _PLACED_APART = frozenset(

@@ -10,10 +10,10 @@ from sqlglot import exp
 from service.plan.expressions import Expression, Literal, describe, render
 from service.plan.nodes import AggregateCall
 from service.plan.types import DataType
-from service.sql.aggregate_types import aggregate_type
 from service.sql.errors import SqlError
+from service.sql.expressions.aggregate_types import aggregate_type
+from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.join_conditions import checked_condition
-from service.sql.resolve.session import Abandoned, Session, not_yet
 from service.sql.resolve.syntax import call_name, canonical, is_aggregate
 from service.sql.scope import Scope
 

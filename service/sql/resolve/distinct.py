@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from service.plan.nodes import Aggregate, Place
 from service.plan.table import TimeKind
+from service.sql.resolve.context import Session
 from service.sql.resolve.relation import Relation, visible
-from service.sql.resolve.session import Session
 from service.sql.scope import Scope
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from service.plan.expressions import Call, Expression
 from service.plan.passes.push_filters import both
 from service.plan.types import BOOLEAN, BYTES, STRING, Binary, DataType, Text
-from service.sql.casts import cast
-from service.sql.literals import quoted
+from service.sql.expressions.casts import cast
+from service.sql.expressions.literals import quoted
+from service.sql.resolve.context import Session
 from service.sql.resolve.relation import Relation, column, filtered
-from service.sql.resolve.session import Session
 
 
 def without_nulls(relation: Relation, columns: Sequence[tuple[int, str]], session: Session, at: int) -> Relation:

@@ -10,9 +10,10 @@ from service.plan.table import Table
 from service.plan.types import Timestamp
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.options.format_options import CARRIES_CHANGES
-from service.sql.query_grammar import WINDOW_FUNCTIONS
+from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
+from service.sql.parse.table_grammar import local_name
+from service.sql.resolve.context import Abandoned, Session, View, not_yet
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected
-from service.sql.resolve.session import Abandoned, Session, View, not_yet
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
 from service.sql.resolve.values import resolve_values
@@ -25,8 +26,7 @@ from service.sql.resolve.windows import (
     window_zone,
 )
 from service.sql.scope import Scope
-from service.sql.table_grammar import local_name
-from service.sql.tables import table_fields
+from service.sql.tables.create_table import table_fields
 
 _TIMESTAMP = Timestamp(3)
 

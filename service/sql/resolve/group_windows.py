@@ -15,8 +15,8 @@ from service.plan.types import Timestamp
 from service.plan.walk import fields as fields_of
 from service.sql.errors import SqlError
 from service.sql.resolve.aggregate_parts import Parts
+from service.sql.resolve.context import Session, not_yet
 from service.sql.resolve.relation import Relation, WindowColumns
-from service.sql.resolve.session import Session, not_yet
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.resolve.windows import (
     EKUIPER,

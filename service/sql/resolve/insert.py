@@ -8,16 +8,16 @@ from service.plan.expressions import Expression, Literal
 from service.plan.nodes import Node, Sink
 from service.plan.table import ColumnKind, Table
 from service.plan.types import duckdb, flink
-from service.sql.casts import assignable
 from service.sql.errors import SqlError, did_you_mean, offset_of
-from service.sql.metadata_columns import WRITABLE_METADATA
+from service.sql.expressions.casts import assignable
 from service.sql.options.connector import read_connector
+from service.sql.parse.statements import Insert, Name
+from service.sql.resolve.context import Abandoned, Session, View
 from service.sql.resolve.enforcers import fitted, without_nulls
 from service.sql.resolve.query import resolve_query
 from service.sql.resolve.relation import Relation, column, projected
-from service.sql.resolve.session import Abandoned, Session, View
 from service.sql.scope import INTERNAL
-from service.sql.statements import Insert, Name
+from service.sql.tables.metadata_columns import WRITABLE_METADATA
 
 
 def resolve_insert(insert: Insert, session: Session) -> Sink:

@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from service.plan.expressions import Expression, columns_of, moved
 from service.plan.types import flink
-from service.sql.casts import cast, common_type
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast, common_type
+from service.sql.resolve.context import Abandoned, Session
 from service.sql.resolve.relation import Relation
-from service.sql.resolve.session import Abandoned, Session
 from service.sql.resolve.time_bounds import TimeBound, time_bounds
 
 

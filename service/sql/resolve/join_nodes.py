@@ -10,10 +10,10 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import IntervalJoin, Join, JoinKind
 from service.plan.table import TimeKind
+from service.sql.resolve.context import Session
 from service.sql.resolve.join_conditions import Conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.relation import Relation
-from service.sql.resolve.session import Session
 from service.sql.scope import Scope, ScopeColumn
 
 

@@ -13,13 +13,13 @@ from sqlglot import exp
 
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
+from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.from_clause import resolve_relation
 from service.sql.resolve.join_conditions import (
     sort_conditions,
 )
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation
-from service.sql.resolve.session import Abandoned, Session, not_yet
 from service.sql.resolve.syntax import conjuncts, has_query, positions
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.scope import Scope

@@ -12,13 +12,13 @@ from service.plan.expressions import Column, Expression, Literal, describe, rend
 from service.plan.nodes import Field, Frame, Over, OverCall
 from service.plan.table import TimeKind
 from service.plan.types import DataType
-from service.sql.aggregate_types import AGGREGATES
-from service.sql.casts import cast
 from service.sql.errors import SqlError, did_you_mean
+from service.sql.expressions.aggregate_types import AGGREGATES
+from service.sql.expressions.casts import cast
 from service.sql.resolve.aggregate_calls import typed_call
+from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.over_frame import frame_of
 from service.sql.resolve.relation import Relation, extended
-from service.sql.resolve.session import Abandoned, Session, not_yet
 from service.sql.resolve.syntax import call_name, canonical, reference, replaced
 from service.sql.resolve.windows import not_a_time_attribute
 from service.sql.scope import INTERNAL, Scope, ScopeColumn

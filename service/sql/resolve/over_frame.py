@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from service.plan.nodes import Frame
 from service.sql.errors import SqlError
-from service.sql.literals import interval_value
+from service.sql.expressions.literals import interval_value
 
 
 def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:

@@ -10,12 +10,12 @@ from service.plan.expressions import Expression
 from service.plan.nodes import Field, Node, Union
 from service.plan.table import TimeKind
 from service.plan.types import flink
-from service.sql.casts import cast, common_type
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast, common_type
+from service.sql.resolve.context import Abandoned, CommonTable, Session, not_yet
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.relation import Relation, column, projected, visible
 from service.sql.resolve.select import resolve_select
-from service.sql.resolve.session import Abandoned, CommonTable, Session, not_yet
 from service.sql.resolve.values import resolve_values
 from service.sql.scope import Scope
 

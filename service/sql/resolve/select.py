@@ -10,14 +10,14 @@ from service.plan.expressions import Expression
 from service.plan.nodes import Place, Values
 from service.plan.passes.push_filters import both
 from service.sql.errors import SqlError
+from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.distinct import deduplicated
-from service.sql.resolve.grouping import is_grouped, resolve_grouped
+from service.sql.resolve.group_by import is_grouped, resolve_grouped
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.over import resolve_over
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
-from service.sql.resolve.session import Abandoned, Session, not_yet
 from service.sql.resolve.syntax import has_query, output_name
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.scope import Scope

@@ -13,12 +13,12 @@ from sqlglot import exp
 
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
+from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.from_clause import query_inside
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
-from service.sql.resolve.session import Abandoned, Session, not_yet
 from service.sql.resolve.syntax import has_query, is_aggregate, positions, reference
 from service.sql.scope import INTERNAL, Scope
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from service.sql.aggregate_types import AGGREGATES
 from service.sql.errors import SqlError, offset_of
+from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.scope import Scope
 
 

@@ -11,8 +11,8 @@ from service.plan.table import Table
 from service.sql.errors import SqlError, did_you_mean, offset_of
 from service.sql.options.connector import read_connector
 from service.sql.options.known import duration
-from service.sql.resolve.session import Abandoned, Session
-from service.sql.statement_grammar import hint_options
+from service.sql.parse.statement_grammar import hint_options
+from service.sql.resolve.context import Abandoned, Session
 
 
 def with_options(table: Table, node: exp.Table, session: Session) -> Table:

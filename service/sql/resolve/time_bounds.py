@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError
-from service.sql.literals import interval_value
+from service.sql.expressions.literals import interval_value
 from service.sql.resolve.syntax import names_of
 from service.sql.scope import Scope
 

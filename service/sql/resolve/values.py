@@ -9,10 +9,10 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import Values
 from service.plan.types import DataType
-from service.sql.casts import cast, common_type
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast, common_type
+from service.sql.resolve.context import Abandoned, Session
 from service.sql.resolve.relation import Relation, field_for
-from service.sql.resolve.session import Abandoned, Session
 from service.sql.scope import Scope
 
 

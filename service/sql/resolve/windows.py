@@ -11,7 +11,7 @@ from service.plan.nodes import Cumulate, Field, Hop, Session, Tumble, Window
 from service.plan.table import TimeKind
 from service.plan.types import TimestampLtz
 from service.sql.errors import SqlError, did_you_mean
-from service.sql.literals import interval_value
+from service.sql.expressions.literals import interval_value
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.scope import Scope
 

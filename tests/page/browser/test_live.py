@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from service.machine import free_ports
+from service.host.machine import free_ports
 from tests.brokers import Broker, MakeTopic
 from tests.page.browser.shown import DESK, SCREENSHOTS
 from tests.spark.service_process import ServiceProcess

@@ -1,0 +1,1 @@
+"""Aggregate functions, their accumulators, and GROUP BY without a window."""

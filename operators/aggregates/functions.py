@@ -1,0 +1,189 @@
+"""The aggregates: how each one starts from rows, gathers partials, adds one partial to another, and is read.
+
+`AGGREGATES` maps a name to its recipe. A recipe keeps one or more *folds*, small sets of columns that can be computed
+from some rows and put together with those of other rows; equal folds of several aggregates are kept once. What cannot
+be folded (DISTINCT, and MIN and MAX where rows are taken back) is computed from the multiset of its values, which
+`accumulators` arranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from operators.aggregates.accumulator import Argument, Fold
+from operators.aggregates.sums import compensated_total, counted, narrowed, sum_fold, total_text
+from operators.columns import duckdb_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """An aggregate over columns of the input.
+
+    `function` is a name of `AGGREGATES`; COUNT without arguments counts rows. `filter` is the position of a BOOLEAN
+    column: only rows where it is true are taken in. `constants` are literal arguments as DuckDB text, such as LISTAGG's
+    separator. The type of the answer is that of the operator's output column.
+    """
+
+    function: str
+    arguments: tuple[int, ...] = ()
+    distinct: bool = False
+    filter: int | None = None
+    constants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How an aggregate is computed: the folds it keeps, and its answer from their columns, one list a fold."""
+
+    folds: Callable[[Argument], tuple[Fold, ...]]
+    finish: Callable[[Argument, Sequence[Sequence[str]], pa.DataType], str]
+
+
+def _count_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    return f"CAST({columns[0][0]} AS {duckdb_type(type_)})"
+
+
+def _sum_folds(argument: Argument) -> tuple[Fold, ...]:
+    return (sum_fold(argument),) if argument.append else (sum_fold(argument), counted(argument))
+
+
+def _sum_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    value = total_text(argument, columns[0])
+    text = narrowed(value, type_) if pa.types.is_integer(type_) else f"TRY_CAST({value} AS {duckdb_type(type_)})"
+    return text if argument.append else f"CASE WHEN {columns[1][0]} > 0 THEN {text} END"
+
+
+def _avg_folds(argument: Argument) -> tuple[Fold, ...]:
+    return sum_fold(argument), counted(argument)
+
+
+def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    """Integers are divided toward zero, decimals rounded half up at the scale of the answer."""
+    assert argument.type is not None
+    value, count = total_text(argument, columns[0]), columns[1][0]
+    if pa.types.is_floating(argument.type):
+        text = f"{value} / {count}"
+    elif pa.types.is_integer(type_):
+        text = f"{value} // {count}"
+    elif pa.types.is_floating(type_):
+        text = f"CAST({value} AS DOUBLE) / {count}"
+    else:
+        scale = argument.type.scale if pa.types.is_decimal(argument.type) else 0
+        unscaled = (
+            f"CAST({value} * CAST({10**scale} AS DECIMAL(38, 0)) AS HUGEINT) * {10 ** max(0, type_.scale - scale)}"
+        )
+        half = f"(CASE WHEN {value} < 0 THEN -{count} ELSE {count} END)"
+        quotient = f"CAST((2 * {unscaled} + {half}) // (2 * {count}) AS DECIMAL(38, 0))"
+        unit = f"CAST('{10**-type_.scale:.{type_.scale}f}' AS DECIMAL({type_.scale + 1}, {type_.scale}))"
+        text = f"TRY({quotient} * {unit})"
+    return f"CASE WHEN {count} > 0 THEN CAST({text} AS {duckdb_type(type_)}) END"
+
+
+def _deviation_folds(argument: Argument) -> tuple[Fold, ...]:
+    x = f"CAST({argument.text} AS DOUBLE)"
+    return counted(argument), compensated_total(argument, x), compensated_total(argument, f"{x} * {x}")
+
+
+def _deviation(*, sample: bool, root: bool) -> Recipe:
+    def finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+        (count,), (total, lost), (square, square_lost) = columns
+        mean = f"({total} + {lost}) * ({total} + {lost}) / {count}"
+        least = 1 if sample else 0
+        text = f"GREATEST(({square} + {square_lost}) - {mean}, 0) / ({count} - {least})"
+        return f"CASE WHEN {count} > {least} THEN CAST({f'SQRT({text})' if root else text} AS {duckdb_type(type_)}) END"
+
+    return Recipe(folds=_deviation_folds, finish=finish)
+
+
+def _kept(argument: Argument, function: str, add: str, *conditions: str) -> Fold:
+    """A fold of one column of the argument's type that one DuckDB aggregate both starts and gathers."""
+    assert argument.type is not None
+    present = " FILTER (WHERE {0} IS NOT NULL)" if conditions else ""
+    return Fold(
+        start=(f"{function}({argument.text}){argument.where(*conditions)}",),
+        gather=(f"{function}({{0}}){present}",),
+        add=(add,),
+        types=(argument.type,),
+    )
+
+
+def _as_is(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    return f"CAST({columns[0][0]} AS {duckdb_type(type_)})"
+
+
+def _listed(argument: Argument) -> tuple[Fold, ...]:
+    separator = argument.constants[0] if argument.constants else "','"
+    literal = separator.replace("{", "{{").replace("}", "}}")
+    fold = Fold(
+        start=(f"STRING_AGG({argument.text}, {separator}){argument.where()}",),
+        gather=(f"STRING_AGG({{0}}, {literal})",),
+        add=(f"COALESCE({{a0}} || {literal} || {{b0}}, {{a0}}, {{b0}})",),
+        types=(pa.string(),),
+    )
+    return (fold,)
+
+
+def _collected(argument: Argument) -> tuple[Fold, ...]:
+    fold = Fold(
+        start=(f"LIST({argument.text}){argument.where()}",),
+        gather=("FLATTEN(LIST({0}) FILTER (WHERE {0} IS NOT NULL))",),
+        add=("CASE WHEN {a0} IS NULL THEN {b0} WHEN {b0} IS NULL THEN {a0} ELSE LIST_CONCAT({a0}, {b0}) END",),
+        types=(pa.list_(argument.type),),
+    )
+    return (fold,)
+
+
+def _present(argument: Argument, function: str, add: str) -> tuple[Fold, ...]:
+    return (_kept(argument, function, add, f"{argument.text} IS NOT NULL"),)
+
+
+AGGREGATES: Mapping[str, Recipe] = {
+    "COUNT": Recipe(folds=lambda a: (counted(a),), finish=_count_finish),
+    "SUM": Recipe(folds=_sum_folds, finish=_sum_finish),
+    "AVG": Recipe(folds=_avg_folds, finish=_avg_finish),
+    "MIN": Recipe(folds=lambda a: (_kept(a, "MIN", "LEAST({a0}, {b0})"),), finish=_as_is),
+    "MAX": Recipe(folds=lambda a: (_kept(a, "MAX", "GREATEST({a0}, {b0})"),), finish=_as_is),
+    "APPROX_COUNT_DISTINCT": Recipe(folds=lambda a: (counted(a),), finish=_count_finish),
+    "VAR_POP": _deviation(sample=False, root=False),
+    "VAR_SAMP": _deviation(sample=True, root=False),
+    "VARIANCE": _deviation(sample=True, root=False),
+    "STDDEV_POP": _deviation(sample=False, root=True),
+    "STDDEV_SAMP": _deviation(sample=True, root=True),
+    "STDDEV": _deviation(sample=True, root=True),
+    "FIRST_VALUE": Recipe(folds=lambda a: _present(a, "FIRST", "COALESCE({a0}, {b0})"), finish=_as_is),
+    "LAST_VALUE": Recipe(folds=lambda a: _present(a, "LAST", "COALESCE({b0}, {a0})"), finish=_as_is),
+    "LISTAGG": Recipe(folds=_listed, finish=_as_is),
+    "ARRAY_AGG": Recipe(folds=_collected, finish=_as_is),
+}
+"""How each aggregate is computed, by its name in SQL."""
+
+EXTREMES = ("MIN", "MAX")
+"""Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without its rivals."""
+
+ORDERED = ("FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG")
+"""Aggregates whose answer depends on the order of arrival."""
+
+
+_DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
+
+
+def refusal(function: str, *, distinct: bool, append: bool, over: bool = False, bounded: bool = True) -> str | None:
+    """Why an aggregate cannot be computed, or None if it can.
+
+    `append` says that its rows are never taken back, `over` that it stands in an OVER window, `bounded` that its frame
+    is.
+    """
+    if function not in AGGREGATES:
+        return f"{function} is not computed yet"
+    if function in ORDERED and not append:
+        return f"{function} is not computed yet over rows that may be taken back"
+    if function in ("LISTAGG", "ARRAY_AGG") and distinct:
+        return f"{function} of DISTINCT values is not computed yet"
+    if distinct and over and function in _DEVIATIONS:
+        return f"{function} of DISTINCT values is not computed yet in an OVER window"
+    if distinct and not bounded and function not in (*EXTREMES, *ORDERED):
+        return f"{function} of DISTINCT values is not computed yet over an unbounded frame"
+    return None

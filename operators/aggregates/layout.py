@@ -1,0 +1,186 @@
+"""How the aggregates of a query are kept: which folds, in which columns, and which multisets of values.
+
+A *partial* is a row that stands for rows of one key. A plain partial (tag 0) has the columns of all folds over rows; a
+value partial (tag i + 1) says how often a value of set i has come or gone. `Layout` gives the names of all columns and
+the SQL texts that start, gather, add and read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from operators.aggregates.accumulator import Argument, Fold
+from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, Aggregate, Recipe, refusal
+from operators.aggregates.sums import counted
+from operators.columns import duckdb_type
+from operators.kernel import WEIGHT
+
+ROWS = "p0"
+"""The accumulator that counts the rows of a group; an empty group has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A fold and the names of the accumulators that it is kept in."""
+
+    fold: Fold
+    names: tuple[str, ...]
+
+    def start(self) -> Iterable[str]:
+        return (f"{text} AS {name}" for text, name in zip(self.fold.start, self.names, strict=True))
+
+    def gather(self) -> Iterable[str]:
+        return (
+            f"{text.format(*self.names)} AS {name}" for text, name in zip(self.fold.gather, self.names, strict=True)
+        )
+
+    def add(self, before: str) -> Iterable[str]:
+        """What is kept after the columns named like this fold's are added to those that begin with `before`."""
+        sides = {f"a{i}": before + name for i, name in enumerate(self.names)}
+        sides |= {f"b{i}": name for i, name in enumerate(self.names)}
+        return (f"{text.format(**sides)} AS {name}" for text, name in zip(self.fold.add, self.names, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """MIN or MAX of a set, kept in the accumulator `name`."""
+
+    function: str
+    name: str
+
+
+@dataclass(slots=True)
+class ValueSet:
+    """The multiset of the values of one column (under one filter), and what is read from it: folds of its distinct
+    values, and extremes."""
+
+    x: str
+    type: pa.DataType
+    filter: str | None
+    folds: list[Placed] = field(default_factory=list)
+    extremes: list[Extreme] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Answer:
+    """How one aggregate is read."""
+
+    recipe: Recipe
+    argument: Argument
+    columns: list[tuple[str, ...]]
+
+
+class Layout:
+    """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not."""
+
+    def __init__(self, input: pa.Schema, aggregates: Sequence[Aggregate], append: bool) -> None:
+        self.append = append
+        self.types: dict[str, pa.DataType] = {}
+        self.folds: list[Placed] = []
+        self.sets: list[ValueSet] = []
+        self.answers: list[Answer] = []
+        self._place(self.folds, counted(Argument(x=None, type=None, filter=None, append=append)))
+        for aggregate in aggregates:
+            self._arrange(input, aggregate)
+
+    def _arrange(self, input: pa.Schema, aggregate: Aggregate) -> None:
+        distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
+        if (reason := refusal(aggregate.function, distinct=distinct, append=self.append)) is not None:
+            raise ValueError(reason)
+        recipe = AGGREGATES[aggregate.function]
+        condition = None if aggregate.filter is None else f"c{aggregate.filter}"
+        x, type_ = None, None
+        if aggregate.arguments:
+            (position,) = aggregate.arguments
+            x, type_ = f"c{position}", input.field(position).type
+        extreme = aggregate.function in EXTREMES
+        if x is None or type_ is None or (self.append if extreme else not distinct or aggregate.function in ORDERED):
+            argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
+            names = [self._place(self.folds, fold) for fold in recipe.folds(argument)]
+            self.answers.append(Answer(recipe, argument, names))
+            return
+        values = self._set(x, type_, condition)
+        argument = Argument(x="v", type=type_, filter=None, append=False, constants=aggregate.constants)
+        if extreme:
+            names = [(self._name(type_),)]
+            values.extremes.append(Extreme(aggregate.function, names[0][0]))
+        else:
+            names = [self._place(values.folds, fold) for fold in recipe.folds(argument)]
+        self.answers.append(Answer(recipe, argument, names))
+
+    def _name(self, type_: pa.DataType) -> str:
+        name = f"p{len(self.types)}"
+        self.types[name] = type_
+        return name
+
+    def _place(self, folds: list[Placed], fold: Fold) -> tuple[str, ...]:
+        for placed in folds:
+            if placed.fold == fold:
+                return placed.names
+        names = tuple(self._name(type_) for type_ in fold.types)
+        folds.append(Placed(fold, names))
+        return names
+
+    def _set(self, x: str, type_: pa.DataType, condition: str | None) -> ValueSet:
+        for values in self.sets:
+            if (values.x, values.filter) == (x, condition):
+                return values
+        self.sets.append(ValueSet(x, type_, condition))
+        return self.sets[-1]
+
+    # -- partials
+
+    @property
+    def plain(self) -> list[str]:
+        """The accumulators of folds over rows."""
+        return [name for placed in self.folds for name in placed.names]
+
+    def partial_types(self) -> dict[str, pa.DataType]:
+        """The columns of a partial after its key, by name."""
+        types = {name: self.types[name] for name in self.plain}
+        if not self.sets:
+            return types
+        values = {f"v{i}": values.type for i, values in enumerate(self.sets)}
+        return {"tag": pa.int8(), **types, **values, "n": pa.int64()}
+
+    def partials(self, keys: Sequence[tuple[str, str]], source: str) -> str:
+        """The statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
+        named = [f"{text} AS {name}" for text, name in keys]
+        group = f"GROUP BY {', '.join(str(i + 1) for i in range(len(keys))) or '()'}"
+        starts = [text for placed in self.folds for text in placed.start()]
+        if not self.sets:
+            return f"SELECT {', '.join([*named, *starts])} FROM {source} {group}"
+        nothing = [f"CAST(NULL AS {duckdb_type(self.types[name])}) AS {name}" for name in self.plain]
+        empty = [f"CAST(NULL AS {duckdb_type(values.type)}) AS v{i}" for i, values in enumerate(self.sets)]
+        tagged = "CAST({} AS TINYINT) AS tag"
+        zero = "CAST(0 AS BIGINT) AS n"
+        parts = [f"SELECT {', '.join([*named, tagged.format(0), *starts, *empty, zero])} FROM {source} {group}"]
+        count = "COUNT(*)" if self.append else f"CAST(SUM({WEIGHT}) AS BIGINT)"
+        for i, values in enumerate(self.sets):
+            others = [f"{values.x} AS v{i}" if i == j else text for j, text in enumerate(empty)]
+            where = f"{values.x} IS NOT NULL" + (f" AND {values.filter}" if values.filter else "")
+            by = ", ".join([*(str(j + 1) for j in range(len(keys))), values.x])
+            select = ", ".join([*named, tagged.format(i + 1), *nothing, *others, f"{count} AS n"])
+            parts.append(f"SELECT {select} FROM {source} WHERE {where} GROUP BY {by} HAVING n <> 0")
+        return " UNION ALL ".join(parts)
+
+    # -- accumulators
+
+    def all_folds(self) -> list[Placed]:
+        """The folds over rows and over distinct values."""
+        return [*self.folds, *(placed for values in self.sets for placed in values.folds)]
+
+    def gathered(self) -> list[str]:
+        """SELECT items that put many rows of accumulators of one key together."""
+        return [text for placed in self.all_folds() for text in placed.gather()]
+
+    def read(self, prefix: str, names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:
+        """SELECT items that read the answers, as `names`, from accumulators whose names begin with `prefix`."""
+        items = []
+        for answer, name, type_ in zip(self.answers, names, types, strict=True):
+            columns = [[prefix + column for column in group] for group in answer.columns]
+            items.append(f"{answer.recipe.finish(answer.argument, columns, type_)} AS {name}")
+        return items

@@ -1,0 +1,136 @@
+"""How often and how much: the folds of counts and sums, exact for integers and decimals, compensated for DOUBLE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from operators.aggregates.accumulator import Argument, Fold
+from operators.columns import duckdb_type
+from operators.kernel import WEIGHT
+
+_LIMB = 10**19
+"""Sums of wide decimals are kept in parts below this and above it."""
+
+_WHOLE = pa.decimal128(38, 0)
+
+_SAFE_DIGITS = 28
+"""So many digits leave room in 38 for the sum of ten billion rows."""
+
+
+def counted(argument: Argument) -> Fold:
+    """How many rows (or values that are not NULL) there are."""
+    if argument.append:
+        start = f"COUNT({'*' if argument.x is None else argument.taken(argument.x)}){argument.where()}"
+    else:
+        present = [] if argument.x is None else [f"{argument.x} IS NOT NULL"]
+        start = f"CAST(COALESCE(SUM({WEIGHT}){argument.where(*present)}, 0) AS BIGINT)"
+    return Fold(
+        start=(start,),
+        gather=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
+        add=("COALESCE({a0}, 0) + COALESCE({b0}, 0)",),
+        types=(pa.int64(),),
+    )
+
+
+def wrapped(whole: str, type_: pa.DataType) -> str:
+    """The HUGEINT `whole` in the integer type `type_`, around and around as often as it does not fit."""
+    half, full = 2 ** (type_.bit_width - 1), 2**type_.bit_width
+    return f"CAST(((({whole} + {half}) % {full}) + {full}) % {full} - {half} AS {duckdb_type(type_)})"
+
+
+def narrowed(text: str, type_: pa.DataType) -> str:
+    """The whole number `text` in the integer type `type_`, wrapped around where it does not fit, as in Flink."""
+    return f"COALESCE(TRY_CAST({text} AS {duckdb_type(type_)}), {wrapped(f'CAST({text} AS HUGEINT)', type_)})"
+
+
+def _whole_total(argument: Argument) -> Fold:
+    """The sum of integers modulo 2^64, which is exact whenever the sum fits its type; NULL if there was no value."""
+    weighted = argument.text if argument.append else f"CAST({argument.text} AS HUGEINT) * {WEIGHT}"
+    if argument.type != pa.int64() and not argument.append:
+        weighted = f"CAST({argument.text} AS BIGINT) * {WEIGHT}"
+    around = wrapped("(CAST({a0} AS HUGEINT) + {b0})", pa.int64())
+    return Fold(
+        start=(narrowed(f"SUM({argument.taken(weighted)}){argument.where()}", pa.int64()),),
+        gather=(narrowed("SUM({0})", pa.int64()),),
+        add=(
+            "COALESCE(TRY({a0} + {b0}),"
+            f" CASE WHEN {{a0}} IS NULL THEN {{b0}} WHEN {{b0}} IS NULL THEN {{a0}} ELSE {around} END)",
+        ),
+        types=(pa.int64(),),
+    )
+
+
+def _decimal_total(argument: Argument) -> Fold:
+    """The sum of decimals of few enough digits, exactly; NULL if there was no value."""
+    assert argument.type is not None
+    kind = pa.decimal128(38, argument.type.scale)
+    wide = duckdb_type(kind)
+    weighted = argument.text
+    if not argument.append:
+        weighted = f"CAST({argument.text} AS {wide}) * CAST({WEIGHT} AS DECIMAL(18, 0))"
+    return Fold(
+        start=(f"CAST(SUM({argument.taken(weighted)}){argument.where()} AS {wide})",),
+        gather=(f"CAST(SUM({{0}}) AS {wide})",),
+        add=("COALESCE({a0} + {b0}, {a0}, {b0})",),
+        types=(kind,),
+    )
+
+
+def _wide_total(argument: Argument) -> Fold:
+    """The sum of decimals of which two may overflow, exactly: whole units above and below `_LIMB`, and fractions."""
+    assert argument.type is not None
+    kind = pa.decimal128(38, argument.type.scale)
+    whole = f"CAST(TRUNC({argument.text}) AS HUGEINT)"
+    fraction = f"CAST({argument.text} - TRUNC({argument.text}) AS {duckdb_type(kind)})"
+    times, decimal_times = ("", "") if argument.append else (f" * {WEIGHT}", f" * CAST({WEIGHT} AS DECIMAL(18, 0))")
+    sums = (f"SUM({whole} // {_LIMB}{times})", f"SUM({whole} % {_LIMB}{times})", f"SUM({fraction}{decimal_times})")
+    types = (_WHOLE, _WHOLE, kind)
+    return Fold(
+        start=tuple(f"CAST({s}{argument.where()} AS {duckdb_type(t)})" for s, t in zip(sums, types, strict=True)),
+        gather=tuple(f"CAST(SUM({{{i}}}) AS {duckdb_type(t)})" for i, t in enumerate(types)),
+        add=tuple(f"COALESCE({{a{i}}} + {{b{i}}}, {{a{i}}}, {{b{i}}})" for i in range(len(types))),
+        types=types,
+    )
+
+
+def compensated_total(argument: Argument, x: str) -> Fold:
+    """The sum of floating-point values `x` in two columns: the sum, and what rounding has lost of it (Neumaier)."""
+    weighted = x if argument.append else f"{x} * {WEIGHT}"
+    error = "({a0} - (({a0} + {b0}) - (({a0} + {b0}) - {a0}))) + ({b0} - (({a0} + {b0}) - {a0}))"
+    lost = f"CASE WHEN isfinite({{a0}} + {{b0}}) THEN {error} ELSE 0 END"
+    return Fold(
+        start=(f"FSUM({argument.taken(weighted)}){argument.where()}", "CAST(0 AS DOUBLE)"),
+        gather=("FSUM({0})", "COALESCE(FSUM({1}), 0)"),
+        add=(
+            "COALESCE({a0} + {b0}, {a0}, {b0})",
+            f"COALESCE({{a1}}, 0) + COALESCE({{b1}}, 0) + COALESCE({lost}, 0)",
+        ),
+        types=(pa.float64(), pa.float64()),
+    )
+
+
+def sum_fold(argument: Argument) -> Fold:
+    """The sum of the argument in whatever columns its type needs."""
+    assert argument.type is not None
+    if pa.types.is_decimal(argument.type):
+        wide = argument.type.precision > _SAFE_DIGITS and not argument.distinct
+        return _wide_total(argument) if wide else _decimal_total(argument)
+    if pa.types.is_floating(argument.type):
+        return compensated_total(argument, f"CAST({argument.text} AS DOUBLE)")
+    return _whole_total(argument)
+
+
+def total_text(argument: Argument, columns: Sequence[str]) -> str:
+    """The value of a total from its columns; NULL where a decimal has more than 38 digits."""
+    match columns:
+        case (high, low, fraction):
+            assert argument.type is not None
+            whole = f"CAST(CAST({high} AS HUGEINT) * {_LIMB} + CAST({low} AS HUGEINT) AS {duckdb_type(_WHOLE)})"
+            kind = duckdb_type(pa.decimal128(38, argument.type.scale))
+            return f"TRY(CAST({whole} AS {kind}) + {fraction})"
+        case (value, lost):
+            return f"({value} + {lost})"
+        case _:
+            return columns[0]

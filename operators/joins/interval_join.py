@@ -1,0 +1,222 @@
+"""An interval join: rows of two streams whose keys are equal and whose times are near; state ends with the watermark.
+
+A left row l can meet right rows from l.time - upper to l.time - lower, so it is kept until the watermark passes the
+latter. Where the join pads or withholds left rows, each also waits until then: if none of the right rows kept so far
+matches it, it has none, and right rows are kept as long as such a question may come. The same holds with sides swapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.base import Operator
+from operators.changes import Mask, weigh
+from operators.columns import as_changes, no_changes, positional
+from operators.hashing import bucket_hash
+from operators.joins.matching import Pairs, condition, match_where_computable
+from operators.joins.regular_join import JoinKind
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import distinct
+from operators.state.lookup import find
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.time import MIN_TIME, Clock
+from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.slices import Times
+
+TIME = "_time"
+"""The hidden column of a kept row's time, in ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of one side with their times; the first `fresh` of them have just come."""
+
+    rows: pa.Table
+    times: Times
+    fresh: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalJoin(Operator):
+    """Pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive; append-only on all sides.
+
+    Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`. `processing` says that the times are
+    PROCTIME(). A row behind the watermark still joins what is kept; one whose last partner has passed and that finds
+    none is late, unless the join pads it. A row without a time is dead.
+    """
+
+    left: pa.Schema
+    right: pa.Schema
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    left_time: int
+    right_time: int
+    lower: int
+    upper: int
+    residual: str | None = None
+    processing: bool = False
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.left, self.right)
+
+    @property
+    def output(self) -> pa.Schema:
+        return positional([*self.left.types, *(() if self.kind in ("semi", "anti") else self.right.types)])
+
+    def hold(self, watermark: int) -> int:
+        """Held back by the larger bound: a row may still be joined that much after its time has passed."""
+        return watermark - max(self.upper, -self.lower, 0)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        traces = {}
+        for name, schema, asks in zip(("left", "right"), self.inputs, self._asks(), strict=True):
+            kept = pa.schema([*schema, pa.field(TIME, pa.int64())])
+            traces[name] = TraceSpec(schema=kept, order=Order.LOG, stamp=TIME)
+            if asks:
+                traces[f"{name}_open"] = TraceSpec(schema=schema, order=Order.TIME)
+        return traces
+
+    def _asks(self) -> tuple[bool, bool]:
+        """Whether left and right rows wait to learn that nothing matched them."""
+        return self.kind in ("left", "full", "anti"), self.kind in ("right", "full")
+
+    def _reach(self) -> tuple[int, int]:
+        """How long after its time a left and a right row can meet a new partner."""
+        return -self.lower, self.upper
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        clock = running_clock(state, clock, self.processing)
+        sides: list[_Rows] = []
+        dead: dict[int, pa.Table] = {}
+        unmatched: list[pa.Table] = []
+        keys, places = (self.left_keys, self.right_keys), (self.left_time, self.right_time)
+        for port, (rows, place) in enumerate(zip(inputs, places, strict=True)):
+            rows, without = timed(rows, place)
+            if without:
+                dead[port] = without[0]
+            rows, alone = self._can_match(rows.drop_columns([WEIGHT]), keys[port])
+            unmatched.append(alone)
+            sides.append(_Rows(rows, milliseconds(rows.column(place)), rows.num_rows))
+        known = [
+            self._known(state, name, mine, sides[1 - port], keys[1 - port])
+            for port, (name, mine) in enumerate(zip(("left", "right"), sides, strict=True))
+        ]
+        pairs = self._pairs(known[0], known[1], sql)
+        tables = self._together(known, pairs, state, sql)
+        late: dict[int, pa.Table] = {}
+        for port, name in enumerate(("left", "right")):
+            met = np.bincount(pairs[port], minlength=known[port].rows.num_rows)[: sides[port].fresh] > 0
+            closed = sides[port].times + self._reach()[port] <= clock.previous
+            if self._asks()[port]:
+                tables.append(self._padded(port, unmatched[port]))
+                tables.append(self._padded(port, sides[port].rows.filter(pa.array(closed & ~met))))
+            elif (lost := closed & ~met & (sides[port].times <= clock.previous)).any():
+                late[port] = weigh(sides[port].rows.filter(pa.array(lost)), 1)
+            self._keep(state, port, name, sides[port], closed)
+        for port, name in enumerate(("left", "right")):
+            if self._asks()[port]:
+                tables.append(self._expired(state, port, name, clock.watermark, sql))
+        self._forget(state, clock.watermark)
+        changes = pa.concat_tables([no_changes(self.output), *tables])
+        return Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
+
+    def _can_match(self, rows: pa.Table, keys: Sequence[int]) -> tuple[pa.Table, pa.Table]:
+        """The rows whose keys can equal any, and those with a NULL where NULL equals nothing."""
+        null: Mask = np.zeros(rows.num_rows, dtype=np.bool_)
+        for key, safe in zip(keys, self.null_safe, strict=True):
+            if not safe and rows.column(key).null_count:
+                null |= pc.is_null(rows.column(key)).to_numpy()
+        return rows.filter(pa.array(~null)), rows.filter(pa.array(null))
+
+    def _known(self, state: State, name: str, mine: _Rows, other: _Rows, other_keys: Sequence[int]) -> _Rows:
+        """The new rows of one side, then those kept that have a key of the other's new rows."""
+        kept = find(state[name], distinct(bucket_hash(other.rows, other_keys)))
+        rows = pa.concat_tables([mine.rows, kept.select(mine.rows.column_names)]).combine_chunks()
+        return _Rows(rows, np.concatenate([mine.times, kept.column(TIME).to_numpy()]), mine.fresh)
+
+    def _near(self) -> str:
+        width = len(self.left)
+        difference = f"epoch_ms(c{self.left_time}) - epoch_ms(c{width + self.right_time})"
+        near = f"{difference} BETWEEN {self.lower} AND {self.upper}"
+        equal = condition(self.left_keys, self.right_keys, self.null_safe, width, None)
+        rest = f" AND ({self.residual})" if self.residual is not None else ""
+        return f"{near}{rest}" if equal == "true" else f"{equal} AND {near}{rest}"
+
+    def _pairs(self, left: _Rows, right: _Rows, sql: Sql) -> Pairs:
+        """All pairs of which one row at least has just come."""
+        if self.lower > self.upper:
+            nothing = np.empty(0, dtype=np.int64)
+            return Pairs(nothing, nothing)
+        parts = [
+            (left.rows.slice(0, left.fresh), right.rows, 0, 0),
+            (left.rows.slice(left.fresh), right.rows.slice(0, right.fresh), left.fresh, 0),
+        ]
+        return match_where_computable(sql, self._near(), self.residual, parts, len(self.left))
+
+    def _together(self, known: Sequence[_Rows], pairs: Pairs, state: State, sql: Sql) -> list[pa.Table]:
+        left, right = known
+        if self.kind == "anti":
+            return []
+        if self.kind == "semi":
+            first = distinct(pairs.left)
+            before = first[first >= left.fresh]
+            if len(before):
+                had = self._matched(left.rows.take(pa.array(before)), state, sql)
+                first = np.concatenate([first[first < left.fresh], before[~had]])
+            return [self._weighed(left.rows.take(pa.array(first)).columns)]
+        rows = left.rows.take(pa.array(pairs.left)), right.rows.take(pa.array(pairs.right))
+        return [self._weighed([*rows[0].columns, *rows[1].columns])]
+
+    def _matched(self, rows: pa.Table, state: State, sql: Sql, port: int = 0) -> Mask:
+        """Which `rows` of the side `port` match a row that is kept of the other side."""
+        keys = (self.left_keys, self.right_keys)[port]
+        kept = find(state[("right", "left")[port]], distinct(bucket_hash(rows, keys)))
+        others = kept.select(self.inputs[1 - port].names)
+        parts = [(rows, others, 0, 0)] if port == 0 else [(others, rows, 0, 0)]
+        matched = np.zeros(rows.num_rows, dtype=np.bool_)
+        if self.lower <= self.upper:
+            pairs = match_where_computable(sql, self._near(), self.residual, parts, len(self.left))
+            matched[pairs[port]] = True
+        return matched
+
+    def _expired(self, state: State, port: int, name: str, watermark: int, sql: Sql) -> pa.Table:
+        """The rows whose last possible partner has passed and that have met none."""
+        waiting = state[f"{name}_open"]
+        rows = waiting.between(MIN_TIME, watermark).select(self.inputs[port].names)
+        waiting.forget(watermark)
+        if rows.num_rows:
+            rows = rows.filter(pa.array(~self._matched(rows, state, sql, port)))
+        return self._padded(port, rows)
+
+    def _keep(self, state: State, port: int, name: str, side: _Rows, closed: Mask) -> None:
+        keys = (self.left_keys, self.right_keys)[port]
+        state[name].add(side.rows.append_column(TIME, pa.array(side.times)), bucket_hash(side.rows, keys))
+        if self._asks()[port]:
+            rows, times = side.rows.filter(pa.array(~closed)), side.times[~closed]
+            state[f"{name}_open"].add(rows, times + self._reach()[port])
+
+    def _forget(self, state: State, watermark: int) -> None:
+        """Rows go when no new partner can come, and, where the other side asks for its matches, nobody can ask."""
+        asks, span = self._asks(), max(self.upper - self.lower, 0)
+        asked = asks[1], asks[0] or self.kind == "semi"
+        for port, name in enumerate(("left", "right")):
+            reach = self._reach()[port]
+            state[name].forget(watermark - (max(reach, span) if asked[port] else reach))
+
+    def _padded(self, port: int, rows: pa.Table) -> pa.Table:
+        if self.kind == "anti":
+            return self._weighed(rows.columns)
+        nulls = [pa.nulls(rows.num_rows, type_) for type_ in self.inputs[1 - port].types]
+        return self._weighed([*rows.columns, *nulls] if port == 0 else [*nulls, *rows.columns])
+
+    def _weighed(self, columns: Sequence[pa.ChunkedArray]) -> pa.Table:
+        return as_changes(weigh(pa.table(list(columns), names=self.output.names), 1), self.output)

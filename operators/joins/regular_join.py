@@ -1,0 +1,172 @@
+"""A regular join: the change of a ⋈ b is Δa ⋈ b + a ⋈ Δb + Δa ⋈ Δb, and every row of both sides is kept.
+
+A pair (l, r) was there l.old · r.old times and is there l.new · r.new times; only pairs with a changed row are looked
+at. A row of an outer side stands alone, padded with NULLs, as long as it matches nothing, so each row is kept with the
+number of its matches, and one whose number becomes or leaves zero loses or gets back its padded form. A semi join has
+the left rows that match, an anti join those that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.columns import as_changes, no_changes, positional
+from operators.joins.matching import Pairs, condition, match_where_computable
+from operators.joins.side import Numbers, Side, Touched
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.operator_state import State, TraceSpec
+from operators.time import Clock
+
+JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegularJoin(Operator):
+    """Rows of `left` with the rows of `right` whose keys are equal and for which `residual` is true.
+
+    `null_safe[i]` makes NULL equal to NULL on key i. `residual` is DuckDB text over the columns of left, then right.
+    `append` says of each side that its input never retracts. Rows that have not been written for `ttl` ms of processing
+    time are forgotten (0 = never), a side each; that the number of its matches changes counts as a write. Port 0 is
+    left, port 1 is right. The output has left's columns, then right's; of a semi or anti join left's only.
+    """
+
+    left: pa.Schema
+    right: pa.Schema
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    residual: str | None = None
+    append: tuple[bool, bool] = (False, False)
+    ttl: tuple[int, int] = (0, 0)
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.left, self.right)
+
+    @property
+    def output(self) -> pa.Schema:
+        return positional([*self.left.types, *(() if self.kind in ("semi", "anti") else self.right.types)])
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        return {side.name: side.spec() for side in self._sides()}
+
+    def _sides(self) -> tuple[Side, Side]:
+        left = Side(
+            name="left",
+            schema=self.left,
+            keys=self.left_keys,
+            null_safe=self.null_safe,
+            append=self.append[0],
+            matched=self.kind in ("left", "full", "semi", "anti"),
+            ttl=self.ttl[0],
+        )
+        right = Side(
+            name="right",
+            schema=self.right,
+            keys=self.right_keys,
+            null_safe=self.null_safe,
+            append=self.append[1],
+            matched=self.kind in ("right", "full"),
+            ttl=self.ttl[1],
+        )
+        return left, right
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        sides = self._sides()
+        for side in sides:
+            if side.ttl:
+                state[side.name].forget(clock.now - side.ttl)
+        if not any(rows.num_rows for rows in inputs):
+            return Step(changes=no_changes(self.output))
+        split = [side.can_match(rows) for side, rows in zip(sides, inputs, strict=True)]
+        left, right = sides
+        lc, rc = (side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True))
+        ls, rs = left.met(state, right.hashes(rc), lc), right.met(state, left.hashes(lc), rc)
+        width = len(self.left)
+        on = condition(self.left_keys, self.right_keys, self.null_safe, width, self.residual)
+        every = pa.concat_tables([rc.rows, rs.rows])
+        parts = [(lc.rows, every, 0, 0), (ls.rows, rc.rows, lc.rows.num_rows, 0)]
+        pairs = match_where_computable(sql, on, self.residual, parts, width)
+        old, new = _joined(lc.old, ls.old), _joined(lc.new, ls.new)
+        other_old, other_new = _joined(rc.old, rs.old), _joined(rc.new, rs.new)
+        gained = (
+            _gained(pairs.left, old, other_old[pairs.right], other_new[pairs.right]),
+            _gained(pairs.right, other_old, old[pairs.left], new[pairs.left]),
+        )
+        left.keep(state, lc, ls, gained[0], clock.now)
+        right.keep(state, rc, rs, gained[1], clock.now)
+        tables = self._alone(left, lc, ls, gained[0], split[0][1]) + self._alone(right, rc, rs, gained[1], split[1][1])
+        if self.kind not in ("semi", "anti"):
+            before, after = old[pairs.left] * other_old[pairs.right], new[pairs.left] * other_new[pairs.right]
+            rows = (pa.concat_tables([lc.rows, ls.rows]), every)
+            tables.append(self._together(rows, pairs, before, after))
+        tables.sort(key=_first_weight)
+        return Step(changes=pa.concat_tables([no_changes(self.output), *tables]), dropped=lc.dropped + rc.dropped)
+
+    def _together(self, rows: tuple[pa.Table, pa.Table], pairs: Pairs, before: Numbers, after: Numbers) -> pa.Table:
+        """The pairs whose number has changed, and those written again unchanged."""
+        weights = after - before
+        told = (weights != 0) | (after > 0) & (before == after)
+        left, right = rows[0].take(pa.array(pairs.left[told])), rows[1].take(pa.array(pairs.right[told]))
+        return self._weighed([*left.columns, *right.columns], weights[told])
+
+    def _weighed(self, columns: Sequence[pa.ChunkedArray], weights: Numbers) -> pa.Table:
+        table = pa.table([*columns, pa.array(weights)], names=[*self.output.names, WEIGHT])
+        return as_changes(table, self.output)
+
+    def _alone(
+        self, side: Side, changed: Touched, met: Touched, gained: Numbers, unmatched: pa.Table
+    ) -> list[pa.Table]:
+        """The changes of rows that stand for themselves: padded rows, and those of a semi or anti join.
+
+        `unmatched` are changes of rows that can match nothing, whatever comes.
+        """
+        if not side.matched:
+            return []
+        split = len(changed.orders)
+        count = [(t.old, t.new, t.matches, t.matched(g)) for t, g in ((changed, gained[:split]), (met, gained[split:]))]
+        old, new, had, has = (np.concatenate(numbers) for numbers in zip(*count, strict=True))
+        semi = self.kind == "semi"
+        before, after = old * ((had > 0) == semi), new * ((has > 0) == semi)
+        refreshed = np.arange(len(old)) < split
+        weights = after - before
+        told = (weights != 0) | refreshed & (after > 0) & (before == after)
+        rows = pa.concat_tables([changed.rows, met.rows])
+        gone, come = told & (weights < 0), told & (weights >= 0)
+        tables = [self._padded(side, rows.filter(pa.array(mask)), weights[mask]) for mask in (gone, come)]
+        if not semi and unmatched.num_rows:
+            weights = unmatched.column(WEIGHT).to_numpy()
+            tables.append(self._padded(side, unmatched.select(side.schema.names), weights))
+        return tables
+
+    def _padded(self, side: Side, rows: pa.Table, weights: Numbers) -> pa.Table:
+        if self.kind in ("semi", "anti"):
+            return self._weighed(rows.columns, weights)
+        other = self.right if side.name == "left" else self.left
+        nulls = [pa.nulls(rows.num_rows, type_) for type_ in other.types]
+        columns = [*rows.columns, *nulls] if side.name == "left" else [*nulls, *rows.columns]
+        return self._weighed(columns, weights)
+
+
+def _joined(first: Numbers, second: Numbers) -> Numbers:
+    return np.concatenate([first, second])
+
+
+def _gained(places: Numbers, old: Numbers, other_old: Numbers, other_new: Numbers) -> Numbers:
+    """How many matches each row gains: of one that was there, the change of its partners; of a new one, all of them."""
+    gained = np.zeros(len(old), dtype=np.int64)
+    np.add.at(gained, places, other_new - np.where(old[places] > 0, other_old, 0))
+    return gained
+
+
+def _first_weight(table: pa.Table) -> int:
+    """What is taken back goes first."""
+    return int(table.column(WEIGHT)[0].as_py()) if table.num_rows else 0

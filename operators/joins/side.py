@@ -1,0 +1,188 @@
+"""One side of a join: the rows it keeps, how a batch changes them, which of them a change of the other side meets.
+
+A side whose input only inserts, and of which nobody counts matches, is a log: rows are added and never looked up to be
+written. Otherwise a row is kept once with how often it is there and, where the join pads or withholds rows of this
+side, with how many rows of the other side it matches (the associated rows of seed 001's pseudo-code).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.hashing import Hashes, bucket_hash
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from operators.state.block import Orders, among, distinct
+from operators.state.lookup import find, find_groups, nested, orders_of
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.pairing import BEFORE, FOUND, paired
+
+WRITTEN = "_written"
+COUNT = "_count"
+MATCHES = "_matches"
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Rows of one side that a batch touches: how often each was there and is there, and how many rows it matched.
+
+    `found` says which are kept already, and `stamps` when those were last written.
+    """
+
+    rows: pa.Table
+    orders: Orders
+    old: Numbers
+    new: Numbers
+    matches: Numbers
+    found: npt.NDArray[np.bool_]
+    stamps: Numbers
+    others: pa.Table | None = None
+    dropped: int = 0
+
+    @classmethod
+    def logged(cls, rows: pa.Table, orders: Orders, *, old: int) -> Touched:
+        """Rows of a log: each is there once, and was there before or not."""
+        zeros = np.zeros(rows.num_rows, dtype=np.int64)
+        return cls(rows, orders, zeros + old, zeros + 1, zeros, zeros > 0, zeros)
+
+    def matched(self, gained: Numbers) -> Numbers:
+        """How many rows each row matches now; `gained` holds all matches of rows that were not there before."""
+        return np.where(self.old > 0, self.matches, 0) + gained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What a join knows of one input: columns, keys, whether it only inserts, whether its matches are counted."""
+
+    name: str
+    schema: pa.Schema
+    keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    append: bool
+    matched: bool
+    ttl: int
+
+    @property
+    def is_log(self) -> bool:
+        """Whether rows are only ever added."""
+        return self.append and not self.matched
+
+    def spec(self) -> TraceSpec:
+        """The trace that keeps this side's rows."""
+        numbers = [] if self.is_log else [COUNT, *([MATCHES] if self.matched else [])]
+        hidden = [pa.field(name, pa.int64()) for name in (*numbers, *([WRITTEN] if self.ttl else []))]
+        order = Order.LOG if self.is_log else Order.KEY
+        return TraceSpec(schema=pa.schema([*self.schema, *hidden]), order=order, stamp=WRITTEN if self.ttl else None)
+
+    def hashes(self, touched: Touched) -> Hashes:
+        """The hash of the join key of each row."""
+        return bucket_hash(touched.rows, self.keys)
+
+    def can_match(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The rows whose keys can equal any, and those with a NULL where NULL equals nothing."""
+        null: pa.ChunkedArray | None = None
+        for key, safe in zip(self.keys, self.null_safe, strict=True):
+            column = rows.column(key)
+            if not safe and column.null_count:
+                null = column.is_null() if null is None else pc.or_(null, column.is_null())
+        if null is None:
+            return rows, rows.slice(0, 0)
+        return rows.filter(pc.invert(null)), rows.filter(null)
+
+    def changed(self, state: State, rows: pa.Table, sql: Sql) -> Touched:
+        """The rows that a batch changes, with what is kept of them."""
+        if self.is_log:
+            return Touched.logged(rows.select(self.schema.names), bucket_hash(rows, self.keys), old=0)
+        rows, orders = self._netted(rows, sql)
+        pairs = paired(sql, state[self.name], rows, orders, len(self.schema))
+        old = _numbers(pairs.rows, BEFORE + COUNT)
+        wanted = old + _numbers(pairs.rows, WEIGHT)
+        new = np.maximum(wanted, 0)
+        return Touched(
+            rows=pairs.rows.select(self.schema.names),
+            orders=pairs.orders,
+            old=old,
+            new=new,
+            matches=_numbers(pairs.rows, BEFORE + MATCHES) if self.matched else np.zeros_like(old),
+            found=pairs.rows.column(FOUND).to_numpy(),
+            stamps=np.zeros_like(old),
+            others=pairs.others,
+            dropped=int((new - wanted).sum()),
+        )
+
+    def _netted(self, rows: pa.Table, sql: Sql) -> tuple[pa.Table, Orders]:
+        """Equal rows as one, with the sum of their weights."""
+        whole = bucket_hash(rows, range(len(self.schema)))
+        if len(distinct(whole)) < len(whole):
+            names = ", ".join(self.schema.names)
+            statement = (
+                f"SELECT {names}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {names}"
+                f" HAVING SUM({WEIGHT}) <> 0 OR COUNT(*) FILTER (WHERE {WEIGHT} = 0) > 0"
+            )
+            rows = sql(statement, {"changes": rows}).cast(rows.schema)
+            whole = bucket_hash(rows, range(len(self.schema)))
+        return rows, nested(bucket_hash(rows, self.keys), whole)
+
+    def met(self, state: State, keys: Hashes, changed: Touched) -> Touched:
+        """The kept rows, other than those `changed`, whose keys have one of the hashes `keys`."""
+        trace = state[self.name]
+        if self.is_log:
+            rows = find(trace, distinct(keys))
+            return Touched.logged(rows.select(self.schema.names), orders_of(rows), old=1)
+        rows = find_groups(trace, keys)
+        apart = ~among(orders_of(rows), changed.orders)
+        rows = rows.filter(pa.array(apart))
+        if changed.others is not None and changed.others.num_rows:
+            rows = pa.concat_tables([rows, changed.others.select(rows.column_names)]).combine_chunks()
+        count = _numbers(rows, COUNT)
+        return Touched(
+            rows=rows.select(self.schema.names),
+            orders=orders_of(rows),
+            old=count,
+            new=count,
+            matches=_numbers(rows, MATCHES) if self.matched else np.zeros_like(count),
+            found=np.ones(rows.num_rows, dtype=np.bool_),
+            stamps=_numbers(rows, WRITTEN) if self.ttl else np.zeros_like(count),
+        )
+
+    def keep(self, state: State, changed: Touched, met: Touched, gained: Numbers, now: int) -> None:
+        """Write what a batch has changed: the counts of the rows `changed`, and the matches that all have `gained`.
+
+        Rows that share an order are replaced together, so those that do with a row to be written are written too.
+        """
+        trace = state[self.name]
+        if self.is_log:
+            rows = changed.rows
+            if self.ttl:
+                rows = rows.append_column(WRITTEN, pa.array(np.full(rows.num_rows, now)))
+            trace.add(rows, changed.orders)
+            return
+        split = len(changed.orders)
+        orders = np.concatenate([changed.orders, met.orders])
+        counts = np.concatenate([changed.new, met.new])
+        fresh = np.concatenate([np.ones(split, dtype=np.bool_), (gained[split:] != 0) & self.matched])
+        written = among(orders, orders[fresh])
+        found = orders[written & np.concatenate([changed.found, met.found])]
+        rows = pa.concat_tables([changed.rows, met.rows]).append_column(COUNT, pa.array(counts))
+        if self.matched:
+            matches = np.concatenate([changed.matched(gained[:split]), met.matched(gained[split:])])
+            rows = rows.append_column(MATCHES, pa.array(matches))
+        if self.ttl:
+            stamps = np.where(fresh, now, np.concatenate([changed.stamps, met.stamps]))
+            rows = rows.append_column(WRITTEN, pa.array(stamps))
+        stays = written & (counts > 0)
+        trace.replace(rows.filter(pa.array(stays)), orders[stays], found, now)
+
+
+def _numbers(rows: pa.Table, name: str) -> Numbers:
+    """A BIGINT column as numbers, NULL as 0."""
+    column = rows.column(name)
+    numbers: Numbers = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+    return numbers

@@ -1,0 +1,1 @@
+"""OVER windows: aggregates over the frame of each row."""

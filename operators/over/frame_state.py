@@ -1,0 +1,299 @@
+"""What OVER windows remember of answered rows: one memory for each kind of frame.
+
+RANGE frames need the rows of the last so many milliseconds; they stay where they waited. ROWS frames (and LAG) need the
+last so many rows of each key. Unbounded frames need the accumulators of each key.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.aggregates.functions import AGGREGATES
+from operators.aggregates.layout import Placed
+from operators.hashing import bucket_hash
+from operators.over.calls import NUMBER, TIME, OverCall, argument, bounded, function, starts, window
+from operators.sql import Sql
+from operators.state.block import Orders, among, distinct
+from operators.state.lookup import find, orders_of
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.pairing import BEFORE, paired, write
+from operators.windows.slices import Times
+
+WRITTEN = "_written"
+
+Calls = Mapping[int, tuple[OverCall, pa.DataType]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(ABC):
+    """What one kind of frame remembers, and the calls (by number) that it answers."""
+
+    schema: pa.Schema
+    partition: tuple[int, ...]
+    calls: Calls
+    ttl: int
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The trace that it is kept in."""
+
+    @property
+    def reach(self) -> int:
+        """How many ms answered rows stay among the waiting ones; -1 if they need not."""
+        return -1
+
+    @abstractmethod
+    def spec(self) -> TraceSpec:
+        """What kind of trace that is."""
+
+    @abstractmethod
+    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        """Which `rows` behind the watermark `previous` can still be answered."""
+
+    @abstractmethod
+    def answer(
+        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
+    ) -> dict[int, pa.ChunkedArray]:
+        """The answers of each call for the rows that are `due`, sorted by time; what has to be is remembered."""
+
+    def forget(self, state: State, now: int) -> None:
+        """Forget the keys without a row for longer than the time to live."""
+        if self.ttl:
+            state[self.name].forget(now - self.ttl)
+
+    def stamped(self, schema: pa.Schema) -> pa.Schema:
+        return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
+
+    def newest_answered(self, rows: pa.Table, times: Times, answered: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
+        """Which `rows` are newer than all the `answered` rows (whose times are in `_t`) of their keys."""
+        asked = _numbered(rows, times, 0)
+        keys = [f"c{i}" for i in self.partition]
+        on = " AND ".join(f"r.{k} IS NOT DISTINCT FROM a.{k}" for k in keys) or "true"
+        last = f"SELECT {', '.join([*keys, f'MAX({TIME}) AS last'])} FROM answered GROUP BY {', '.join(keys) or '()'}"
+        statement = f"SELECT {NUMBER} FROM rows r JOIN ({last}) a ON {on} WHERE r.{TIME} <= a.last"
+        stale = sql(statement, {"rows": asked, "answered": answered}).column(NUMBER).to_numpy()
+        newer = np.ones(rows.num_rows, dtype=np.bool_)
+        newer[stale] = False
+        return newer
+
+    def in_windows(self, rows: pa.Table, extra: Sequence[str], sql: Sql) -> pa.Table:
+        """`_n`, the answer a<i> of each call i, and `extra` columns, of all `rows`."""
+        inner, outer = [NUMBER, *extra], [NUMBER, *(text.split(" AS ")[-1] for text in extra)]
+        for i, (call, type_) in self.calls.items():
+            texts, answer = bounded(call, self.schema, self.partition, type_)
+            names = [f"w{i}_{j}" for j in range(len(texts))]
+            inner += [f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
+            outer.append(f"{answer.format(*names)} AS a{i}")
+        return sql(f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM rows)", {"rows": rows})
+
+    def by_number(self, answers: pa.Table, count: int) -> dict[int, pa.ChunkedArray]:
+        """The answers of the rows numbered 0 to `count` - 1, in that order."""
+        numbers = answers.column(NUMBER).to_numpy()
+        places = np.empty(count, dtype=np.int64)
+        due = np.flatnonzero(numbers >= 0)
+        places[numbers[due]] = due
+        sorted_ = answers.take(pa.array(places))
+        return {i: sorted_.column(f"a{i}") for i in self.calls}
+
+
+def _numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
+    """`rows` with their times and numbers from `first` on."""
+    numbers = np.arange(first, first + rows.num_rows)
+    return rows.append_column(TIME, pa.array(times)).append_column(NUMBER, pa.array(numbers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastTime(Memory):
+    """RANGE frames: the rows of the last `reach` ms, among those that wait.
+
+    A row behind the watermark by less than the longest frame can still be answered if it is newer than the last answer
+    of its key; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
+    what its frame held is gone.
+    """
+
+    @property
+    def name(self) -> str:
+        return "rows"
+
+    @property
+    def frame(self) -> int:
+        """The length of the longest frame, in ms."""
+        return max(call.frame.preceding or 0 for call, _ in self.calls.values())
+
+    @property
+    def reach(self) -> int:
+        return 2 * self.frame
+
+    def spec(self) -> TraceSpec:
+        return TraceSpec(schema=self.schema, order=Order.TIME)
+
+    def forget(self, state: State, now: int) -> None:
+        """Answered rows go with the watermark."""
+
+    def _of_keys(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
+        """Those of `rows` whose partition has the hash of one of `keys`."""
+        if not self.partition or rows.num_rows == 0:
+            return rows
+        wanted = distinct(bucket_hash(keys, self.partition))
+        return rows.filter(pa.array(among(bucket_hash(rows, self.partition), wanted)))
+
+    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        answered = self._of_keys(state[self.name].between(int(times.min()) - 1, previous), rows)
+        newest = self.newest_answered(rows, times, answered.rename_columns([*self.schema.names, TIME]), sql)
+        return newest & (times > previous - self.frame)
+
+    def answer(
+        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
+    ) -> dict[int, pa.ChunkedArray]:
+        known = self._of_keys(state[self.name].between(int(times[0]) - self.frame - 1, previous), due)
+        before = _numbered(known.select(self.schema.names), orders_of(known), -known.num_rows)
+        rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
+        return self.by_number(self.in_windows(rows, [], sql), due.num_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRows(Memory):
+    """ROWS frames and LAG: the last rows of each key, at least one."""
+
+    @property
+    def name(self) -> str:
+        return "recent"
+
+    @property
+    def kept(self) -> int:
+        """How many rows of each key are kept."""
+        needs = (c.lookback if c.function == "LAG" else c.frame.preceding or 0 for c, _ in self.calls.values())
+        return max(1, *needs)
+
+    def spec(self) -> TraceSpec:
+        schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
+        return TraceSpec(schema=self.stamped(schema), order=Order.KEY, stamp=WRITTEN if self.ttl else None)
+
+    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        answered = find(state[self.name], distinct(bucket_hash(rows, self.partition)))
+        return self.newest_answered(rows, times, answered, sql)
+
+    def answer(
+        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
+    ) -> dict[int, pa.ChunkedArray]:
+        trace = state[self.name]
+        hashes = bucket_hash(due, self.partition)
+        known = find(trace, distinct(hashes))
+        found: Orders = orders_of(known)
+        # Stored in the order of arrival within each hash, which is all that a frame can tell.
+        before = known.select([*self.schema.names, TIME])
+        before = before.append_column(NUMBER, pa.array(np.arange(-known.num_rows, 0)))
+        rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
+        by = f"PARTITION BY {', '.join(f'c{i}' for i in self.partition)} " if self.partition else ""
+        back = f"ROW_NUMBER() OVER ({by}ORDER BY {NUMBER} DESC) AS back"
+        answers = self.in_windows(rows, [back], sql)
+        numbers = answers.column(NUMBER).to_numpy() + known.num_rows
+        recent = np.sort(numbers[answers.column("back").to_numpy() <= self.kept])
+        orders = np.concatenate([found, hashes])[recent]
+        stay = rows.take(pa.array(recent)).drop_columns([NUMBER])
+        if self.ttl:
+            stamps = known.column(WRITTEN).to_numpy() if known.num_rows else np.empty(0, dtype=np.int64)
+            stamps = np.where(among(orders, hashes), now, np.concatenate([stamps, np.full(due.num_rows, now)])[recent])
+            stay = stay.append_column(WRITTEN, pa.array(stamps))
+        trace.replace(stay, orders, found, now)
+        return self.by_number(answers, due.num_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals(Memory):
+    """Unbounded frames: the accumulators of each key."""
+
+    @property
+    def name(self) -> str:
+        return "totals"
+
+    def _placed(self, *, over: bool) -> list[tuple[int, list[Placed], list[str]]]:
+        """For each call its folds with the names of their columns, and the texts that start those."""
+        result = []
+        for i, (call, _) in self.calls.items():
+            given = argument(call, self.schema, window(call.frame, self.partition) if over else "")
+            count = 0
+            placed: list[Placed] = []
+            texts: list[str] = []
+            for fold in AGGREGATES[function(call)].folds(given):
+                placed.append(Placed(fold, tuple(f"p{i}_{count + j}" for j in range(len(fold.types)))))
+                count += len(fold.types)
+                texts += starts(call, fold, given) if over else fold.start
+            result.append((i, placed, texts))
+        return result
+
+    def spec(self) -> TraceSpec:
+        keys = [pa.field(f"k{i}", self.schema.field(place).type) for i, place in enumerate(self.partition)]
+        columns = [
+            pa.field(name, type_)
+            for _, folds, _ in self._placed(over=False)
+            for placed in folds
+            for name, type_ in zip(placed.names, placed.fold.types, strict=True)
+        ]
+        schema = self.stamped(pa.schema([*keys, *columns]))
+        return TraceSpec(schema=schema, order=Order.KEY, stamp=WRITTEN if self.ttl else None)
+
+    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+
+    def answer(
+        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
+    ) -> dict[int, pa.ChunkedArray]:
+        keys = [f"k{i}" for i in range(len(self.partition))]
+        named = [f"c{place} AS {key}" for place, key in zip(self.partition, keys, strict=True)]
+        folds = self._placed(over=False)
+        items = [
+            f"{t} AS {n}" for _, ps, ts in folds for t, n in zip(ts, (n for p in ps for n in p.names), strict=True)
+        ]
+        group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
+        delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due})
+        trace = state[self.name]
+        pairs = paired(sql, trace, delta, bucket_hash(delta, range(len(keys))), len(keys))
+        after = [text for _, placed, _ in folds for p in placed for text in p.add(BEFORE)]
+        kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
+        if self.ttl:
+            kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
+        answers = self._running(_numbered(due, times, 0), pairs.rows, sql)
+        write(trace, pairs, kept, pairs.orders, now)
+        return self.by_number(answers, due.num_rows)
+
+    def _running(self, due: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
+        """The answers from what was kept of each key before and what has come up to each row."""
+        inner, middle, outer = [NUMBER, *(f"c{place}" for place in self.partition)], [NUMBER], [NUMBER]
+        for i, folds, texts in self._placed(over=True):
+            names = [name for placed in folds for name in placed.names]
+            inner += [f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
+            middle += [text for placed in folds for text in placed.add(BEFORE)]
+            call, type_ = self.calls[i]
+            groups = [list(placed.names) for placed in folds]
+            answer = AGGREGATES[function(call)].finish(argument(call, self.schema), groups, type_)
+            outer.append(f"{answer} AS a{i}")
+        known = known.select([name for name in known.column_names if name.startswith((BEFORE, "k"))])
+        on = " AND ".join(f"c{place} IS NOT DISTINCT FROM k{i}" for i, place in enumerate(self.partition)) or "true"
+        statement = (
+            f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(middle)}"
+            f" FROM (SELECT {', '.join(inner)} FROM due) JOIN known ON {on})"
+        )
+        return sql(statement, {"due": due, "known": known})
+
+
+def memories_of(
+    schema: pa.Schema, partition: tuple[int, ...], calls: Sequence[OverCall], types: Sequence[pa.DataType], ttl: int
+) -> list[Memory]:
+    """The memories that `calls` need, each with its calls."""
+    kinds: dict[type[Memory], dict[int, tuple[OverCall, pa.DataType]]] = {}
+    for i, (call, type_) in enumerate(zip(calls, types, strict=True)):
+        kind: type[Memory] = LastTime
+        if call.function == "LAG" or (call.frame.rows and call.frame.preceding is not None):
+            kind = LastRows
+        if call.function == "ROW_NUMBER" or (call.function != "LAG" and call.frame.preceding is None):
+            kind = Totals
+        kinds.setdefault(kind, {})[i] = (call, type_)
+    return [kind(schema=schema, partition=partition, calls=chosen, ttl=ttl) for kind, chosen in kinds.items()]

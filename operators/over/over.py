@@ -1,0 +1,109 @@
+"""OVER windows: a row out per row in, in time order, once the watermark reaches its time.
+
+Rows wait by time; that a row has been answered follows from the watermark alone. What the frames still need of answered
+rows is kept by the memories of `over_frames`, one for each kind of frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, no_changes
+from operators.kernel import WEIGHT, Step
+from operators.over.calls import Frame, OverCall
+from operators.over.frame_state import Memory, memories_of
+from operators.sql import Sql
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.time import END_OF_TIME, Clock
+from operators.windows.event_time import milliseconds, timed
+
+__all__ = ["Frame", "Over", "OverCall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over(Operator):
+    """OVER windows that share PARTITION BY and ORDER BY. `output` has the input's columns, then one a call.
+
+    `time` is the position of the time attribute; with `processing` rows are answered at once in arrival order. A row is
+    late when it is not newer than the last row answered for its key, over RANGE also when it is behind the watermark by
+    the length of the longest frame; where a frame is unbounded, when it is not newer than the watermark.
+    `ttl` ms of processing time without a row let what is kept of a key be forgotten (0 = never).
+    """
+
+    input: pa.Schema
+    output: pa.Schema
+    partition: tuple[int, ...]
+    time: int
+    calls: tuple[OverCall, ...]
+    processing: bool = False
+    ttl: int = 0
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.input,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        traces = {m.name: m.spec() for m in self._memories() if m.name != "rows"}
+        return {"rows": TraceSpec(schema=self.input, order=Order.TIME), **traces}
+
+    def _memories(self) -> list[Memory]:
+        types = self.output.types[len(self.input) :]
+        return memories_of(self.input, self.partition, self.calls, types, self.ttl)
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        memories, waiting = self._memories(), state["rows"]
+        for memory in memories:
+            memory.forget(state, clock.now)
+        rows, dead = timed(inputs[0], self.time)
+        rows = rows.drop_columns([WEIGHT])
+        times = milliseconds(rows.column(self.time))
+        previous, watermark = (END_OF_TIME, clock.now) if self.processing else (clock.previous, clock.watermark)
+        early = times > previous
+        late, behind = rows.slice(0, 0), rows
+        if early.any():
+            waiting.add(rows.filter(pa.array(early)), times[early])
+            behind, times = rows.filter(pa.array(~early)), times[~early]
+        if not self.processing and behind.num_rows:
+            behind, times, late = self._in_time(memories, state, behind, times, previous, sql)
+        due = waiting.between(previous, watermark).select(self.input.names)
+        if behind.num_rows:
+            due = pa.concat_tables([due, behind]).combine_chunks()
+        changes = no_changes(self.output)
+        if due.num_rows:
+            changes = self._answered(memories, state, due, previous, clock, sql)
+        reach = max((memory.reach for memory in memories), default=-1)
+        if reach >= 0 and behind.num_rows:
+            waiting.add(behind, times)
+        waiting.forget(watermark - max(reach, 0))
+        return Step(
+            changes=changes, late={0: weigh(late, 1)} if late.num_rows else {}, late_count=late.num_rows, dead=dead
+        )
+
+    def _in_time(
+        self, memories: Sequence[Memory], state: State, rows: pa.Table, times: np.ndarray, previous: int, sql: Sql
+    ) -> tuple[pa.Table, np.ndarray, pa.Table]:
+        """Of rows behind the watermark those that are newer than all that was answered for their keys; the others."""
+        newer = np.ones(rows.num_rows, dtype=np.bool_)
+        for memory in memories:
+            newer &= memory.newer(state, rows, times, previous, sql)
+        return rows.filter(pa.array(newer)), times[newer], rows.filter(pa.array(~newer))
+
+    def _answered(
+        self, memories: Sequence[Memory], state: State, due: pa.Table, previous: int, clock: Clock, sql: Sql
+    ) -> pa.Table:
+        """The rows that are `due`, in the order of their times, each with the answers of all calls."""
+        times = milliseconds(due.column(self.time))
+        if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
+            order = np.argsort(times, kind="stable")
+            due, times = due.take(pa.array(order)), times[order]
+        answers: dict[int, pa.ChunkedArray] = {}
+        for memory in memories:
+            answers |= memory.answer(state, due, times, previous, clock.now, sql)
+        columns = [*due.columns, *(answers[i] for i in range(len(self.calls)))]
+        return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)

@@ -1,0 +1,1 @@
+"""Operators that work row by row or key by key: projection, union, and the changelogs of sources and sinks."""

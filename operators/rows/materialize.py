@@ -1,0 +1,96 @@
+"""Before a sink whose key the query does not prove: all rows are kept by it, and the one written last is shown.
+
+Two rows of one key may be there for a while, as when two holders swap their seats in two batches. When the shown row
+goes, the one before it comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.columns import as_changes, listed, no_changes
+from operators.hashing import bucket_hash
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import Orders
+from operators.state.lookup import find_groups, nested, orders_of
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.time import Clock
+
+COUNT = "_count"
+SINCE = "_since"
+BATCH = "batch"
+"""The note that counts batches, so that what was written later is known even where the clock stood still."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialize(Operator):
+    """One row a `key`: of those that are there, the one whose count grew in the latest batch; of several, the
+    greatest. Rows of one key come out together, what leaves before what comes."""
+
+    output: pa.Schema
+    key: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.output,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        hidden = [pa.field(COUNT, pa.int64()), pa.field(SINCE, pa.int64())]
+        return {"rows": TraceSpec(schema=pa.schema([*self.output, *hidden]), order=Order.KEY)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        (changes,) = inputs
+        if changes.num_rows == 0:
+            return Step(changes=no_changes(self.output))
+        trace = state["rows"]
+        kept = find_groups(trace, bucket_hash(changes, self.key))
+        rows = sql(self._statement(), {"kept": kept, "changes": changes})
+        left = rows.column("now").to_numpy()
+        grew = rows.column("grew").to_numpy()
+        state.notes[BATCH] = state.notes.get(BATCH, 0) + 1
+        since = np.where(grew, state.notes[BATCH], rows.column("since").fill_null(0).to_numpy())
+        rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since))
+        stay = rows.filter(pa.array(left > 0))
+        stored = stay.select([*self.output.names, "now", "since"]).rename_columns([*self.output.names, COUNT, SINCE])
+        trace.replace(stored, self._orders(stored), orders_of(kept))
+        return Step(changes=self._difference(rows), dropped=int(-left[left < 0].sum()))
+
+    def _statement(self) -> str:
+        """Every row of the touched keys with its count before and after, and whether it was and is the one shown."""
+        names = ", ".join(self.output.names)
+        by = f"PARTITION BY {listed(self.key)}, {{there}} ORDER BY {{newest}}, {names} DESC"
+        was = by.format(there="was > 0", newest="since DESC")
+        is_ = by.format(there="now > 0", newest="grew DESC, CASE WHEN grew THEN 0 ELSE since END DESC")
+        return f"""
+            WITH together AS (
+                SELECT {names}, {COUNT} AS was, 0 AS delta, {SINCE} AS since, false AS refreshed FROM kept
+                UNION ALL
+                SELECT {names}, 0, {WEIGHT}, NULL, {WEIGHT} = 0 FROM changes
+            ), rows AS (
+                SELECT {names}, CAST(SUM(was) AS BIGINT) AS was, CAST(SUM(was + delta) AS BIGINT) AS now,
+                    SUM(delta) > 0 AS grew, CAST(MAX(since) AS BIGINT) AS since, bool_or(refreshed) AS refreshed
+                FROM together GROUP BY {names}
+            )
+            SELECT *,
+                was > 0 AND row_number() OVER ({was}) = 1 AS shown_before,
+                now > 0 AND row_number() OVER ({is_}) = 1 AS shown
+            FROM rows
+        """
+
+    def _orders(self, rows: pa.Table) -> Orders:
+        return nested(bucket_hash(rows, self.key), bucket_hash(rows, range(len(self.output))))
+
+    def _difference(self, rows: pa.Table) -> pa.Table:
+        was, is_ = (rows.column(name).to_numpy() for name in ("shown_before", "shown"))
+        refreshed = rows.column("refreshed").to_numpy() & was & is_
+        touched = (was != is_) | refreshed
+        weights = is_.astype(np.int64) - was.astype(np.int64)
+        out = rows.select(self.output.names).append_column(WEIGHT, pa.array(weights)).filter(pa.array(touched))
+        order = np.lexsort((out.column(WEIGHT).to_numpy(), bucket_hash(out, self.key)))
+        return as_changes(out.take(pa.array(order)), self.output)

@@ -1,0 +1,85 @@
+"""The last row of each key of an upsert stream, as a relation whose changes add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.changes import difference
+from operators.columns import listed, no_changes
+from operators.hashing import bucket_hash
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import among
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.pairing import BEFORE, FOUND, paired, touching, write
+from operators.time import Clock
+
+WRITTEN = "_written"
+"""The hidden column of state with a TTL: the processing time at which a row was last written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normalize(Operator):
+    """A row of weight 0 or more replaces the row of its key; one of weight -1 deletes it, whatever else it holds.
+
+    Rows count in the order of the block. The net change of each key is emitted. A key that has not been written for
+    `ttl` ms of processing time is forgotten (0 = never).
+    """
+
+    output: pa.Schema
+    key: tuple[int, ...]
+    ttl: int = 0
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.output,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        fields = [self.output.field(name) for name in self._columns()]
+        if not self.ttl:
+            return {"rows": TraceSpec(schema=pa.schema(fields), order=Order.KEY)}
+        schema = pa.schema([*fields, pa.field(WRITTEN, pa.int64())])
+        return {"rows": TraceSpec(schema=schema, order=Order.KEY, stamp=WRITTEN)}
+
+    def _columns(self) -> list[str]:
+        """The names of the columns, those of the key first."""
+        rest = [i for i in range(len(self.output)) if i not in self.key]
+        return [f"c{i}" for i in (*self.key, *rest)]
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        (rows,) = inputs
+        trace = state["rows"]
+        if self.ttl:
+            trace.forget(clock.now - self.ttl)
+        if rows.num_rows == 0:
+            return Step(changes=no_changes(self.output))
+        names = self._columns()
+        latest = self._latest(rows, sql).select([*names, WEIGHT])
+        pairs = paired(sql, trace, latest, bucket_hash(latest, range(len(self.key))), len(self.key))
+        differs = " OR ".join(f"{name} IS DISTINCT FROM {BEFORE}{name}" for name in names[len(self.key) :]) or "false"
+        was = pairs.rows.column(FOUND).to_numpy()
+        is_ = pairs.rows.column(WEIGHT).to_numpy() >= 0
+        changed = sql(f"SELECT {differs} AS differs FROM pairs", {"pairs": pairs.rows}).column("differs").to_numpy()
+        kept = is_ if self.ttl else is_ & (~was | changed)
+        if not self.ttl:
+            pairs = touching(pairs, pairs.orders[kept | ~is_])
+            kept = is_ & among(pairs.orders, pairs.orders[kept | ~is_])
+        stay = pairs.rows.select(names).filter(pa.array(kept))
+        if self.ttl:
+            stay = stay.append_column(WRITTEN, pa.array(np.full(stay.num_rows, clock.now)))
+        write(trace, pairs, stay, pairs.orders[kept], clock.now)
+        new = [f"c{i}" for i in range(len(self.output))]
+        old = [BEFORE + name for name in new]
+        return Step(changes=difference(pairs.rows, old, new, was, is_, changed, self.output, refresh=self.ttl > 0))
+
+    def _latest(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """The last row of each key, in the order of arrival."""
+        keys = rows.select([f"c{i}" for i in self.key]).append_column("_at", pa.array(np.arange(rows.num_rows)))
+        group = f" GROUP BY {listed(self.key)}" if self.key else ""
+        last = sql(f"SELECT MAX(_at) AS at FROM keys{group}", {"keys": keys}).column("at").to_numpy()
+        return rows.take(pa.array(np.sort(last)))

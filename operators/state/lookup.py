@@ -1,0 +1,95 @@
+"""Finding the rows of a trace by the hash of their key: a binary search a block, newest first."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.hashing import Hashes
+from operators.state.block import ORDER, Block, Orders, Positions, distinct, spread
+from operators.state.compaction import newest
+from operators.state.trace import Order, Trace
+
+PREFIX_BITS = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+def nested(prefix: Hashes, key: Hashes) -> Hashes:
+    """Orders by which rows are found by `prefix` as a group and by `key` alone: half of each hash."""
+    return (prefix & ~_LOW_HALF) | (key >> PREFIX_BITS)
+
+
+def find(trace: Trace, wanted: Hashes) -> pa.Table:
+    """The rows of `trace` with an order among `wanted`, which is sorted and without repetitions."""
+    parts: list[pa.RecordBatch] = []
+    replacing = trace.spec.order is Order.KEY
+    for run in trace.contents.runs.values():
+        found = [hit for block in run for hit in _in_block(trace, block, wanted)]
+        parts += [rows for rows, _ in found]
+        if replacing and found:
+            seen = np.concatenate([hits for _, hits in found])
+            keep = np.ones(len(wanted), dtype=np.bool_)
+            keep[seen] = False
+            wanted = wanted[keep]
+            if len(wanted) == 0:
+                break
+    if not parts:
+        return trace.visible(trace.spec.stored.empty_table())
+    return trace.visible(pa.Table.from_batches(parts).combine_chunks())
+
+
+def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.RecordBatch, Positions]]:
+    """The rows of `block` with a wanted order, and which of the wanted orders they have."""
+    first, last = np.searchsorted(wanted, np.array([max(block.low, block.start), block.high], np.uint64))
+    if last < len(wanted) and wanted[last] == block.high:
+        last += 1
+    if first >= last:
+        return []
+    rows, orders = trace.load(block)
+    needles = wanted[first:last]
+    if len(orders) < len(needles):
+        at = np.minimum(np.searchsorted(needles, orders), len(needles) - 1)
+        positions = np.flatnonzero((needles[at] == orders) & (orders >= np.uint64(block.start)))
+        hits = at[positions]
+    else:
+        starts = np.searchsorted(orders, needles)
+        hits = np.flatnonzero(orders[np.minimum(starts, len(orders) - 1)] == needles)
+        starts = starts[hits]
+        ends = np.searchsorted(orders, needles[hits], "right")
+        positions = spread(starts, ends - starts)
+    if len(positions) == 0:
+        return []
+    return [(rows.take(pa.array(positions)), hits + first)]
+
+
+def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
+    """The rows of `trace` whose prefix hash has the upper half of one of `prefixes`."""
+    uppers = distinct(prefixes & ~_LOW_HALF)
+    parts: list[pa.RecordBatch] = []
+    ages: list[npt.NDArray[np.int64]] = []
+    for age, run in enumerate(trace.contents.runs.values()):
+        for block in run:
+            rows, orders = trace.load(block)
+            base = int(np.searchsorted(orders, np.uint64(block.start))) if block.start > block.low else 0
+            starts = np.maximum(np.searchsorted(orders, uppers), base)
+            counts = np.maximum(np.searchsorted(orders, uppers | _LOW_HALF, "right") - starts, 0)
+            positions = spread(starts, counts)
+            if len(positions):
+                parts.append(rows.take(pa.array(positions)))
+                ages.append(np.full(len(positions), age))
+    if not parts:
+        return trace.visible(trace.spec.stored.empty_table())
+    table = pa.Table.from_batches(parts).combine_chunks()
+    if trace.spec.order is Order.KEY and len(parts) > 1:
+        table = table.take(pa.array(newest(orders_of(table), np.concatenate(ages))))
+    return trace.visible(table)
+
+
+def orders_of(rows: pa.Table) -> Orders:
+    """The orders of rows that were found."""
+    column = rows.column(ORDER)
+    if column.num_chunks == 1:
+        orders: Orders = column.chunk(0).to_numpy(zero_copy_only=True)
+        return orders
+    return column.to_numpy()  # type: ignore[no-any-return]

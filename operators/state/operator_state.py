@@ -1,0 +1,102 @@
+"""The state of one operator in one bucket: its traces, and what a batch changed in them.
+
+A manifest lists the blocks of every trace; blocks are immutable and are fetched when they are first read. `seal` ends a
+batch: it says which blocks are new and which are no longer needed. A state that lives on after `seal` and one that is
+opened again from the manifest give bit-identical answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from operators.state.block import Block, Store
+from operators.state.trace import Contents, Merge, Order, Trace, TraceSpec
+
+__all__ = ["Figures", "Order", "Saved", "State", "TraceSpec"]
+
+
+class Figures(NamedTuple):
+    """How large a trace is."""
+
+    rows: int
+    bytes: int
+
+
+class Saved(NamedTuple):
+    """What a batch changed: the manifest after it, the blocks it added, the blocks that are no longer needed."""
+
+    manifest: bytes
+    added: Mapping[str, pa.Buffer]
+    removed: tuple[str, ...]
+
+
+class State:
+    """The traces of one operator in one bucket, and a few numbers that it remembers beside them (`notes`)."""
+
+    def __init__(self, traces: dict[str, Trace], notes: dict[str, int], store: Store) -> None:
+        self._traces = traces
+        self._store = store
+        self.notes = notes
+
+    @classmethod
+    def open(cls, traces: Mapping[str, TraceSpec], manifest: bytes | None, fetch: Callable[[str], pa.Buffer]) -> State:
+        """The state that `manifest` describes, or an empty one.
+
+        `fetch` gives the bytes of a block by id; it is called when a block is first read, and again only for a block
+        that this state has itself written and sealed meanwhile.
+        """
+        known: dict[str, Any] = json.loads(manifest) if manifest is not None else {"next": 0, "notes": {}, "traces": {}}
+        store = Store(fetch, known["next"])
+        opened = {name: Trace(spec, _contents(known["traces"].get(name)), store) for name, spec in traces.items()}
+        return cls(opened, known["notes"], store)
+
+    def __getitem__(self, name: str) -> Trace:
+        return self._traces[name]
+
+    def seal(self) -> Saved:
+        """End the batch: everything written since `open` or the last `seal`."""
+        for trace in self._traces.values():
+            trace.settle()
+        added, removed = self._store.seal()
+        known = {
+            "next": self._store.next_id,
+            "notes": self.notes,
+            "traces": {name: _listed(trace.contents) for name, trace in self._traces.items()},
+        }
+        return Saved(json.dumps(known, separators=(",", ":"), sort_keys=True).encode(), added, removed)
+
+    def figures(self) -> Mapping[str, Figures]:
+        """Rows and bytes kept, by trace."""
+        return {
+            name: Figures(trace.rows_seen(), sum(block.bytes for block in trace.blocks()))
+            for name, trace in self._traces.items()
+        }
+
+
+def _contents(known: dict[str, Any] | None) -> Contents:
+    if known is None:
+        return Contents({}, [])
+    return Contents(
+        runs={number: tuple(Block(*block) for block in run) for number, run in known["runs"]},
+        merges=[Merge(target, tuple(sources), credit) for target, sources, credit in known["merges"]],
+        next_run=known["next"],
+        horizon=known["horizon"],
+        live=known["live"],
+    )
+
+
+def _listed(contents: Contents) -> dict[str, object]:
+    return {
+        "runs": [
+            (number, [(b.id, b.rows, b.bytes, b.low, b.high, b.oldest, b.newest, b.start) for b in run])
+            for number, run in contents.runs.items()
+        ],
+        "merges": [(m.target, m.sources, m.credit) for m in contents.merges],
+        "next": contents.next_run,
+        "horizon": contents.horizon,
+        "live": contents.live,
+    }

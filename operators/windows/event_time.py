@@ -1,0 +1,54 @@
+"""What the operators over windows share: rows without a time, the clock of processing time, columns of windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.state.operator_state import State
+from operators.time import MIN_TIME, Clock
+from operators.windows.slices import Times, instants
+
+NO_TIME = "the row has no time: its time attribute is NULL"
+
+
+def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
+    """The rows that have a time, and those that have none, as dead rows of port 0."""
+    column = rows.column(time)
+    if column.null_count == 0:
+        return rows, {}
+    without = rows.filter(pc.is_null(column))
+    dead = without.append_column("_reason", pa.array([NO_TIME] * without.num_rows, pa.string()))
+    return rows.filter(pc.is_valid(column)), {0: dead}
+
+
+def event_clock(clock: Clock, processing: bool) -> Clock:
+    """The clock that windows close by: in processing time all that is before now has passed, and nothing is late."""
+    return Clock(now=clock.now, watermark=clock.now - 1, previous=MIN_TIME) if processing else clock
+
+
+def running_clock(state: State, clock: Clock, processing: bool) -> Clock:
+    """As `event_clock`; in processing time `state` remembers how far it has come, so a clock set back opens nothing."""
+    if not processing:
+        return clock
+    previous = state.notes.get("closed", MIN_TIME)
+    state.notes["closed"] = max(previous, clock.now - 1)
+    return Clock(now=clock.now, watermark=state.notes["closed"], previous=previous)
+
+
+def milliseconds(column: pa.ChunkedArray) -> Times:
+    """A TIMESTAMP column without NULLs as ms since the epoch."""
+    micros: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    return np.floor_divide(micros, 1000)
+
+
+def timestamps(ms: Times) -> pa.Array:
+    """Ms since the epoch as a TIMESTAMP column."""
+    return pa.array(ms * 1000, pa.int64()).cast(pa.timestamp("us"))
+
+
+def window_columns(starts: Times, ends: Times, zone: str | None) -> list[pa.Array]:
+    """window_start, window_end and window_time."""
+    return [timestamps(starts), timestamps(ends), timestamps(instants(ends, zone) - 1)]

@@ -1,0 +1,155 @@
+"""Aggregates per window and key, emitted once when the watermark closes the window.
+
+State is the log of partials by slice, only ever appended to; a key is looked at when a window that it has rows in
+closes, and never before. Slices are forgotten when the last window that they are in has closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.aggregates.layout import ROWS, Layout
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, no_changes
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import ORDER, distinct
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.time import MIN_TIME, Clock
+from operators.windows.event_time import running_clock, window_columns
+from operators.windows.shapes import Attached
+from operators.windows.slices import Windows, horizon, last_ends, reach, windows_of
+from operators.windows.window_partial import WindowPartial, closed_at, key_names, layout_of, partial_types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAggregate(Operator):
+    """The input is the output of `partial`. Windows come out in the order of their ends.
+
+    `output` has the keys, the aggregates, then window_start, window_end and window_time as `WindowRows` defines them.
+    """
+
+    partial: WindowPartial
+    output: pa.Schema
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.partial.output,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        schema = pa.schema(list(partial_types(self.partial).items()))
+        return {"slices": TraceSpec(schema=schema, order=Order.TIME)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        partial, slices = self.partial, state["slices"]
+        clock = running_clock(state, clock, partial.processing)
+        rows = inputs[0].drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
+        rows, late_count = self._in_time(rows, clock.previous)
+        if rows.num_rows:
+            slices.add(rows, rows.column("s").to_numpy())
+        slices.combine = lambda merged: _combined(partial, merged, sql)
+        after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
+        changes = [no_changes(self.output)]
+        if partial.processing and rows.num_rows:
+            # The clock was set back: the window has answered already, and answers once more for these rows.
+            again = Clock(now=clock.now, watermark=clock.previous, previous=MIN_TIME)
+            changes.append(self._closing(rows, again, sql))
+        if clock.watermark > clock.previous:
+            due = slices.between(after, upto).drop_columns([ORDER])
+            if due.num_rows:
+                changes.append(self._closing(due, clock, sql))
+            slices.forget(horizon(partial.window, clock.watermark, partial.zone))
+        return Step(changes=pa.concat_tables(changes), late_count=late_count)
+
+    def _in_time(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
+        """The partials of slices that are in a window still open, and how many rows the others stand for."""
+        if previous == MIN_TIME or self.partial.processing or rows.num_rows == 0:
+            return rows, 0
+        window = self.partial.window
+        ends = rows.column("s").to_numpy()
+        closed = closed_at(
+            previous, ends if isinstance(window, Attached) else last_ends(window, ends), self.partial.zone
+        )
+        if not closed.any():
+            return rows, 0
+        late = rows.filter(pa.array(closed))
+        return rows.filter(pa.array(~closed)), int(pc.sum(late.column(ROWS)).as_py() or 0)
+
+    def _windows(self, due: pa.Table, clock: Clock) -> Windows:
+        """The windows that close now, by slice."""
+        window, slices = self.partial.window, due.column("s").to_numpy()
+        starts = distinct(slices)
+        windows = Windows(starts, starts, starts) if isinstance(window, Attached) else windows_of(window, starts)
+        zone = self.partial.zone
+        closing = closed_at(clock.watermark, windows.ends, zone)
+        if clock.previous > MIN_TIME:
+            closing &= ~closed_at(clock.previous, windows.ends, zone)
+        return Windows(windows.slices[closing], windows.starts[closing], windows.ends[closing])
+
+    def _closing(self, due: pa.Table, clock: Clock, sql: Sql) -> pa.Table:
+        windows = self._windows(due, clock)
+        if len(windows.slices) == 0:
+            return no_changes(self.output)
+        layout, keys = layout_of(self.partial), key_names(self.partial)
+        start = "w" if isinstance(self.partial.window, Attached) else "windows.ws"
+        joined = pa.table([windows.slices, windows.starts, windows.ends], names=["s", "ws", "we"])
+        by = [*keys, "ws", "we"]
+        types = self.output.types[len(keys) : len(keys) + len(layout.answers)]
+        names = [f"o{i}" for i in range(len(types))]
+        rows = f"(SELECT due.*, {start} AS ws, we FROM due JOIN windows ON due.s = windows.s)"
+        statement = (
+            f"SELECT {', '.join([*keys, *layout.read('', names, types), 'ws', 'we'])}"
+            f" FROM ({_totals(layout, by, rows)}) WHERE {ROWS} > 0"
+        )
+        answers = sql(statement, {"due": due, "windows": joined})
+        ends = answers.column("we").to_numpy()
+        if len(ends) > 1 and not bool((ends[1:] >= ends[:-1]).all()):
+            answers = answers.take(pa.array(np.argsort(ends, kind="stable")))
+        bounds = [answers.column(name).to_numpy() for name in ("ws", "we")]
+        columns = [
+            *answers.drop_columns(["ws", "we"]).columns,
+            *window_columns(bounds[0], bounds[1], self.partial.zone),
+        ]
+        return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
+
+
+def _totals(layout: Layout, by: Sequence[str], rows: str) -> str:
+    """The statement that puts the partials of each window and key together, those of values as distinct values."""
+    keys = ", ".join(by)
+    if not layout.sets:
+        return f"SELECT {keys}, {', '.join(layout.gathered())} FROM {rows} GROUP BY {keys}"
+    parts = [f"SELECT {', '.join([*by, *layout.plain])} FROM rows WHERE tag = 0"]
+    extremes = []
+    for i, values in enumerate(layout.sets):
+        items = [text for placed in values.folds for text in placed.start()]
+        items += [f"{extreme.function}(v) AS {extreme.name}" for extreme in values.extremes]
+        extremes += [f"{extreme.function}({extreme.name}) AS {extreme.name}" for extreme in values.extremes]
+        distinct = (
+            f"SELECT {keys}, v{i} AS v, CAST(1 AS BIGINT) AS {WEIGHT} FROM rows WHERE tag = {i + 1}"
+            f" GROUP BY {keys}, v{i} HAVING SUM(n) > 0"
+        )
+        parts.append(f"SELECT {', '.join([*by, *items])} FROM ({distinct}) GROUP BY {keys}")
+    union = " UNION ALL BY NAME ".join(parts)
+    gathered = ", ".join([*layout.gathered(), *extremes])
+    return f"WITH rows AS {rows} SELECT {keys}, {gathered} FROM ({union}) GROUP BY {keys}"
+
+
+def _combined(partial: WindowPartial, rows: pa.Table, sql: Sql) -> pa.Table:
+    """Partials of equal slice and key put together, for a merge of blocks."""
+    layout = layout_of(partial)
+    by = [*key_names(partial), "s", *(["w"] if isinstance(partial.window, Attached) else [])]
+    items = [text for placed in layout.folds for text in placed.gather()]
+    if layout.sets:
+        values = [f"v{i}" for i in range(len(layout.sets))]
+        by = [*by, "tag", *values]
+        items = [*items, "CAST(SUM(n) AS BIGINT) AS n"]
+    statement = (
+        f"SELECT {', '.join([*by, *items, ORDER])} FROM rows GROUP BY {', '.join([*by, ORDER])} ORDER BY {ORDER}"
+    )
+    return sql(statement, {"rows": rows}).select(rows.column_names).cast(rows.schema)

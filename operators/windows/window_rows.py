@@ -1,0 +1,68 @@
+"""A window table function that is not aggregated at once: each row once a window that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.columns import as_changes, no_changes
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import distinct
+from operators.state.operator_state import State
+from operators.time import Clock
+from operators.windows.event_time import timed, window_columns
+from operators.windows.shapes import Cumulate, Hop
+from operators.windows.slices import local, slice_text, windows_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRows(Operator):
+    """The columns of `input`, then window_start, window_end (wall clock of `zone`) and window_time (end - 1 ms, UTC).
+
+    `time` is the position of the time attribute, a TIMESTAMP; `zone` is None where it is wall-clock time already, else
+    the session's zone, to whose wall clock the windows are aligned. A row without time is in no window: it is dead.
+    """
+
+    input: pa.Schema
+    time: int
+    window: Hop | Cumulate
+    zone: str | None = None
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        places = len(self.input)
+        added = [pa.field(f"c{places + i}", pa.timestamp("us")) for i in range(3)]
+        return pa.schema([*self.input, *added])
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        rows, dead = timed(inputs[0], self.time)
+        if rows.num_rows == 0:
+            return Step(changes=no_changes(self.output), dead=dead)
+        start, inside = slice_text(self.window, local(f"c{self.time}", self.zone))
+        slices = sql(f"SELECT {start} AS s, {inside or 'true'} AS inside FROM changes", {"changes": rows})
+        if inside is not None:
+            rows = rows.filter(slices.column("inside"))
+            slices = slices.filter(slices.column("inside"))
+        starts = slices.column("s").to_numpy()
+        different = distinct(starts)
+        owner = np.searchsorted(different, starts)
+        windows = windows_of(self.window, different)
+        counts = np.bincount(np.searchsorted(different, windows.slices), minlength=len(different))
+        firsts = np.cumsum(counts) - counts
+        repeats = counts[owner]
+        at = np.repeat(np.arange(len(owner)), repeats)
+        nth = np.arange(len(at)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        chosen = np.repeat(firsts[owner], repeats) + nth
+        table = rows.take(pa.array(at))
+        for i, column in enumerate(window_columns(windows.starts[chosen], windows.ends[chosen], self.zone)):
+            table = table.append_column(f"c{len(self.input) + i}", column)
+        return Step(changes=as_changes(table.select([*self.output.names, WEIGHT]), self.output), dead=dead)

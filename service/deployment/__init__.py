@@ -1,0 +1,1 @@
+"""From a pipeline and the settings to what runs: clusters, logins, writers, offsets."""

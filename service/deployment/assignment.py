@@ -1,0 +1,238 @@
+"""What is decided about a job before it starts: its clusters, topics, offsets and sizes. Nothing is started here, and
+every mistake that can be found is found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from service.deployment.clusters import Address, address_of, address_of_table
+from service.deployment.writers import NOBODY, Writers, writers_of
+from service.formats import datagen
+from service.host import machine
+from service.kafka import admin
+from service.kafka.errors import KafkaConfigError, KafkaFailure
+from service.kafka.record_sizes import largest_average
+from service.plan.program import Program
+from service.plan.table import Table
+from service.settings import Settings, Spark
+
+FEWEST_ON_EXECUTORS = 8
+"""Partitions of a job on executors of a cluster, where nobody says how many."""
+
+_LOCAL = re.compile(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]")
+"""Tasks at a time, and tries of a task."""
+
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
+"""Executors on this machine, which are as many as there will ever be; cores and MiB of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A program and all that running it needs.
+
+    `source_addresses` and `output_addresses` are by source and output id; outputs to 'print' and 'blackhole' have none.
+    `side` is the cluster of dead letters and late rows. `bounded` are the sources that end.
+    """
+
+    program: Program
+    settings: Settings
+    source_addresses: Mapping[int, Address]
+    output_addresses: Mapping[int, Address]
+    side: Address | None
+    bounded: frozenset[int]
+    partitions: int
+    writers: Writers = NOBODY
+    record_bytes: float | None = None
+    """The mean size of a record of that source where it is greatest, where that is known."""
+
+    @property
+    def checkpoint(self) -> str:
+        """Where the job's checkpoint is."""
+        return checkpoint_of(self.program, self.settings)
+
+    def starting_offsets(self, source: int) -> str:
+        """Where Spark's source begins when the checkpoint is new, as its JSON."""
+        table = self._table(source)
+        startup = table.connector.startup
+        asked = admin.Startup(
+            mode=startup.mode,  # type: ignore[arg-type]
+            group=table.connector.properties.get("group.id"),
+            reset=table.connector.properties.get("auto.offset.reset", "none"),  # type: ignore[arg-type]
+            timestamp_ms=startup.timestamp or 0,
+            offsets=dict(startup.offsets),
+        )
+        offsets = self._cluster(source).start_offsets(table.connector.topics, asked)
+        return json.dumps({t: {str(p): o for p, o in each.items()} for t, each in offsets.items()})
+
+    def limits(self, source: int) -> Mapping[str, Mapping[int, int]]:
+        """The end offsets of a bounded source, by topic and partition."""
+        table = self._table(source)
+        if table.connector.kind == "datagen":
+            return {table.name: {0: datagen.rows_in_all(table) or 0}}
+        bounded = table.connector.bounded
+        cluster = self._cluster(source)
+        match bounded.mode:
+            case "latest-offset":
+                return cluster.end_offsets(table.connector.topics)
+            case "group-offsets":
+                return cluster.group_offsets(table.connector.properties["group.id"], table.connector.topics)
+            case "timestamp":
+                asked = admin.Startup(mode="timestamp", timestamp_ms=bounded.timestamp or 0)
+                return cluster.start_offsets(table.connector.topics, asked)
+            case _:
+                return {topic: dict(bounded.offsets) for topic in table.connector.topics}
+
+    def partitions_of(self, output: int) -> int | None:
+        """How many partitions the topic of an output has; None where it goes to no topic."""
+        if output not in self.output_addresses:
+            return None
+        topic = next(o.table.connector.topics[0] for o in self.program.outputs if o.id == output)
+        return admin.Cluster(self.output_addresses[output].librdkafka).describe([topic]).get(topic)
+
+    def group(self, source: int) -> str:
+        """The consumer group whose offsets are committed, for lag tools only."""
+        return self._table(source).connector.properties.get("group.id") or f"tailrace-{self.program.name}"
+
+    def _table(self, source: int) -> Table:
+        return next(s.table for s in self.program.sources if s.id == source)
+
+    def _cluster(self, source: int) -> admin.Cluster:
+        return admin.Cluster(self.source_addresses[source].librdkafka)
+
+
+def checkpoint_of(program: Program, settings: Settings) -> str:
+    """The folder or URL of a job's checkpoint."""
+    return f"{settings.checkpoint.rstrip('/')}/{program.name}"
+
+
+def assign(program: Program, settings: Settings) -> Assignment:
+    """Decide; raises KafkaFailure with all that stands in the way."""
+    troubles: list[str] = []
+    sources: dict[int, Address] = {}
+    outputs: dict[int, Address] = {}
+    bounded: set[int] = set()
+    for table, where, identifier in [(s.table, sources, s.id) for s in program.sources] + [
+        (o.table, outputs, o.id) for o in program.outputs
+    ]:
+        try:
+            address = address_of_table(table, settings.kafka)
+            endless = _endless(table)
+        except KafkaConfigError as error:
+            troubles.append(f"table {table.name}: {error}")
+            continue
+        except datagen.DatagenError as error:
+            troubles.append(str(error))
+            continue
+        if address is not None:
+            where[identifier] = address
+        if not endless:
+            bounded.add(identifier)
+    if troubles:
+        raise KafkaConfigError("\n".join(troubles))
+    side = _side(settings, [*outputs.values(), *sources.values()])
+    assignment = Assignment(
+        program=program,
+        settings=settings,
+        source_addresses=sources,
+        output_addresses=outputs,
+        side=side,
+        bounded=frozenset(bounded & {s.id for s in program.sources}),
+        partitions=settings.spark.partitions or default_partitions(settings.spark),
+    )
+    _check_topics(assignment)
+    writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
+    return replace(assignment, writers=writers, record_bytes=_record_bytes(assignment))
+
+
+def _record_bytes(assignment: Assignment) -> float | None:
+    tables = {source.id: source.table for source in assignment.program.sources}
+    found = [
+        largest_average(address.librdkafka, tables[source].connector.topics)
+        for source, address in assignment.source_addresses.items()
+    ]
+    return max((each for each in found if each is not None), default=None)
+
+
+def _endless(table: Table) -> bool:
+    """Whether a table has rows for as long as somebody reads."""
+    if table.connector.kind == "datagen":
+        return datagen.rows_in_all(table) is None
+    return table.connector.bounded.mode == "unbounded"
+
+
+def _side(settings: Settings, known: list[Address]) -> Address | None:
+    """The cluster of the side outputs: the settings' own, else that of the first table."""
+    if not settings.topics.dead_letter and not settings.topics.late:
+        return None
+    if settings.kafka.bootstrap_servers:
+        return address_of({}, settings.kafka)
+    return known[0] if known else None
+
+
+def default_partitions(spark: Spark) -> int:
+    """As many as tasks run at a time; of executors there may be more one day, and the number is fixed with the
+    checkpoint, so they get some to grow into."""
+    if spark.master == "local":
+        return 1
+    if local := _LOCAL.fullmatch(spark.master):
+        return machine.cores() if local[1] == "*" else int(local[1])
+    if cluster := local_cluster(spark.master):
+        executors, cores = cluster
+        return executors * cores
+    return max(FEWEST_ON_EXECUTORS, spark.executor.instances * spark.executor.cores)
+
+
+def local_cluster(master: str) -> tuple[int, int] | None:
+    """Of a cluster that Spark makes on this machine: how many executors, and the cores of each."""
+    found = _LOCAL_CLUSTER.fullmatch(master)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _check_topics(assignment: Assignment) -> None:
+    """Every topic exists, or is made where the settings say so; else one error that names them all."""
+    wanted: dict[str, tuple[Address, dict[str, admin.Topic]]] = {}
+    topics = assignment.settings.topics
+
+    def want(address: Address, topic: admin.Topic) -> None:
+        key = json.dumps(dict(address.librdkafka), sort_keys=True)
+        wanted.setdefault(key, (address, {}))[1].setdefault(topic.name, topic)
+
+    def plain(name: str, compact: bool = False) -> admin.Topic:
+        config = {"cleanup.policy": "compact"} if compact else {}
+        return admin.Topic(name=name, partitions=topics.partitions, replication=topics.replication, config=config)
+
+    for source in assignment.program.sources:
+        for name in source.table.connector.topics:
+            want(assignment.source_addresses[source.id], plain(name))
+    for output in assignment.program.outputs:
+        address = assignment.output_addresses.get(output.id)
+        if address is not None:
+            for name in output.table.connector.topics:
+                want(address, plain(name, compact=output.table.connector.kind == "upsert-kafka"))
+            want(address, admin.marker_topic(topics.markers, topics.replication))
+    if assignment.side is not None:
+        for name in filter(None, (topics.dead_letter, topics.late)):
+            want(assignment.side, plain(name))
+        want(assignment.side, admin.marker_topic(topics.markers, topics.replication))
+    missing: list[str] = []
+    for address, by_name in wanted.values():
+        cluster = admin.Cluster(address.librdkafka)
+        if topics.create:
+            cluster.create(by_name.values())
+        else:
+            present = cluster.describe(by_name)
+            missing.extend(sorted(set(by_name) - set(present)))
+        if topics.markers in by_name and topics.markers not in missing:
+            cluster.check_markers(topics.markers)
+    if missing:
+        raise KafkaConfigError(
+            f"{'these topics do' if len(missing) > 1 else 'this topic does'} not exist: {', '.join(missing)}",
+            None,
+            "create them, or set TAILRACE_TOPICS__CREATE=true to have them created",
+        )
+
+
+__all__ = ["Assignment", "KafkaFailure", "assign"]

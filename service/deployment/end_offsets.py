@@ -1,0 +1,61 @@
+"""Where the topics of a job end, asked of Kafka every few seconds.
+
+Spark says so once a batch. Lag that were known from batches only would stand still while a batch takes long or the
+query waits to be started again, which is when somebody looks at it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from service.deployment.assignment import Assignment
+from service.kafka.admin import Cluster
+from service.kafka.errors import KafkaFailure
+from service.observability.progress import Offsets
+
+EVERY = 10.0
+"""Seconds between two looks."""
+
+Tell = Callable[[str, Offsets], None]
+
+
+class EndOffsets:
+    """Tells by table, in a thread of its own, where the topics of one job end."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        tell: Tell,
+        *,
+        every: float = EVERY,
+        connect: Callable[[Mapping[str, str]], Cluster] = Cluster,
+    ) -> None:
+        self._assignment = assignment
+        self._tell = tell
+        self._every = every
+        self._connect = connect
+        self._clusters: dict[int, Cluster] = {}
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="end-offsets", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closed.set()
+        self._thread.join(1)
+
+    def _watch(self) -> None:
+        while not self._closed.wait(self._every):
+            for source in self._assignment.program.sources:
+                if source.id in self._assignment.source_addresses:
+                    self._look(source.id, source.table.name, source.table.connector.topics)
+
+    def _look(self, source: int, table: str, topics: tuple[str, ...]) -> None:
+        try:
+            if source not in self._clusters:
+                self._clusters[source] = self._connect(self._assignment.source_addresses[source].librdkafka)
+            ends = self._clusters[source].end_offsets(topics)
+        except KafkaFailure:
+            return  # what was known stays known; that Kafka cannot be reached is told by others
+        self._tell(table, ends)

@@ -1,0 +1,66 @@
+"""Consumer-group offsets for lag tools: told to Kafka after a batch is committed, and never read back.
+
+It happens in a thread of its own and only the newest offsets are told, so a slow broker holds no batch up.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from service.deployment.assignment import Assignment
+from service.kafka.admin import Cluster
+from service.kafka.errors import KafkaFailure
+from service.observability.progress import Offsets, Progress
+
+
+class GroupOffsets:
+    """Publishes how far the sources of one job have been read."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._newest: dict[int, Offsets] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+        self._clusters: dict[int, Cluster] = {}
+        self._thread = threading.Thread(target=self._publish, name="group-offsets", daemon=True)
+        self._thread.start()
+
+    def batch(self, progress: Progress) -> None:
+        """A batch is committed."""
+        with self._changed:
+            for source in self._assignment.program.sources:
+                read: dict[str, dict[int, int]] = {}
+                for each in progress.reads:
+                    if each.source == source.table.name:
+                        read.setdefault(each.topic, {})[each.partition] = each.last
+                if read and source.id in self._assignment.source_addresses:
+                    self._newest[source.id] = read
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Tell what is left and end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join(5)
+
+    def _publish(self) -> None:
+        while True:
+            with self._changed:
+                while not self._newest and not self._closed:
+                    self._changed.wait()
+                due, self._newest = self._newest, {}
+                last = self._closed
+            for source, offsets in due.items():
+                self._tell(source, offsets)
+            if last:
+                return
+
+    def _tell(self, source: int, offsets: Offsets) -> None:
+        try:
+            if source not in self._clusters:
+                self._clusters[source] = Cluster(self._assignment.source_addresses[source].librdkafka)
+            told = {topic: dict(each) for topic, each in offsets.items()}
+            self._clusters[source].commit_group_offsets(self._assignment.group(source), told)
+        except KafkaFailure:
+            return  # only for information: the next batch tells again

@@ -1,0 +1,92 @@
+"""Which Kafka clusters a job writes to, and who writes what.
+
+A task writes to each of them in a transaction of its own. Outputs share a writer where they go to the same cluster with
+the same login. Each writer of a job has a number, and with it markers and transactional ids of its own: two that meet
+on one cluster (as two users, say) would otherwise take each other's markers for their own, and leave rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.deployment.clusters import Address
+from service.kafka.errors import KafkaConfigError
+
+SIDE = "side"
+LARGEST = "message.max.bytes"
+
+Properties = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writers:
+    """`addresses` by number of the writer; the numbers of each output, and of dead letters and late rows (`side`)."""
+
+    addresses: tuple[Address, ...] = ()
+    of_output: Mapping[int, int]
+    side: int | None = None
+
+    def numbers(self) -> dict[str, int]:
+        """What a checkpoint remembers."""
+        side = {} if self.side is None else {SIDE: self.side}
+        return {**{str(output): number for output, number in self.of_output.items()}, **side}
+
+    def identity(self, checkpoint: str, number: int) -> str:
+        """What a writer's markers and transactional ids are named after; `checkpoint` is the id of the checkpoint."""
+        return f"{checkpoint}.{number}" if number else checkpoint
+
+
+NOBODY = Writers(of_output={})
+"""Where nothing is written to Kafka."""
+
+
+def writers_of(outputs: Mapping[int, Address], side: Address | None, cluster_of: Callable[[Address], str]) -> Writers:
+    """The writers of a job. `cluster_of` asks Kafka which cluster it is: one cluster has many addresses."""
+    written = [*outputs.values(), *([] if side is None else [side])]
+    several = any(_place(each) != _place(written[0]) for each in written)
+    found: list[tuple[tuple[str, Properties], list[Address]]] = []
+
+    def number(address: Address) -> int:
+        way = (cluster_of(address) if several else "", _login(address))
+        for at, (known, addresses) in enumerate(found):
+            if known == way:
+                addresses.append(address)
+                return at
+        found.append((way, [address]))
+        return len(found) - 1
+
+    of_output = {output: number(address) for output, address in outputs.items()}
+    of_side = None if side is None else number(side)
+    return Writers(addresses=tuple(_together(each) for _, each in found), of_output=of_output, side=of_side)
+
+
+def _login(address: Address) -> Properties:
+    return {name: text for name, text in address.librdkafka.items() if name.startswith(("security.", "sasl.", "ssl."))}
+
+
+def _place(address: Address) -> Properties:
+    return {**_login(address), "bootstrap.servers": address.librdkafka["bootstrap.servers"]}
+
+
+def _together(addresses: Sequence[Address]) -> Address:
+    """One address for those who share a writer: the first that says something of how to send has its way, and the
+    largest record that one of them allows is allowed."""
+    merged: Properties = {}
+    for each in reversed(addresses):
+        merged |= each.librdkafka
+    largest = [int(text) for each in addresses if (text := each.librdkafka.get(LARGEST, "")).isdigit()]
+    return Address(librdkafka={**merged, **({LARGEST: str(max(largest))} if largest else {})}, java=addresses[0].java)
+
+
+def check_unchanged(known: Mapping[str, int], now: Mapping[str, int], names: Mapping[str, str]) -> None:
+    """Raise where an output was written by another writer of the checkpoint before: the batch that was cut short may
+    have been written by the one, and the other would write it again. `names` are the tables of the outputs."""
+    moved = [names.get(each, "dead letters and late rows") for each in now if known.get(each, now[each]) != now[each]]
+    if moved:
+        raise KafkaConfigError(
+            f"{', '.join(dict.fromkeys(moved))} cannot be written in other transactions than before",
+            "what goes to one cluster with one login is one transaction, and the checkpoint knows which that was",
+            "let those log in alike that did so before, and only those; or set TAILRACE_CHECKPOINT to a new folder to"
+            " start afresh",
+        )

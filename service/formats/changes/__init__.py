@@ -1,0 +1,1 @@
+"""The forms that changes have on the wire: debezium, changelog, upsert."""

@@ -1,0 +1,120 @@
+"""How each format writes a change around the JSON text of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.formats.changes.row_kinds import NONE, Pairs, Positions
+
+INSERT, BEFORE, AFTER, DELETE = range(4)
+"""Row kinds: +I, -U, +U, -D."""
+
+KINDS = ("+I", "-U", "+U", "-D")
+
+
+class Written(NamedTuple):
+    """Records in order: the value (NULL for a tombstone), the position of the row that key and metadata are taken from,
+    the row kind."""
+
+    values: pa.Array
+    rows: Positions
+    kinds: np.ndarray[Any, np.dtype[np.int64]]
+
+
+Envelope = Callable[[pa.Array, Pairs], Written]
+"""From the JSON text of each row of a block, and the changes among them, to records."""
+
+
+def plain(texts: pa.Array, pairs: Pairs) -> Written:
+    """Rows as they are: nothing can be said but that a row is new."""
+    if (pairs.after == NONE).any():
+        raise ValueError("a format that only adds rows was given one to take back")
+    return Written(_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
+
+
+def upsert(texts: pa.Array, pairs: Pairs) -> Written:
+    """The row after the change, or nothing."""
+    gone = pairs.after == NONE
+    return Written(_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), _kinds(pairs))
+
+
+def debezium(*, tombstones: bool) -> Envelope:
+    """{"before":…,"after":…,"op":"c"|"u"|"d"}; after a delete, if asked for, a record without a value, with which Kafka
+    forgets the key."""
+
+    def write(texts: pa.Array, pairs: Pairs) -> Written:
+        kinds = _kinds(pairs)
+        ops = pa.array(["c", "", "u", "d"]).take(pa.array(kinds))
+        values = _debezium(_at(texts, pairs.before), _at(texts, pairs.after), ops)
+        rows = np.where(pairs.after == NONE, pairs.before, pairs.after)
+        return _with_tombstones(Written(values, rows, kinds)) if tombstones else Written(values, rows, kinds)
+
+    return write
+
+
+def debezium_without_updates(*, tombstones: bool) -> Envelope:
+    """As Flink writes it: an update is a delete ("d") and an insert ("c"), as are -U and +U."""
+
+    def write(texts: pa.Array, pairs: Pairs) -> Written:
+        rows, kinds = row_by_row(pairs)
+        gone = (kinds == BEFORE) | (kinds == DELETE)
+        ops = pa.array(["c", "d", "c", "d"]).take(pa.array(kinds))
+        values = _debezium(_at(texts, np.where(gone, rows, NONE)), _at(texts, np.where(gone, NONE, rows)), ops)
+        written = Written(values, rows, kinds)
+        return _with_tombstones(written) if tombstones else written
+
+    return write
+
+
+def changelog(texts: pa.Array, pairs: Pairs) -> Written:
+    """{"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
+    rows, kinds = row_by_row(pairs)
+    ops = pa.array(KINDS).take(pa.array(kinds))
+    return Written(_joined('{"data":', _at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)
+
+
+def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
+    null = pa.scalar("null")
+    return _joined(
+        '{"before":', pc.fill_null(before, null), ',"after":', pc.fill_null(after, null), ',"op":"', ops, '"}'
+    )
+
+
+def _with_tombstones(written: Written) -> Written:
+    copies = np.where(written.kinds == DELETE, 2, 1)
+    source = np.repeat(np.arange(len(copies)), copies)
+    tombstone = np.zeros(len(source), dtype=bool)
+    tombstone[1:] = source[1:] == source[:-1]
+    values = written.values.take(pa.array(source, mask=tombstone))
+    return Written(values, written.rows[source], written.kinds[source])
+
+
+def _kinds(pairs: Pairs) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.where(pairs.before == NONE, INSERT, np.where(pairs.after == NONE, DELETE, AFTER))
+
+
+def row_by_row(pairs: Pairs) -> tuple[Positions, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Each row that leaves or comes for itself, with its kind."""
+    kinds = _kinds(pairs)
+    if not (kinds == AFTER).any():
+        return np.where(pairs.after == NONE, pairs.before, pairs.after), kinds
+    both = np.stack([pairs.before, pairs.after], axis=1)
+    each = np.stack([np.where(kinds == AFTER, BEFORE, DELETE), np.where(kinds == AFTER, AFTER, INSERT)], axis=1)
+    there = both != NONE
+    return both[there], each[there]
+
+
+def _at(texts: pa.Array, positions: Positions) -> pa.Array:
+    """The texts at these positions, NULL at NONE."""
+    if len(positions) == len(texts) and (positions == np.arange(len(texts))).all():
+        return texts
+    return texts.take(pa.array(positions, mask=positions == NONE))
+
+
+def _joined(*parts: pa.Array | str) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, "")

@@ -1,0 +1,38 @@
+"""What a record of changelog-json says: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from service.formats.changes.decoder import Said, complaints, one_of
+from service.formats.json.document import Verdict
+from service.formats.json.parse import Fields
+from service.formats.layout import Part
+from service.plan.table import TableColumn
+from service.plan.types import STRING, Row
+
+_UNKNOWN = Verdict("bad-value", 'the change has no "op" that is known: +I, -U, +U or -D')
+_NO_DATA = Verdict("bad-value", 'the change has no "data"')
+
+
+class Changelog:
+    """The shape of changelog-json."""
+
+    def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
+        if metadata:
+            raise ValueError(f"changelog-json has no metadata '{metadata[0].metadata}'")
+        return Fields(("data", "op"), (Row(rows.names, rows.types), STRING))
+
+    def said(self, fields: Sequence[pa.Array]) -> Said:
+        data, op = fields
+        comes, leaves = one_of(op, "+I", "+U"), one_of(op, "-U", "-D")
+        bad = {
+            **complaints(data.is_null().to_numpy(zero_copy_only=False), _NO_DATA),
+            **complaints(~(comes | leaves), _UNKNOWN),
+        }
+        return Said(data, data, leaves, comes, bad)
+
+    def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
+        raise ValueError(f"changelog-json has no metadata '{column.metadata}'")

@@ -1,0 +1,99 @@
+"""What a record of debezium-json says: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}, perhaps wrapped with its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.formats.changes.decoder import Said, complaints, one_of
+from service.formats.json.document import Verdict
+from service.formats.json.parse import Fields
+from service.formats.layout import Part
+from service.plan.table import TableColumn
+from service.plan.types import BIGINT, STRING, DataType, Map, Row, arrow
+
+_SOURCE_KEYS = {
+    "value.source.timestamp": "ts_ms",
+    "value.source.database": "db",
+    "value.source.schema": "schema",
+    "value.source.table": "table",
+}
+DEBEZIUM_METADATA = ("value.schema", "value.ingestion-timestamp", *_SOURCE_KEYS, "value.source.properties")
+"""The keys that a METADATA column of a debezium-json table may have besides Kafka's own."""
+
+_UNKNOWN = Verdict("bad-value", 'the change has no "op" that is known: c, r, u or d')
+_NO_BEFORE = Verdict(
+    "bad-value",
+    'an update or a delete has no "before": the database must log whole rows (in PostgreSQL: REPLICA IDENTITY FULL)',
+)
+_NO_AFTER = Verdict("bad-value", 'an insert or an update has no "after"')
+
+
+class Debezium:
+    """The shape of debezium-json; with `wrapped`, of a record with schema and payload."""
+
+    def __init__(self, *, wrapped: bool) -> None:
+        self._wrapped = wrapped
+        self._inside: tuple[str, ...] = ()
+
+    def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
+        row = Row(rows.names, rows.types)
+        inside: dict[str, DataType] = {"before": row, "after": row, "op": STRING}
+        wanted = {c.metadata for c in metadata}
+        if "value.ingestion-timestamp" in wanted:
+            inside["ts_ms"] = BIGINT
+        if wanted & {*_SOURCE_KEYS, "value.source.properties"}:
+            inside["source"] = Map(STRING, STRING)
+        self._inside = tuple(inside)
+        payload = Row(tuple(inside), tuple(inside.values()))
+        if not self._wrapped:
+            return Fields(payload.names, payload.types, repeats=2)
+        if "value.schema" in wanted:
+            return Fields(("payload", "schema"), (payload, STRING), repeats=2)
+        return Fields(("payload",), (payload,), repeats=2)
+
+    def said(self, fields: Sequence[pa.Array]) -> Said:
+        inside = self._payload(fields)
+        before, after, op = inside["before"], inside["after"], inside["op"]
+        comes, leaves = one_of(op, "c", "r", "u"), one_of(op, "u", "d")
+        no_before = leaves & before.is_null().to_numpy(zero_copy_only=False)
+        no_after = comes & after.is_null().to_numpy(zero_copy_only=False)
+        bad = {
+            **complaints(no_after, _NO_AFTER),
+            **complaints(no_before, _NO_BEFORE),
+            **complaints(~(comes | leaves), _UNKNOWN),
+        }
+        return Said(before, after, leaves, comes, bad)
+
+    def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
+        inside = self._payload(fields)
+        wanted = arrow(column.type)
+        match column.metadata:
+            case "value.schema":
+                found = fields[1] if self._wrapped else pa.nulls(len(fields[0]), pa.string())
+            case "value.ingestion-timestamp":
+                found = _millis(inside["ts_ms"])
+            case "value.source.properties":
+                found = inside["source"]
+            case "value.source.timestamp":
+                found = _millis(pc.cast(_property(inside["source"], "ts_ms"), pa.int64()))
+            case key if key in _SOURCE_KEYS:
+                found = _property(inside["source"], _SOURCE_KEYS[key])
+            case key:
+                raise ValueError(f"debezium-json has no metadata '{key}'")
+        return found if found.type == wanted else found.cast(wanted)
+
+    def _payload(self, fields: Sequence[pa.Array]) -> dict[str, pa.Array]:
+        if not self._wrapped:
+            return dict(zip(self._inside, fields, strict=True))
+        return {name: pc.struct_field(fields[0], [i]) for i, name in enumerate(self._inside)}
+
+
+def _millis(column: pa.Array) -> pa.Array:
+    return pc.multiply(column, 1000).view(pa.timestamp("us"))
+
+
+def _property(source: pa.MapArray, key: str) -> pa.Array:
+    return pc.map_lookup(source, pa.scalar(key), "first")

@@ -1,0 +1,134 @@
+"""Decoders of the formats whose records say what happened to a row: debezium-json, changelog-json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.sql import Sql
+from service.formats.contract import Decoded
+from service.formats.json.decoder import fields_of
+from service.formats.json.document import Document, Verdict
+from service.formats.json.options import json_options
+from service.formats.json.parse import Fields
+from service.formats.layout import Part, required, value_part
+from service.formats.metadata import metadata_column, record_column
+from service.formats.records import block, dead, missing
+from service.plan.table import ColumnKind, Format, Table, TableColumn
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Said(NamedTuple):
+    """What each record of a block says: the row that leaves and the row that comes (structs of the wanted columns, to
+    be taken where `leaves` and `comes` say so), and the records that say nothing that makes sense."""
+
+    before: pa.StructArray
+    after: pa.StructArray
+    leaves: Flags
+    comes: Flags
+    bad: Mapping[int, Verdict]
+
+
+class Shape(Protocol):
+    """One format: picklable."""
+
+    def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
+        """What to read of a record whose rows have these columns."""
+
+    def said(self, fields: Sequence[pa.Array]) -> Said:
+        """What the records say, from the fields that were read."""
+
+    def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
+        """A METADATA column of the format itself."""
+
+
+class ChangeDecoder:
+    """Up to two rows a record, -1 before +1, in offset order. A record without a value says nothing and is passed over:
+    it is there for Kafka, to forget the key."""
+
+    def __init__(self, table: Table, columns: tuple[int, ...], shape: Shape) -> None:
+        self._table = table
+        self._columns = columns
+        self._shape = shape
+        whole = value_part(table)
+        physical = frozenset(i for i in columns if table.columns[i].kind is ColumnKind.PHYSICAL)
+        # Without any column there would be no telling whether there is a row.
+        self._rows = whole.only(physical or frozenset(whole.columns[:1]))
+        self._metadata = [i for i in columns if table.columns[i].kind is ColumnKind.METADATA]
+        of_format = [table.columns[i] for i in self._metadata if _of_format(table.columns[i])]
+        options = json_options(table.connector.value_format or Format("json"))
+        self._document = Document(shape.fields(self._rows, of_format), options)
+        self._ignore = options.ignore_errors
+
+    def needs(self) -> tuple[str, ...]:
+        wanted = {"value": None}
+        for index in self._metadata:
+            column = self._table.columns[index]
+            if not _of_format(column):
+                wanted[record_column(column.metadata)] = None
+        return tuple(name for name in wanted if name not in ("topic", "partition", "offset"))
+
+    def decode(self, records: pa.Table, sql: Sql) -> Decoded:
+        bad: dict[int, Verdict] = {}
+        values = records["value"]
+        fields = [c.combine_chunks() for c in fields_of(self._document, values, sql, bad)]
+        said = self._shape.said(fields)
+        silent = values.is_null().to_numpy()
+        for index, verdict in said.bad.items():
+            if not silent[index]:
+                bad.setdefault(index, Verdict("", "") if self._ignore else verdict)
+        columns = self._cells(records, fields, said)
+        for index, (before, after) in columns.items():
+            if required(self._table, index):
+                name = self._table.columns[index].name
+                missing(name, pa.chunked_array([before]), bad, except_in=pa.array(~said.leaves))
+                missing(name, pa.chunked_array([after]), bad, except_in=pa.array(~said.comes))
+        told = np.ones(records.num_rows, dtype=bool)
+        told[list(bad)] = False
+        there = np.stack([said.leaves & told, said.comes & told], axis=1)
+        places = np.arange(2 * records.num_rows).reshape(2, -1).T[there]
+        weights = np.broadcast_to(np.array([-1, 1]), there.shape)[there]
+        taken = pa.array(places)
+        cells = [pa.concat_arrays(columns[i]).take(taken) for i in self._columns]
+        return Decoded(block(cells, pa.array(weights)), dead(records, bad))
+
+    def _cells(self, records: pa.Table, fields: Sequence[pa.Array], said: Said) -> dict[int, tuple[pa.Array, pa.Array]]:
+        """Each wanted column, in the row before and in the row after."""
+        cells: dict[int, tuple[pa.Array, pa.Array]] = {}
+        for position, index in enumerate(self._rows.columns):
+            cells[index] = (pc.struct_field(said.before, [position]), pc.struct_field(said.after, [position]))
+        for index in self._metadata:
+            column = self._table.columns[index]
+            found = (
+                self._shape.metadata(fields, column)
+                if _of_format(column)
+                else metadata_column(records, column).combine_chunks()
+            )
+            cells[index] = (found, found)
+        return cells
+
+
+def flags(column: pa.Array) -> Flags:
+    """A boolean column, false where it is NULL."""
+    found: Flags = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def one_of(column: pa.Array, *words: str) -> Flags:
+    """Where a text is one of these."""
+    return flags(pc.is_in(column, pa.array(words, pa.string())))
+
+
+def complaints(where: Flags, verdict: Verdict) -> dict[int, Verdict]:
+    """The same verdict on each of these records."""
+    return dict.fromkeys(map(int, np.flatnonzero(where)), verdict)
+
+
+def _of_format(column: TableColumn) -> bool:
+    """Whether a METADATA column is the format's, as Flink tells it from the connector's."""
+    return column.metadata.startswith("value.")

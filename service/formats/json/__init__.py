@@ -1,0 +1,1 @@
+"""JSON: from the bytes of records to columns, and from columns to text."""

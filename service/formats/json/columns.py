@@ -1,0 +1,255 @@
+"""The fast way to read a JSON value of each type: DuckDB text for the value, and for whether it is in doubt.
+
+Law: where `doubt` is false, `value` is what `json_exact` reads; where it is true, the row goes to `json_exact`.
+DuckDB's from_json is lenient (3.7 becomes the INT 4, true becomes 1, 1.50 becomes the STRING 1.5), so a scalar is
+mostly taken as text, cast, and believed only if it is written the one usual way.
+
+In a *strict* statement (from_json_strict) a missing, repeated or ill-typed name has already failed the statement, so
+NULL means null. In a lenient one NULL also stands for what is missing or wrong, and the text itself is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from service.formats.json.options import JsonOptions
+from service.plan.types import (
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Interval,
+    Map,
+    Row,
+    Simple,
+    Text,
+    Time,
+    Timestamp,
+    TimestampLtz,
+    duckdb,
+)
+
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_NUMBER = r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
+_BASE64 = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{0,9})?"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one value is read: the type that from_json gives it, its value, whether it is in doubt."""
+
+    taken_as: str
+    value: str
+    doubt: str = "false"
+
+
+def reading(expression: str, name: str, type_: DataType, options: JsonOptions, *, strict: bool) -> Reading:
+    """How the value of the key `name` is read, once from_json has taken it as `taken_as` and `expression` names it."""
+    return _Reader(options, strict).read(expression, name, type_, 0)
+
+
+def readable(type_: DataType) -> bool:
+    """Whether DuckDB can read `type_` at all: its struct fields ignore case and have names."""
+    match type_:
+        case Row(names, types):
+            distinct = len({n.lower() for n in names}) == len(names) and all(names) and bool(names)
+            return distinct and all(readable(t) for t in types)
+        case Array(element):
+            return readable(element)
+        case Map(key, value):
+            return readable(key) and readable(value)
+        case _:
+            return True
+
+
+def quoted(text: str) -> str:
+    """`text` as a DuckDB string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """`name` as a DuckDB identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def key_pattern(name: str) -> str:
+    """A regular expression for the key `name` as JSON text may write it: plainly, or with \\u escapes."""
+    plain = json.dumps(name, ensure_ascii=False)[1:-1]
+    escaped = json.dumps(name)[1:-1]
+    if plain == escaped:
+        return f'"{re.escape(plain)}"'
+    return f'"(?:{re.escape(plain)}|(?i:{re.escape(escaped)}))"'
+
+
+def found(pattern: str) -> str:
+    """Whether the record's text has a match of `pattern`."""
+    return f"regexp_matches(v, {quoted(pattern)})"
+
+
+def row_doubt(x: str, name: str | None, fields: Sequence[str]) -> str:
+    """Whether a ROW in a lenient statement may have been another thing than an object, and so has nothing but NULLs."""
+    nothing = " AND ".join(f"{f} IS NULL" for f in fields)  # which is so too where the ROW itself is NULL
+    other = "true" if name is None else found(key_pattern(name) + r"\s*:\s*[^n{\s]")
+    return f"(CASE WHEN {nothing} THEN {other} ELSE false END)"
+
+
+class _Reader:
+    def __init__(self, options: JsonOptions, strict: bool) -> None:
+        self._options = options
+        self._strict = strict
+
+    def read(self, x: str, name: str | None, type_: DataType, depth: int) -> Reading:
+        match type_:
+            case Simple("BOOLEAN"):
+                value = f"CASE lower({x}) WHEN 'true' THEN true WHEN 'false' THEN false END"
+                return Reading("VARCHAR", value, f"({x} IS NOT NULL AND lower({x}) NOT IN ('true', 'false'))")
+            case Simple(number) if number in _INTEGERS:
+                value = f"TRY_CAST({x} AS {duckdb(type_)})"
+                return Reading("VARCHAR", value, _unless_canonical(x, value))
+            case Simple(number) if number in _FLOATS:
+                return self._float(x, name, type_)
+            case Simple("STRING") | Text():
+                return Reading("VARCHAR", x, self._text_doubt(x, name))
+            case Simple("BYTES") | Binary():
+                value = f"CASE WHEN regexp_full_match({x}, '{_BASE64}') THEN from_base64({x}) END"
+                # A number or a word may look like base64 once it is text.
+                other = "true" if name is None else found(key_pattern(name) + r'\s*:\s*[^"\s]')
+                word = f"regexp_full_match({x}, 'true|false|[0-9]+|Infinity') AND {other}"
+                wrong = f"NOT regexp_full_match({x}, '{_BASE64}') OR {word}"
+                return Reading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
+            case Simple("DATE"):
+                value = f"TRY_CAST({x} AS DATE)"
+                return Reading("VARCHAR", value, _unless_canonical(x, value))
+            case Simple("NULL"):
+                return Reading("VARCHAR", "CAST(NULL AS INTEGER)")
+            case Simple():
+                raise ValueError(f"JSON cannot carry {type_.name}")
+            case Decimal():
+                value = f"TRY_CAST({x} AS {duckdb(type_)})"
+                # The text may have come through a double, which keeps 15 digits; see also json_statement.long_numbers.
+                long = f"strlen({x}) > 16 AND contains({x}, '.')"
+                wrong = f"{value} IS NULL OR contains({x}, '_') OR {long}"
+                return Reading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
+            case Time(precision):
+                value = f"TRY_CAST({x} AS TIME)"
+                kept = value if precision >= 6 else f"TRY_CAST(left({x}, {9 + precision if precision else 8}) AS TIME)"
+                return Reading("VARCHAR", kept, _unless_canonical(x, value, _CLOCK))
+            case Timestamp(precision):
+                return self._timestamp(x, precision, "")
+            case TimestampLtz(precision):
+                return self._timestamp(x, precision, "Z")
+            case Array(element):
+                return self._array(x, name, element, depth)
+            case Map(_, value_type):
+                return self._map(x, name, value_type, depth)
+            case Row(names, types):
+                return self._row(x, name, names, types, depth)
+            case Interval():
+                raise ValueError("JSON cannot carry an INTERVAL")
+            case _:
+                assert_never(type_)
+
+    def _float(self, x: str, name: str | None, type_: DataType) -> Reading:
+        if name is None or not self._strict:
+            value = f"TRY_CAST({x} AS {duckdb(type_)})"
+            return Reading("VARCHAR", value, f"({x} IS NOT NULL AND ({value} IS NULL OR NOT isfinite({value})))")
+        boolean = found(key_pattern(name) + r"\s*:\s*[tf]")
+        return Reading(
+            duckdb(type_), x, f"(CASE WHEN {x} IN (0, 1) THEN {boolean} ELSE {x} IS NOT NULL AND NOT isfinite({x}) END)"
+        )
+
+    def _text_doubt(self, x: str, name: str | None) -> str:
+        """A number or a container that became text has lost how it was written, unless it is a plain whole number."""
+        rewritten = f"regexp_full_match({x}, '{_NUMBER}') AND NOT regexp_full_match({x}, '[1-9][0-9]*|-[1-9][0-9]*')"
+        constant = f"regexp_full_match({x}, '-?(?i:nan|inf|infinity)')"
+        lost = f"(starts_with({x}, '{{') OR starts_with({x}, '[') OR {constant} OR {rewritten})"
+        asked = "true" if name is None else found(key_pattern(name) + r"\s*:\s*[-0-9{\[NnIi]")
+        return f"(CASE WHEN {x} IS NULL THEN false WHEN {lost} THEN {asked} ELSE false END)"
+
+    def _timestamp(self, x: str, precision: int, zone: str) -> Reading:
+        separator = "T" if self._options.standard == "ISO-8601" else " "
+        value = f"TRY_CAST({x} AS TIMESTAMP)"
+        usual = f"CAST({value} AS VARCHAR)" if separator == " " else f"replace(CAST({value} AS VARCHAR), ' ', 'T')"
+        usual = usual if not zone else f"{usual} || 'Z'"
+        shape = f"{_DAY}{separator}{_CLOCK}{zone}"
+        odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{shape}')"
+        doubt = f"(CASE WHEN {x} IS NULL OR {usual} = {x} THEN false ELSE {odd} END)"
+        return Reading("VARCHAR", _truncated(value, precision), doubt)
+
+    def _array(self, x: str, name: str | None, element: DataType, depth: int) -> Reading:
+        item = f"e{depth}"
+        inner = self.read(item, None, element, depth + 1)
+        doubts = [self._null_doubt(x, name), _any(x, item, inner.doubt)]
+        value = x if inner.value == item else f"list_transform({x}, lambda {item}: {inner.value})"
+        return Reading(f"{inner.taken_as}[]", value, _either(doubts))
+
+    def _map(self, x: str, name: str | None, value_type: DataType, depth: int) -> Reading:
+        item = f"e{depth}"
+        inner = self.read(f"{item}.value", None, value_type, depth + 1)
+        entry = f"struct_pack(k := {item}.key, v := {inner.value})"
+        value = f"map_from_entries(list_transform(map_entries({x}), lambda {item}: {entry}))"
+        doubts = [self._null_doubt(x, name), _any(f"map_entries({x})", item, inner.doubt)]
+        taken_as = f"MAP(VARCHAR, {inner.taken_as})"
+        return Reading(taken_as, f"(CASE WHEN {x} IS NULL THEN NULL ELSE {value} END)", _either(doubts))
+
+    def _row(
+        self, x: str, name: str | None, names: tuple[str, ...], types: tuple[DataType, ...], depth: int
+    ) -> Reading:
+        fields = [f"{x}.{identifier(n)}" for n in names]
+        inner = [self.read(f, n, t, depth + 1) for f, n, t in zip(fields, names, types, strict=True)]
+        packed = ", ".join(f"{identifier(n)} := {r.value}" for n, r in zip(names, inner, strict=True))
+        taken = ", ".join(f"{identifier(n)} {r.taken_as}" for n, r in zip(names, inner, strict=True))
+        doubts = [r.doubt for r in inner]
+        if not self._strict:
+            doubts.append(row_doubt(x, name, fields))
+        value = f"(CASE WHEN {x} IS NULL THEN NULL ELSE struct_pack({packed}) END)"
+        return Reading(f"STRUCT({taken})", value, _either(doubts))
+
+    def _null_doubt(self, x: str, name: str | None) -> str:
+        """A NULL container in a lenient statement may be a value of another type."""
+        if self._strict:
+            return "false"
+        if name is None:
+            return f"({x} IS NULL)"
+        present = found(key_pattern(name) + r"\s*:\s*[^n\s]")
+        return f"(CASE WHEN {x} IS NULL THEN {present} ELSE false END)"
+
+
+def _truncated(value: str, precision: int) -> str:
+    """A TIMESTAMP without the digits that its type does not have."""
+    match precision:
+        case 0:
+            return f"date_trunc('second', {value})"
+        case 3:
+            return f"date_trunc('millisecond', {value})"
+        case 1 | 2 | 4 | 5:
+            unit = f"INTERVAL {10 ** (6 - precision)} MICROSECONDS"
+            return f"time_bucket({unit}, {value}, TIMESTAMP '1970-01-01')"
+        case _:
+            return value
+
+
+def _unless_canonical(x: str, value: str, also: str | None = None) -> str:
+    """In doubt unless the value, written back, is the text that was read, or the text has the shape `also`."""
+    if also is None:
+        return f"({x} IS NOT NULL AND CAST({value} AS VARCHAR) IS DISTINCT FROM {x})"
+    odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{also}')"
+    return f"(CASE WHEN {x} IS NULL OR CAST({value} AS VARCHAR) = {x} THEN false ELSE {odd} END)"
+
+
+def _any(elements: str, item: str, doubt: str) -> str:
+    if doubt == "false":
+        return "false"
+    return f"coalesce(list_bool_or(list_transform({elements}, lambda {item}: {doubt})), false)"
+
+
+def _either(doubts: list[str]) -> str:
+    real = [d for d in doubts if d != "false"]
+    return "(" + " OR ".join(real) + ")" if real else "false"

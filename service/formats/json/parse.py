@@ -1,0 +1,289 @@
+"""The statements that take fields out of JSON records, and what Arrow and numpy do with the columns that come out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, assert_never
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.sql import Sql
+from service.formats.json.columns import Reading, identifier, key_pattern, quoted, reading, row_doubt
+from service.formats.json.fast import INTEGERS, Swift, characters, raw, swift, taken_as, whole_numbers
+from service.formats.json.options import JsonOptions
+from service.plan.types import Array, DataType, Decimal, Map, Row, arrow
+
+_BAD_DATA = (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException)
+
+_LONG_NUMBER = r'(?:"\s*:|[\[,])\s*-?(?:[0-9]{8,}\.[0-9]|[0-9]+\.[0-9]{8})'
+_DIGITS = np.zeros(256, dtype=bool)
+_DIGITS[ord("0") : ord("9") + 1] = True
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Way(Enum):
+    """How a block is read, quickest first.
+
+    STRICT fails as a whole when one record lacks a name, repeats one or has a value of another kind, so that what comes
+    out is nearly certain. NUMBERS is as strict and takes integers as DOUBLE, which is quicker; it fails too when one is
+    not whole or beyond 2^53. LENIENT has to ask the texts what NULL means, and fails only on a text that is not JSON.
+    """
+
+    NUMBERS = "numbers"
+    STRICT = "strict"
+    LENIENT = "lenient"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The wanted names of a record and their types. `repeats`: how often a name may stand in a record's text, which is
+    twice for the columns of a change that shows the row before and after."""
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    repeats: int = 1
+
+
+class Quick(NamedTuple):
+    """Columns as DuckDB and Arrow read them, and the rows in which they are not to be believed."""
+
+    columns: list[pa.Array]
+    doubt: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """A column that is read swiftly. Where that fails it is read with the doubts of `slow` over the column `x`; without
+    `slow` the whole block is."""
+
+    column: int
+    name: str
+    wanted: pa.DataType
+    swift: Swift
+    slow: Reading | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """A column that the statement itself reads."""
+
+    column: int
+    wanted: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A ROW, put together from its fields; `absent` is the column that says where there is none."""
+
+    absent: int
+    wanted: pa.DataType
+    fields: tuple[_Part, ...]
+
+
+_Part = _Flat | _Finished | _Group
+
+
+class _Unsure(Exception):
+    """Raised within a block that has to be read in another way."""
+
+
+class Statement:
+    """Picklable: one way to read `fields`."""
+
+    def __init__(self, fields: Fields, options: JsonOptions, way: Way) -> None:
+        self._way = way
+        self._fields = fields
+        self._options = options
+        self._decimals = any(map(_has_decimal, fields.types))
+        self._selected: list[str] = []
+        self._doubts: dict[str, None] = {}
+        structure: dict[str, Any] = {}
+        self._parts = [
+            self._part(f"s.{identifier(n)}", n, t, structure) for n, t in zip(fields.names, fields.types, strict=True)
+        ]
+        self._doubts.pop("false", None)
+        selected = list(self._selected)
+        if self._doubts:
+            selected.append(f"({' OR '.join(self._doubts)}) AS _doubt")
+        self.text = f"SELECT {', '.join(selected)} FROM ({_inner(structure, way)})"
+
+    def _part(self, place: str, name: str, type_: DataType, structure: dict[str, Any]) -> _Part:
+        """How the value at `place` is read; what from_json takes it as goes into `structure`."""
+        strict = self._way is not Way.LENIENT
+        if isinstance(type_, Row):
+            inner: dict[str, Any] = {}
+            structure[name] = inner
+            absent = self._select(f"{place} IS NULL")
+            places = [f"{place}.{identifier(n)}" for n in type_.names]
+            if not strict:
+                self._doubts[row_doubt(place, name, places)] = None
+            named = zip(places, type_.names, type_.types, strict=True)
+            return _Group(absent, arrow(type_), tuple(self._part(p, n, t, inner) for p, n, t in named))
+        if self._way is Way.NUMBERS and type_ in INTEGERS:
+            structure[name] = "DOUBLE"
+            return _Flat(self._select(place), name, arrow(type_), whole_numbers(name, type_), None)
+        way = swift(name, type_, self._options)
+        if way is not None:
+            structure[name] = taken_as(type_, strict=strict)
+            slow = reading("x", name, type_, self._options, strict=strict)
+            return _Flat(self._select(place), name, arrow(type_), way, slow)
+        whole_reading = reading(place, name, type_, self._options, strict=strict)
+        structure[name] = whole_reading.taken_as
+        self._doubts[whole_reading.doubt] = None
+        return _Finished(self._select(whole_reading.value), arrow(type_))
+
+    def _select(self, expression: str) -> int:
+        self._selected.append(f"{expression} AS f{len(self._selected)}")
+        return len(self._selected) - 1
+
+    def read(self, block: pa.Array, sql: Sql) -> Quick | None:
+        """The fields of each text of `block`, or None if this way fails for it."""
+        try:
+            answer = sql(self.text, {"records": pa.table({"v": block})})
+        except _BAD_DATA:
+            return None
+        taken = [whole(answer[f"f{i}"]) for i in range(len(self._selected))]
+        doubt = _no_object(block) | _escaped_keys(block)
+        if self._doubts:
+            doubt |= answer["_doubt"].to_numpy()
+        if self._decimals:
+            doubt |= long_numbers(block)
+        if self._way is Way.LENIENT:
+            doubt |= self._loosely_read(block, taken)
+        try:
+            return Quick([self._column(part, taken, block, doubt, sql) for part in self._parts], doubt)
+        except _Unsure:
+            return None
+
+    def _column(self, part: _Part, taken: Sequence[pa.Array], block: pa.Array, doubt: Flags, sql: Sql) -> pa.Array:
+        """The values of a part; what they leave in doubt is added to `doubt`."""
+        match part:
+            case _Finished():
+                values = taken[part.column]
+            case _Flat():
+                values = part.swift(taken[part.column], block)
+                if values is None:
+                    if part.slow is None:
+                        raise _Unsure
+                    again = sql(
+                        f"SELECT {part.slow.value} AS f, {part.slow.doubt} AS d FROM records",
+                        {"records": pa.table({"v": block, "x": taken[part.column]})},
+                    )
+                    values = whole(again["f"])
+                    np.logical_or(doubt, again["d"].to_numpy(), out=doubt)
+            case _Group():
+                columns = [self._column(each, taken, block, doubt, sql) for each in part.fields]
+                return pa.StructArray.from_arrays(columns, fields=list(part.wanted), mask=taken[part.absent])
+            case _:
+                assert_never(part)
+        return values if values.type == part.wanted else values.cast(part.wanted)
+
+    def _loosely_read(self, block: pa.Array, taken: Sequence[pa.Array]) -> Flags:
+        """What a strict statement would have refused: a repeated name, or a missing one that must be there."""
+        doubt = np.zeros(len(block), dtype=bool)
+        data = characters(block)
+        columns = list(_columns(self._parts))
+        present: Counter[str] = Counter()
+        for part in columns:
+            if isinstance(part, _Flat):
+                present[part.name] += len(block) - taken[part.column].null_count
+        for name in _every_name(self._fields.names, self._fields.types):
+            spelled = json.dumps(name, ensure_ascii=False).encode()
+            plainly = name.isascii() or b"\\u" not in data
+            if plainly and data.count(spelled) <= present[name]:
+                continue  # Wherever the name was found it stands once, and nowhere else.
+            repeated = "(?s:.)*?".join([key_pattern(name) + r"\s*:"] * (self._fields.repeats + 1))
+            doubt |= pc.match_substring_regex(block, repeated).to_numpy(zero_copy_only=False)
+        if self._options.fail_on_missing:
+            for part in columns:
+                # A name may be missing inside an ARRAY too, where there is no telling from NULL.
+                inside = pa.types.is_nested(part.wanted)
+                doubt |= inside or taken[part.column].is_null().to_numpy(zero_copy_only=False)
+        return doubt
+
+
+def _columns(parts: Iterable[_Part]) -> Iterator[_Flat | _Finished]:
+    for part in parts:
+        if isinstance(part, _Group):
+            yield from _columns(part.fields)
+        else:
+            yield part
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _inner(structure: dict[str, Any], way: Way) -> str:
+    shape = quoted(json.dumps(structure, ensure_ascii=False))
+    match way:
+        case Way.NUMBERS | Way.STRICT:
+            return f"SELECT v, from_json_strict(v, {shape}) AS s FROM records"
+        case Way.LENIENT:
+            return f"SELECT v, from_json(v, {shape}) AS s FROM records"
+
+
+def _no_object(block: pa.Array) -> Flags:
+    """Records that do not begin and end as a JSON object does. DuckDB also takes a comma before the closing brace."""
+    data, edges = raw(block)
+    if len(data) < 2:
+        return np.ones(len(block), dtype=bool)
+    first, last = edges[:-1], edges[1:] - 1
+    opened: Flags = data[np.minimum(first, len(data) - 1)] == ord("{")
+    closed: Flags = (data[last] == ord("}")) & (data[last - 1] != ord(","))
+    return np.logical_not(opened & closed & (last > first))
+
+
+def long_numbers(block: pa.Array) -> Flags:
+    """Records with a number of 8 digits before or after its point: DuckDB takes it as a double, which keeps 15."""
+    doubt = np.zeros(len(block), dtype=bool)
+    data, edges = raw(block)
+    points = np.flatnonzero(data[edges[0] : edges[-1]] == ord(".")) + edges[0]
+    # Three before a point there is a colon in a time of day.
+    before = [_DIGITS[data[np.maximum(points - far, 0)]] for far in (8, 3)]
+    after = [_DIGITS[data[np.minimum(points + far, len(data) - 1)]] for far in (8, 3)]
+    near = points[(before[0] & before[1]) | (after[0] & after[1])]
+    if len(near):
+        rows = np.unique(np.searchsorted(edges, near, side="right") - 1)
+        long = pc.match_substring_regex(block.take(pa.array(rows)), _LONG_NUMBER)
+        doubt[rows] = long.to_numpy(zero_copy_only=False)
+    return doubt
+
+
+def _has_decimal(type_: DataType) -> bool:
+    match type_:
+        case Array(inner) | Map(_, inner):
+            return _has_decimal(inner)
+        case Row(_, types):
+            return any(map(_has_decimal, types))
+        case _:
+            return isinstance(type_, Decimal)
+
+
+def _escaped_keys(block: pa.Array) -> Flags:
+    """Records with a key in which a plain letter is written as an escape: no pattern of ours would find that key."""
+    if (raw(block)[0] == ord("\\")).any() and b"\\u00" in characters(block):
+        found: Flags = pc.match_substring_regex(block, r'"[^"]*\\u00[2-7][^"]*"\s*:').to_numpy(zero_copy_only=False)
+        return found
+    return np.zeros(len(block), dtype=bool)
+
+
+def _every_name(names: Sequence[str], types: Sequence[DataType]) -> list[str]:
+    """Names at every depth. One inside an ARRAY repeats by right: such rows are then read exactly, and no harm done."""
+    every = dict.fromkeys(names)
+    for type_ in types:
+        inner = type_
+        while isinstance(inner, Array | Map):
+            inner = inner.element if isinstance(inner, Array) else inner.value
+        if isinstance(inner, Row):
+            every |= dict.fromkeys(_every_name(inner.names, inner.types))
+    return list(every)

@@ -1,0 +1,1 @@
+"""The machine that the process runs on: cores, memory, files and locks."""

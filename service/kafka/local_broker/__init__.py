@@ -1,0 +1,1 @@
+"""A broker of Apache Kafka as a local process."""

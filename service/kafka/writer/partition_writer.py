@@ -1,0 +1,271 @@
+"""One partition's side of the protocol that makes a batch appear exactly once.
+
+Law: a batch is committed if and only if its marker is. Rows and marker are one Kafka transaction, and the marker that
+counts is read by who holds the newest epoch of the transactional id, after that epoch was taken: then no older writer
+can commit any more, so what the marker says stays true until this writer commits.
+
+The order is therefore: look at the marker (a late attempt must not fence the rightful owner), take the epoch, read the
+marker again, write, write the marker, commit. A commit whose outcome is not known is settled by taking a new epoch and
+reading the marker. A writer that was fenced gives up and never takes the epoch back by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from confluent_kafka import KafkaError as Code
+
+from service.kafka.errors import (
+    DigestMismatch,
+    Fenced,
+    KafkaFailure,
+    KafkaUnreachable,
+    TransactionLost,
+)
+from service.kafka.faults import failure
+from service.kafka.writer import abort_counter as tally
+from service.kafka.writer.librdkafka import Fault
+from service.kafka.writer.marker import Marker, MarkerPlace, MarkerReader
+from service.kafka.writer.producer import Producer
+from service.kafka.writer.reasons import explain
+from service.kafka.writer.records import TopicRows, by_topic, one_row
+from service.kafka.writer.report import Outcome, WriteReport
+from service.kafka.writer.settings import WriterSettings
+
+_SLICE = 2.0
+"""Seconds that one call of librdkafka waits, so that a caller who has gone is noticed in between."""
+
+_CONVINCED = 10.0
+"""Seconds after which a refused password or certificate is believed: a broker that is starting refuses, too."""
+
+Pause = Callable[[], None]
+"""Called while waiting; raises to end the wait."""
+
+
+class PartitionWriter:
+    """Writes the batches of one partition, one attempt at a time (the caller sees to that).
+
+    `known` is the newest marker that is known to be committed: a lower bound that is always true. The producer is kept
+    between batches for as long as it is known to be sound.
+    """
+
+    def __init__(self, settings: WriterSettings, partition: int, markers: MarkerReader) -> None:
+        self._settings = settings
+        self._partition = partition
+        self._place = MarkerPlace.of(settings, partition)
+        self._markers = markers
+        self._producer: Producer | None = None
+        self._known: Marker | None = None
+        self._open: WriteReport | None = None
+        self._undecided = False
+        self._batch = -1
+        self._began = 0.0
+
+    def begin(self, batch: int, digest: bytes | None, pause: Pause) -> bool:
+        """Begin to write `batch`; False if it is committed already (with this digest, where one is given)."""
+        self._batch, self._open, self._began = batch, None, time.monotonic()
+        if self._is_committed(digest):
+            return False
+        if self._producer is None:
+            self._learn(self._markers.committed(self._place, self._patience))
+            if self._is_committed(digest):
+                return False
+            self._take_epoch(pause)
+            if self._is_committed(digest):
+                return False
+        assert self._producer is not None
+        try:
+            self._producer.begin()
+        except Fault as fault:
+            raise self._given_up(fault) from fault
+        self._open = WriteReport(outcome="committed")
+        self._undecided = True
+        return True
+
+    def write(self, records: pa.RecordBatch, pause: Pause) -> None:
+        """Put `records` into the open transaction."""
+        for rows in by_topic(records):
+            report = self._opened
+            self._produce(rows, pause)
+            self._open = report.plus(rows.topic, rows.rows, rows.size)
+
+    def commit(self, digest: bytes, pause: Pause) -> WriteReport:
+        """Commit the open transaction with its marker, or confirm what `begin` found committed."""
+        if self._open is None:
+            if not self._is_committed(digest):
+                raise TransactionLost(f"no transaction is open for batch {self._batch} of partition {self._partition}")
+            return WriteReport(outcome="replayed")
+        started = time.monotonic()
+        report, marker = self._opened, Marker(self._batch, digest)
+        place = self._place
+        self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), pause)
+        outcome = self._commit(marker, pause)
+        self._known, self._open, self._undecided = marker, None, False
+        return replace(report, outcome=outcome, milliseconds=(time.monotonic() - started) * 1000)
+
+    def abort(self) -> None:
+        """End an attempt and leave nothing open: what it did not commit is rolled back, and counted as that."""
+        if self._undecided and self._settings.aborts:
+            tally.add(Path(self._settings.aborts))
+        self._undecided = False
+        self._abort()
+
+    def _abort(self) -> None:
+        """Leave nothing open. A producer that cannot abort is given up; the next one settles what it left."""
+        if self._open is None or self._producer is None:
+            return
+        self._open = None
+        try:
+            self._waiting(self._producer.abort, self._settings.patience_ms / 1000, _no_pause)
+        except (Fault, KafkaFailure):
+            self.close()
+
+    def close(self) -> None:
+        """Give the producer up; what is known to be committed stays known."""
+        self._open = None
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    @property
+    def _opened(self) -> WriteReport:
+        if self._open is None:
+            raise TransactionLost(f"no transaction is open for batch {self._batch} of partition {self._partition}")
+        return self._open
+
+    @property
+    def _patience(self) -> float:
+        return self._settings.patience_ms / 1000
+
+    def _is_committed(self, digest: bytes | None) -> bool:
+        """Is the batch committed, as far as we know? Refuses a batch that was cut another way."""
+        known = self._known
+        if known is None or known.batch < self._batch:
+            return False
+        if known.batch == self._batch and digest in (None, known.digest):
+            return True
+        said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
+        asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
+        raise DigestMismatch(
+            f'partition {self._partition} of query "{self._settings.query}" was written further, or from other rows, '
+            "than this checkpoint knows",
+            f"{said}; {asked}",
+            "the checkpoint was restored from an older copy: use the newest one, or start from a fresh checkpoint",
+        )
+
+    def _learn(self, marker: Marker | None) -> None:
+        """Remember what was read, unless a newer marker is known: an open transaction may hide that from readers."""
+        if marker is not None and (self._known is None or marker.batch >= self._known.batch):
+            self._known = marker
+
+    def _take_epoch(self, pause: Pause) -> None:
+        """Make the producer, fence older owners, and read the marker that is now final."""
+        producer = self._make_producer()
+        try:
+            self._waiting(producer.init, self._patience, pause, producer)
+            self._learn(self._markers.settled(self._place, self._patience, pause))
+        except Fault as fault:
+            producer.close()
+            raise failure(fault.code, fault.text, self._cannot("take over")) from fault
+        except BaseException:
+            producer.close()
+            raise
+        self._producer = producer
+
+    def _make_producer(self) -> Producer:
+        settings = self._settings
+        identity = settings.transactional_id(self._partition)
+        try:
+            return Producer(settings.kafka, identity, settings.transaction_timeout_ms)
+        except Fault as fault:
+            raise failure(fault.code, fault.text, "the settings of the Kafka producer are not right") from fault
+
+    def _produce(self, rows: TopicRows, pause: Pause) -> None:
+        assert self._producer is not None
+        try:
+            self._producer.produce(rows, pause)
+        except Fault as fault:
+            raise self._given_up(fault) from fault
+
+    def _commit(self, marker: Marker, pause: Pause) -> Outcome:
+        assert self._producer is not None
+        try:
+            self._waiting(self._producer.commit, self._settings.transaction_timeout_ms / 1000, _no_pause)
+            return "committed"
+        except Fault as fault:
+            failed = self._given_up(fault)
+        except KafkaUnreachable as unreachable:
+            failed = unreachable
+            self.close()
+        if not failed.retriable:
+            raise failed
+        return self._settle(marker, failed, pause)
+
+    def _settle(self, marker: Marker, failed: KafkaFailure, pause: Pause) -> Outcome:
+        """Find out whether a commit that failed happened all the same: with a new epoch it has or never will."""
+        self._take_epoch(pause)
+        if self._is_committed(marker.digest):
+            return "settled"
+        raise TransactionLost(
+            failed.primary, failed.detail or "the marker says that nothing was committed", failed.hint
+        )
+
+    def _given_up(self, fault: Fault) -> KafkaFailure:
+        """Abort and give the producer up; return what went wrong in the user's words."""
+        producer = self._producer
+        assert producer is not None
+        reason = producer.fatal() or self._first_cause(fault)
+        if not reason.fatal:
+            self._abort()  # and hear of every record that was refused
+        told = explain(reason, producer.refusals, self._cannot("write"))
+        self.close()  # a producer whose records were refused may fail again at its next ones
+        age = time.monotonic() - self._began
+        if isinstance(told, Fenced) and age * 1000 >= self._settings.transaction_timeout_ms:
+            return TransactionLost(
+                self._cannot("commit"),
+                f"it was open for {age:.0f} s, which is longer than transaction.timeout.ms allows",
+                "write smaller batches, or raise transaction.timeout.ms",
+            )
+        return told
+
+    def _first_cause(self, fault: Fault) -> Fault:
+        """What made the transaction fail, where `fault` only says that it has failed."""
+        if fault.code != Code._STATE or self._producer is None:
+            return fault
+        try:
+            self._producer.commit(_SLICE)  # refused, since the transaction has failed; the refusal names the cause
+        except Fault as cause:
+            return cause
+        return fault
+
+    def _waiting(
+        self, call: Callable[[float], None], seconds: float, pause: Pause, producer: Producer | None = None
+    ) -> None:
+        """Repeat a call that may time out until it is done or `seconds` have passed (KafkaUnreachable)."""
+        started = time.monotonic()
+        producer = producer or self._producer
+        assert producer is not None
+        producer.trouble = None
+        while True:
+            try:
+                return call(_SLICE)
+            except Fault as fault:
+                if fault.fatal or fault.abortable or not fault.retriable:
+                    raise
+                waited = time.monotonic() - started
+                code, text = producer.trouble or (Code._TIMED_OUT, fault.text)
+                told = failure(code, text, self._cannot("reach Kafka"))
+                if waited >= (seconds if told.retriable else min(seconds, _CONVINCED)):
+                    raise told from fault
+            pause()
+
+    def _cannot(self, what: str) -> str:
+        return f'cannot {what}: batch {self._batch}, partition {self._partition}, query "{self._settings.query}"'
+
+
+def _no_pause() -> None:
+    """For what must come to its end even if the caller has gone."""

@@ -1,6 +1,0 @@
-"""Prometheus metrics: which there are, the samples that this process keeps of them, and how batches are counted in."""
-
-from service.metrics.catalogue import KNOWN, PREFIX
-from service.metrics.store import Metrics
-
-__all__ = ["KNOWN", "PREFIX", "Metrics"]

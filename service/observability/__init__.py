@@ -1,0 +1,1 @@
+"""What a run tells of itself: health, metrics, log and status page."""

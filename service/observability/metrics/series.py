@@ -1,0 +1,65 @@
+"""From what a program is and what its batches tell to samples."""
+
+from __future__ import annotations
+
+import math
+
+from service.formats.rejected import REASONS
+from service.observability.metrics.catalogue import KNOWN
+from service.observability.metrics.store import Metrics
+from service.plan.program import Program
+from service.runtime.task_metrics import Figures, parsed
+
+OUTCOMES = ("committed", "settled", "replayed", "aborted")
+KINDS = ("insert", "retract")
+
+
+def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trigger: float, tick: float) -> None:
+    """Show what is known of a program before it runs; `trigger` and `tick` are its intervals in seconds.
+
+    Every counter stands at 0: Prometheus sees the growth of a counter only from its second sample on, so the first late
+    row or dead letter would go unnoticed if it came with its own series.
+    """
+    query = program.name
+    metrics.set("trigger_interval_seconds", trigger, query=query)
+    metrics.set("tick_interval_seconds", tick, query=query)
+    for name in ("batches_total", "batch_failures_total"):
+        metrics.add(name, 0, query=query)
+    for source in program.sources:
+        for topic in source.table.connector.topics or (source.table.name,):
+            metrics.add("input_records_total", 0, query=query, source=source.table.name, topic=topic)
+            metrics.add("decode_errors_total", 0, query=query, topic=topic)
+    for operator in program.operators:
+        counters = ["dead_records_total"]
+        counters += ["late_records_total", "dropped_retractions_total"] if operator.level else []
+        for name in counters:
+            metrics.add(name, 0, query=query, operator=operator.name)
+        for kind in KINDS:
+            metrics.add("changes_total", 0, query=query, operator=operator.name, kind=kind)
+    for output in program.outputs:
+        for kind in KINDS:
+            metrics.add("output_changes_total", 0, query=query, sink=output.table.name, kind=kind)
+        for topic in output.table.connector.topics:
+            metrics.add("output_records_total", 0, query=query, sink=output.table.name, topic=topic)
+    for outcome in OUTCOMES:
+        metrics.add("transactions_total", 0, query=query, outcome=outcome)
+    for reason in REASONS:
+        metrics.add("dead_letter_records_total", 0, query=query, topic=dead_letter_topic, reason=reason)
+
+
+def absorb(metrics: Metrics, query: str, figures: Figures) -> None:
+    """Take in what the tasks of one batch counted."""
+    for written, value in figures.counts.items():
+        name, labels = parsed(written)
+        metrics.add(name, value, **_of(query, name, labels))
+    for written, value in (figures.levels | figures.lows | figures.highs).items():
+        name, labels = parsed(written)
+        if math.isinf(value):
+            metrics.forget(name, **_of(query, name, labels))
+        else:
+            metrics.set(name, value, **_of(query, name, labels))
+
+
+def _of(query: str, name: str, labels: dict[str, str]) -> dict[str, str]:
+    """The labels with that of the query, where the metric has one: memory belongs to a process, not to a query."""
+    return {"query": query, **labels} if "query" in KNOWN[name].labels else labels

@@ -1,0 +1,202 @@
+"""What the service tells the outside while it runs: metrics, health, logs, and a progress line on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from service import __version__
+from service.observability.health import Health
+from service.observability.metrics import Metrics
+from service.observability.metrics.series import absorb
+from service.observability.page.recorder import Recorder
+from service.observability.progress import Offsets, Progress
+from service.observability.redaction import Redaction
+from service.runtime.task_metrics import Figures
+
+_END_OF_TIME = 253402300800.0
+"""The year 10,000, in seconds; the watermark of a source that has ended is later."""
+
+
+class Observer:
+    """One place that every event passes through, and where secrets are taken out of what errors say. `form` is "json",
+    "text" for a terminal, or "trouble": only what is wrong, as text."""
+
+    def __init__(
+        self,
+        health: Health,
+        metrics: Metrics,
+        form: str,
+        stream: TextIO = sys.stderr,
+        recorder: Recorder | None = None,
+        redaction: Redaction | None = None,
+    ) -> None:
+        self.health = health
+        self.metrics = metrics
+        self.recorder = recorder or Recorder()
+        self._clean = (redaction or Redaction(())).foreign
+        self._form = form
+        self._stream = stream
+        self._line = ""
+        self._rates: dict[str, tuple[float, float, float]] = {}
+        metrics.set("build_info", 1, version=__version__)
+        metrics.set("up", 1)
+
+    def starting(self, queries: Iterable[str]) -> None:
+        """The service is about to start these queries."""
+        for query in queries:
+            self.health.expect(query)
+            self.metrics.set("query_active", 0, query=query)
+            self.metrics.set("query_finished", 0, query=query)
+            self.recorder.starting(query)
+        self.say("info", "starting", queries=list(queries))
+
+    def waiting(self, query: str, reason: str) -> None:
+        """Kafka does not answer; the query waits for as long as it takes."""
+        reason = self._clean(reason)
+        self.health.wait(query, reason)
+        self.metrics.set("query_active", 0, query=query)
+        self.recorder.waiting(query, reason)
+        self.say("warning", "waiting for Kafka", query=query, reason=reason)
+
+    def started(self, query: str) -> None:
+        """The query runs."""
+        self.health.sign(query)
+        self.metrics.set("query_active", 1, query=query)
+        self.metrics.set("query_started_timestamp_seconds", time.time(), query=query)
+        self.recorder.started(query)
+        self.say("info", "started", query=query)
+
+    def heard(self, query: str, told: Mapping[str, Any]) -> None:
+        """The figures of one batch."""
+        figures = Figures(**told["figures"])
+        absorb(self.metrics, query, figures)
+        self.recorder.heard(query, told["batch"], figures.counts, told["samples"])
+        self._clear()
+        for line in told["lines"]:
+            print(line, flush=True)
+
+    def batch(self, query: str, progress: Progress) -> None:
+        """A batch is done."""
+        self.health.sign(query)
+        self.health.completed(query)
+        self.metrics.add("batches_total", 1, query=query)
+        self.metrics.observe("batch_duration_seconds", progress.seconds, query=query)
+        self.metrics.observe("state_commit_duration_seconds", progress.state_commit, query=query)
+        self.metrics.set("last_batch_completed_timestamp_seconds", progress.ended, query=query)
+        for phase, seconds in progress.phases.items():
+            self.metrics.observe("batch_phase_duration_seconds", seconds, query=query, phase=phase)
+        for read in progress.reads:
+            place = {"query": query, "source": read.source, "topic": read.topic, "partition": str(read.partition)}
+            self.metrics.set("kafka_offset", read.last, kind="read", **place)
+            self._end(place, read.end)
+        self.recorder.batch(query, progress, self.metrics.total("state_rows", query=query))
+        self._show(query, progress)
+
+    def ends(self, query: str, source: str, offsets: Offsets) -> None:
+        """Where the topics of a source end now."""
+        for topic, partitions in offsets.items():
+            for partition, offset in partitions.items():
+                self._end({"query": query, "source": source, "topic": topic, "partition": str(partition)}, offset)
+
+    def spread(self, query: str, executors: int, moved: int, partitions: int) -> None:
+        """Executors that have joined take over `moved` of the partitions that the steps of the query have in all."""
+        fields = {"executors": executors, "moved": moved, "of": partitions}
+        self.say("info", "buckets move to other executors", query=query, **fields)
+
+    def failed(self, query: str, error: str, attempt: int, wait: float, full: str = "") -> None:
+        """The query failed and will be started again in `wait` seconds; `full` is all that is known of the error."""
+        error, full = self._clean(error), self._clean(full)
+        self.health.fail(query, error)
+        self.metrics.add("batch_failures_total", 1, query=query)
+        self.metrics.set("query_active", 0, query=query)
+        self.recorder.failed(query, error, full or error, attempt, wait)
+        self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
+
+    def gave_up(self, query: str, error: str, full: str = "") -> None:
+        """The query will not be started again; `full` is all that is known of the error, if that is more."""
+        error, full = self._clean(error), self._clean(full)
+        self.health.die(error)
+        self.metrics.set("query_active", 0, query=query)
+        self.recorder.gave_up(query, error, full or error)
+        self.say("error", "gave up", query=query, error=error)
+
+    def finished(self, query: str) -> None:
+        """Every source of the query has ended and its last batch is done."""
+        self.health.finish(query)
+        self.metrics.set("query_active", 0, query=query)
+        self.metrics.set("query_finished", 1, query=query)
+        self.metrics.forget("kafka_offset", query=query)  # what lies behind the end of a bounded table is no lag
+        self.recorder.finished(query)
+        self.say("info", "finished", query=query)
+
+    def stopping(self) -> None:
+        """The service ends."""
+        self.health.stop()
+        self.recorder.stopping()
+        self.say("info", "stopping")
+
+    def say(self, level: str, event: str, **fields: Any) -> None:
+        """One log line."""
+        if self._form == "trouble" and level == "info":
+            return
+        if self._form == "json":
+            stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+            line = json.dumps({"time": stamp, "level": level, "event": event, **fields}, default=str)
+        else:
+            line = f"{event} " + " ".join(f"{k}={v}" for k, v in fields.items())
+        self._clear()
+        print(line, file=self._stream, flush=True)
+
+    def jvm_says(self, line: str) -> None:
+        """A line that the JVM, or a Python process that it started, wrote for people."""
+        line = self._clean(line)
+        if self._form == "json":
+            self.say("warning", "jvm", line=line)
+            return
+        self._clear()
+        print(line, file=self._stream, flush=True)
+
+    def _end(self, place: Mapping[str, str], offset: int) -> None:
+        """Ends are learnt in two ways, and what comes later may have been asked earlier."""
+        known = self.metrics.value("kafka_offset", kind="end", **place)
+        self.metrics.set("kafka_offset", max(offset, known), kind="end", **place)
+
+    def _show(self, query: str, progress: Progress) -> None:
+        """The progress line of a terminal, or one JSON line a batch that had rows."""
+        batch, rows, seconds = progress.batch, sum(progress.rows), progress.seconds
+        lag = int(self.metrics.total("kafka_consumer_lag", query=query))
+        if self._form == "json":
+            if rows:
+                self.say("info", "batch", query=query, batch=batch, rows=rows, seconds=seconds, lag=lag)
+            return
+        if self._form != "text" or not self._stream.isatty():
+            return
+        written = int(self.metrics.total("output_records_total"))
+        read = int(self.metrics.total("input_records_total"))
+        state = int(self.metrics.total("state_rows"))
+        self._line = (
+            f"{query}: batch {batch} in {seconds:.2f} s | in {read:,} rows | out {written:,}"
+            f" | lag {lag:,}{self._watermark(query)} | state {state:,} rows"
+        )
+        print("\r\x1b[2K" + self._line, end="", file=self._stream, flush=True)
+
+    def _watermark(self, query: str) -> str:
+        """The oldest watermark of the query's operators, as a part of the progress line."""
+        marks = [
+            seconds
+            for labels, seconds in self.metrics.samples("watermark_timestamp_seconds")
+            if labels["query"] == query and 0 < seconds < _END_OF_TIME
+        ]
+        if not marks:
+            return ""
+        return f" | watermark {datetime.fromtimestamp(min(marks), UTC):%Y-%m-%d %H:%M:%S}"
+
+    def _clear(self) -> None:
+        if self._line:
+            print("\r\x1b[2K", end="", file=self._stream, flush=True)
+            self._line = ""

@@ -1,0 +1,194 @@
+"""What the service tells the page while it runs: of each job its state, last batches, last hour, and errors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from service.observability.page.batch import Batch, Place, batch_of, passed, place_of
+from service.observability.page.history import History, Level, Series
+from service.observability.progress import Progress
+
+RECENT = 300.0
+"""Seconds of batches that averages and trends are made of."""
+
+MOST_BATCHES = 1_000
+MOST_ERRORS = 5
+LONGEST_ERROR = 20_000
+"""Characters of an error that are kept, from its beginning and its end."""
+
+MOST_SAMPLES = 10
+
+State = Literal["starting", "waiting", "running", "retrying", "failed", "finished", "stopping"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error: when, in seconds since the epoch, and all that is known of it. `attempt` counts attempts in a row, and
+    `again_at` is when the next one is due; both are None if there is none."""
+
+    at: float
+    summary: str
+    text: str
+    attempt: int | None
+    again_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A record or row that went its own way: why, whence, and the beginning of what it holds."""
+
+    at: float
+    reason: str
+    detail: str
+    origin: str
+    value: str
+    whole: bool
+
+
+@dataclass(slots=True)
+class Job:
+    """What is kept of one job. `late` and `dead` are the last samples, newest last; `moved` tells when a partition last
+    had rows, `counted` what batches counted that are not reported yet."""
+
+    name: str
+    state: State
+    since: float
+    reason: str = ""
+    batches: deque[Batch] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
+    errors: deque[Failure] = field(default_factory=lambda: deque(maxlen=MOST_ERRORS))
+    late: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
+    dead: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
+    history: History = field(default_factory=History)
+    moved: dict[Place, float] = field(default_factory=dict)
+    counted: dict[int, Mapping[str, float]] = field(default_factory=dict)
+
+
+class Seen(NamedTuple):
+    """A job as it was at one moment; `batches` are the recent ones, or the last one if none is recent."""
+
+    name: str
+    state: State
+    since: float
+    reason: str
+    batches: tuple[Batch, ...]
+    errors: tuple[Failure, ...]
+    late: tuple[Sample, ...]
+    dead: tuple[Sample, ...]
+    series: Series
+    moved: Mapping[Place, float]
+
+
+class Recorder:
+    """Hears every event of the service, from whatever thread. `clock` tells the time in seconds since the epoch."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        self.began = clock()
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Job] = {}
+
+    def starting(self, query: str) -> None:
+        """The query will run."""
+        with self._lock:
+            self._turn(query, "starting")
+
+    def waiting(self, query: str, reason: str) -> None:
+        """Kafka does not answer."""
+        with self._lock:
+            self._turn(query, "waiting", reason)
+
+    def started(self, query: str) -> None:
+        """The query runs; what it counted in a batch that was cut short is counted again."""
+        with self._lock:
+            self._turn(query, "running").counted.clear()
+
+    def heard(self, query: str, number: int, counts: Mapping[str, float], samples: Iterable[Mapping[str, Any]]) -> None:
+        """What the tasks of batch `number` counted, before it is reported; samples are those of `formats.samples`."""
+        now = self.clock()
+        with self._lock:
+            job = self._job(query)
+            job.counted[number] = counts
+            for told in samples:
+                kept = job.late if told["late"] else job.dead
+                kept.append(Sample(now, **{name: value for name, value in told.items() if name != "late"}))
+
+    def batch(self, query: str, progress: Progress, state_rows: float) -> None:
+        """A batch is done; the job has `state_rows` rows of state now."""
+        with self._lock:
+            job = self._job(query)
+            batch = batch_of(progress, job.counted.pop(progress.batch, {}))
+            job.counted = {number: counts for number, counts in job.counted.items() if number > progress.batch}
+            before = job.batches[-1].ended if job.batches else 0.0
+            job.batches.append(batch)
+            while job.batches[0].ended < batch.ended - RECENT:
+                job.batches.popleft()
+            job.moved |= {place_of(read): batch.ended for read in progress.reads if passed(read)}
+            level = Level(batch.waiting, round(state_rows))
+            # The rows came since the batch before, or since the query runs if it was not running then.
+            since = min(batch.began, max(before, job.since))
+            job.history.add(since, batch.ended, progress.seconds, batch.rows, batch.written, level)
+
+    def failed(self, query: str, summary: str, text: str, attempt: int, wait: float) -> None:
+        """The query failed, for the `attempt`-th time in a row, and is started again in `wait` seconds."""
+        now = self.clock()
+        with self._lock:
+            self._turn(query, "retrying", summary).errors.append(Failure(now, summary, _cut(text), attempt, now + wait))
+
+    def gave_up(self, query: str, summary: str, text: str) -> None:
+        """The query failed and is not started again."""
+        with self._lock:
+            job = self._turn(query, "failed", summary)
+            job.errors.append(Failure(self.clock(), summary, _cut(text), None, None))
+
+    def finished(self, query: str) -> None:
+        """Every source of the query has ended."""
+        with self._lock:
+            self._turn(query, "finished")
+
+    def stopping(self) -> None:
+        """The service ends."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.state not in ("finished", "failed"):
+                    self._turn(job.name, "stopping")
+
+    def jobs(self) -> tuple[Seen, ...]:
+        """Every job as it is now."""
+        now = self.clock()
+        with self._lock:
+            return tuple(_seen(job, now) for job in self._jobs.values())
+
+    def _turn(self, query: str, state: State, reason: str = "") -> Job:
+        job = self._job(query)
+        if job.state != state:
+            job.state, job.since = state, self.clock()
+        job.reason = reason
+        return job
+
+    def _job(self, query: str) -> Job:
+        return self._jobs.setdefault(query, Job(query, "starting", self.clock()))
+
+
+def _seen(job: Job, now: float) -> Seen:
+    return Seen(
+        name=job.name,
+        state=job.state,
+        since=job.since,
+        reason=job.reason,
+        batches=tuple(batch for batch in job.batches if batch.ended > now - RECENT) or tuple(job.batches)[-1:],
+        errors=tuple(job.errors),
+        late=tuple(job.late),
+        dead=tuple(job.dead),
+        series=job.history.series(now),
+        moved=dict(job.moved),
+    )
+
+
+def _cut(text: str) -> str:
+    half = LONGEST_ERROR // 2
+    return text if len(text) <= LONGEST_ERROR else f"{text[:half]}\n[...]\n{text[-half:]}"

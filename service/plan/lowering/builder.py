@@ -1,0 +1,120 @@
+"""Puts a program together: numbers, names, edges; brings streams to where they meet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from operators.kernel import Kernel
+from operators.rows.union import UnionAll
+from service.plan.expressions import Expression, render
+from service.plan.lowering.distribution import Side, Stream, meet
+from service.plan.lowering.monotone import rises_with
+from service.plan.nodes import Node, Sink
+from service.plan.program import Edge, Operator, Output, Program, Source
+from service.plan.table import Table
+
+Relation = tuple[Stream, ...]
+"""A relation as it is computed: one stream, or those of a UNION ALL that nothing has had to bring together yet."""
+
+
+Names = tuple[tuple[str, ...], ...]
+"""The names of the columns of each port."""
+
+
+class Port(NamedTuple):
+    """An input of an operator that keeps state: its streams, the key by which their rows must meet, their columns."""
+
+    relation: Relation
+    key: tuple[int, ...]
+    schema: pa.Schema
+
+
+class Joined(NamedTuple):
+    """Where the ports meet: the level, one edge a port, and which of the key columns the bucket is chosen by."""
+
+    level: int
+    edges: tuple[Edge, ...]
+    order: tuple[int, ...]
+
+
+class Builder:
+    """A program in the making; what is added gets the next number, so numbers are in topological order."""
+
+    def __init__(self) -> None:
+        self._sources: list[Source] = []
+        self._operators: list[Operator] = []
+        self._outputs: list[Output] = []
+        self._named: Counter[str] = Counter()
+        self._next = 0
+        self._of: Node | Sink | None = None
+        self.made_for: dict[int, Node | Sink] = {}
+
+    @contextmanager
+    def building(self, of: Node | Sink) -> Iterator[None]:
+        """What is added inside computes `of`, but for what is added inside a deeper `building`."""
+        outer, self._of = self._of, of
+        yield
+        self._of = outer
+
+    def source(self, table: Table, columns: tuple[int, ...], watermark: Expression | None) -> Stream:
+        """Read a table; `watermark` is in terms of the columns that are read."""
+        text = None if watermark is None else render(watermark)
+        rising = None if watermark is None else rises_with(watermark)
+        self._sources.append(Source(self._number(), table, columns, text, rising))
+        return Stream(self._sources[-1].id, 0)
+
+    def operator(self, name: str, level: int, kernel: Kernel, inputs: tuple[Edge, ...], ports: Names = ()) -> int:
+        """Add a kernel; the name is completed by a number of its own, which an unchanged query keeps."""
+        self._named[name] += 1
+        added = Operator(self._number(), f"{name}_{self._named[name]}", level, kernel, inputs, ports)
+        self._operators.append(added)
+        return added.id
+
+    def output(
+        self, table: Table, producer: int, columns: tuple[int, ...], *, append: bool, key: tuple[int, ...] | None
+    ) -> None:
+        """Write what `producer` emits."""
+        self._outputs.append(Output(self._number(), table, Edge(producer), columns, append, key))
+
+    def row_by_row(
+        self, name: str, kernel: Kernel, stream: Stream, places: Mapping[int, Sequence[int]], ports: Names
+    ) -> Stream:
+        """Add a stateless kernel where `stream` is; `places` says where each of its columns comes out."""
+        added = self.operator(name, stream.level, kernel, (Edge(stream.producer),), ports)
+        return stream.renamed(added, places)
+
+    def bring_together(self, ports: Sequence[Port]) -> Joined:
+        """Exchange what has to be exchanged so that rows of equal keys are in one bucket of one level."""
+        sides = [Side(stream, port.key) for port in ports for stream in port.relation]
+        meeting = meet(sides)
+        edges = [Edge(side.stream.producer, key) for side, key in zip(sides, meeting.exchanges, strict=True)]
+        united: list[Edge] = []
+        for port in ports:
+            own, edges = edges[: len(port.relation)], edges[len(port.relation) :]
+            united.append(own[0] if len(own) == 1 else self._union(meeting.level, port.schema, tuple(own)))
+        return Joined(meeting.level, tuple(united), meeting.order)
+
+    def finish(self, name: str, fingerprint: str) -> Program:
+        """The program."""
+        return Program(
+            name=name,
+            sources=tuple(self._sources),
+            operators=tuple(self._operators),
+            outputs=tuple(self._outputs),
+            levels=max((o.level for o in self._operators), default=0),
+            fingerprint=fingerprint,
+        )
+
+    def _union(self, level: int, schema: pa.Schema, edges: tuple[Edge, ...]) -> Edge:
+        return Edge(self.operator("union", level, UnionAll(ports=len(edges), output=schema), edges))
+
+    def _number(self) -> int:
+        self._next += 1
+        if self._of is not None:
+            self.made_for[self._next - 1] = self._of
+        return self._next - 1

@@ -1,0 +1,214 @@
+"""From a node to the kernel that computes it: types become Arrow schemas, expressions become DuckDB text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import pyarrow as pa
+
+import operators.aggregates.group_by as group_by
+import operators.joins.interval_join as interval_join
+import operators.joins.regular_join as regular_join
+import operators.over.over as over_kernel
+import operators.rows.normalize as normalize_kernel
+import operators.windows.shapes as windows
+import operators.windows.window_aggregate as window_aggregate
+import operators.windows.window_partial as window_partial
+import operators.windows.window_rows as window_rows_kernel
+from operators.aggregates.functions import Aggregate as AggregateSpec
+from operators.columns import positional
+from operators.rows.calc import Calc
+from service.plan.expressions import Expression, render
+from service.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Attached,
+    Cumulate,
+    Field,
+    Hop,
+    IntervalJoin,
+    Join,
+    JoinKind,
+    Mode,
+    Node,
+    Normalize,
+    Over,
+    Session,
+    Tumble,
+    Window,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.properties import mode
+from service.plan.table import TimeKind
+from service.plan.types import DataType, TimestampLtz, arrow
+from service.plan.walk import fields
+
+_JOIN_KINDS: dict[JoinKind, regular_join.JoinKind] = {
+    JoinKind.INNER: "inner",
+    JoinKind.LEFT: "left",
+    JoinKind.RIGHT: "right",
+    JoinKind.FULL: "full",
+    JoinKind.SEMI: "semi",
+    JoinKind.ANTI: "anti",
+}
+
+
+def schema(columns: Sequence[Field]) -> pa.Schema:
+    """The visible columns of blocks of a relation."""
+    return schema_of([f.type for f in columns])
+
+
+def schema_of(types: Sequence[DataType]) -> pa.Schema:
+    """The visible columns of blocks with columns of `types`."""
+    return positional([arrow(t) for t in types])
+
+
+def calc(input: pa.Schema, expressions: Sequence[Expression], where: Expression | None) -> Calc:
+    """A projection of the rows for which `where` is true."""
+    return Calc(
+        input=input,
+        output=schema_of([e.type for e in expressions]),
+        expressions=tuple(render(e) for e in expressions),
+        where=None if where is None else render(where),
+    )
+
+
+def group_partial(node: Aggregate) -> group_by.GroupPartial:
+    """The stateless half of a GROUP BY."""
+    return group_by.GroupPartial(
+        input=schema(fields(node.input)),
+        keys=node.keys,
+        aggregates=tuple(map(_aggregate, node.aggregates)),
+        append=mode(node.input) is Mode.APPEND,
+    )
+
+
+def group(node: Aggregate) -> group_by.GroupBy:
+    """The stateful half of a GROUP BY."""
+    return group_by.GroupBy(partial=group_partial(node), output=schema(node.fields), ttl=node.ttl)
+
+
+def partial_window(node: WindowAggregate) -> window_partial.WindowPartial:
+    """The stateless half of a window aggregate."""
+    return window_partial.WindowPartial(
+        input=schema(fields(node.input)),
+        time=node.time,
+        window=_window(node.window),
+        keys=node.keys,
+        aggregates=tuple(map(_aggregate, node.aggregates)),
+        append=mode(node.input) is Mode.APPEND,
+        processing=_processing(node.input, node.time),
+        zone=_zone(node),
+    )
+
+
+def full_window(node: WindowAggregate) -> window_aggregate.WindowAggregate:
+    """The stateful half of a window aggregate."""
+    return window_aggregate.WindowAggregate(partial=partial_window(node), output=schema(node.fields))
+
+
+def window_rows(node: WindowRows) -> window_rows_kernel.WindowRows:
+    """A window table function by itself."""
+    window = _window(node.window)
+    assert not isinstance(window, windows.Attached), "rows that carry their windows need none attached"
+    return window_rows_kernel.WindowRows(
+        input=schema(fields(node.input)), time=node.time, window=window, zone=_zone(node)
+    )
+
+
+def over(node: Over) -> over_kernel.Over:
+    """OVER windows that share their partitions and order."""
+    return over_kernel.Over(
+        input=schema(fields(node.input)),
+        output=schema(node.fields),
+        partition=node.partition,
+        time=node.time,
+        calls=tuple(
+            over_kernel.OverCall(
+                function=c.function,
+                frame=over_kernel.Frame(rows=c.frame.rows, preceding=c.frame.preceding),
+                arguments=c.arguments,
+                distinct=c.distinct,
+                filter=c.filter,
+                constants=c.constants,
+            )
+            for c in node.calls
+        ),
+        processing=_processing(node.input, node.time),
+        ttl=node.ttl,
+    )
+
+
+def join(node: Join) -> regular_join.RegularJoin:
+    """A regular join."""
+    return regular_join.RegularJoin(
+        left=schema(fields(node.left)),
+        right=schema(fields(node.right)),
+        kind=_JOIN_KINDS[node.kind],
+        left_keys=node.left_keys,
+        right_keys=node.right_keys,
+        null_safe=node.null_safe,
+        residual=None if node.residual is None else render(node.residual),
+        append=(mode(node.left) is Mode.APPEND, mode(node.right) is Mode.APPEND),
+        ttl=(node.left_ttl, node.right_ttl),
+    )
+
+
+def interval(node: IntervalJoin) -> interval_join.IntervalJoin:
+    """An interval join."""
+    return interval_join.IntervalJoin(
+        left=schema(fields(node.left)),
+        right=schema(fields(node.right)),
+        kind=_JOIN_KINDS[node.kind],
+        left_keys=node.left_keys,
+        right_keys=node.right_keys,
+        null_safe=node.null_safe,
+        left_time=node.left_time,
+        right_time=node.right_time,
+        lower=node.lower,
+        upper=node.upper,
+        residual=None if node.residual is None else render(node.residual),
+        processing=_processing(node.left, node.left_time),
+    )
+
+
+def normalize(node: Normalize) -> normalize_kernel.Normalize:
+    """The last row of each key."""
+    return normalize_kernel.Normalize(output=schema(fields(node)), key=node.key, ttl=node.ttl)
+
+
+def _aggregate(call: AggregateCall) -> AggregateSpec:
+    return AggregateSpec(
+        function=call.function,
+        arguments=call.arguments,
+        distinct=call.distinct,
+        filter=call.filter,
+        constants=call.constants,
+    )
+
+
+def _window(window: Window) -> windows.Window:
+    match window:
+        case Tumble(size, offset):
+            return windows.tumble(size, offset)
+        case Hop(size, slide, offset):
+            return windows.Hop(size=size, slide=slide, offset=offset)
+        case Cumulate(size, step, offset):
+            return windows.Cumulate(size=size, step=step, offset=offset)
+        case Attached(start, end):
+            return windows.Attached(start=start, end=end)
+        case Session():
+            raise NotImplementedError("session windows have no kernel")
+        case _:
+            assert_never(window)
+
+
+def _processing(node: Node, time: int) -> bool:
+    return fields(node)[time].time is TimeKind.PROCESSING
+
+
+def _zone(node: WindowRows | WindowAggregate) -> str | None:
+    """Windows align to the session's wall clock when the time is an instant; wall-clock time is taken as it is."""
+    return node.zone if isinstance(fields(node.input)[node.time].type, TimestampLtz) else None

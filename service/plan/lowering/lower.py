@@ -1,0 +1,225 @@
+"""From a plan to a program: kernels at their places, laid out as levels.
+
+Whatever works row by row stays where its input is. An operator that keeps state needs the rows of one key in one
+bucket: it stands in the level of its inputs where they are spread by that key already, else one level on. Partial
+aggregates are computed before the exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from operators.aggregates.group_by import GroupPartial
+from operators.kernel import Kernel
+from operators.rows.consolidate import Consolidate
+from operators.rows.materialize import Materialize
+from operators.windows.window_partial import WindowPartial
+from service.plan.canonical import fingerprint
+from service.plan.expressions import Column, Expression, moved
+from service.plan.lowering import kernels
+from service.plan.lowering.builder import Builder, Joined, Names, Port, Relation
+from service.plan.lowering.distribution import Side, Stream, meet
+from service.plan.nodes import (
+    Aggregate,
+    Filter,
+    IntervalJoin,
+    Job,
+    Join,
+    JoinKind,
+    Mode,
+    Node,
+    Normalize,
+    Over,
+    Project,
+    Scan,
+    Sink,
+    Union,
+    Values,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.passes import normalize
+from service.plan.passes.expand_computed import watermark
+from service.plan.program import Edge, Program
+from service.plan.properties import mode, unique_keys
+from service.plan.validate import check, materializes, sink_key
+from service.plan.walk import consumers, fields, shows_right
+
+
+def compile_job(job: Job, *, late_rows: bool = False) -> Program:
+    """Normalize, check and lower `job`; raises `validate.PlanErrors` with all that is wrong."""
+    job = normalize(job)
+    check(job)
+    return lower(job, late_rows=late_rows)
+
+
+def lower(job: Job, *, late_rows: bool = False) -> Program:
+    """The program of a normalized and checked job.
+
+    With `late_rows` a window aggregate gets its rows whole, so that a late one can be shown and not only counted.
+    """
+    return lower_traced(job, late_rows=late_rows)[0]
+
+
+def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping[int, Node | Sink]]:
+    """The program, and what each of its sources and operators, by id, is for: a step of the plan, or a sink."""
+    lowering = _Lowering(job, late_rows)
+    for sink in job.sinks:
+        with lowering.builder.building(sink):
+            lowering.sink(sink)
+    return lowering.builder.finish(job.name, fingerprint(job)), lowering.builder.made_for
+
+
+class _Lowering:
+    def __init__(self, job: Job, late_rows: bool) -> None:
+        self.builder = Builder()
+        self._late_rows = late_rows
+        self._readers = consumers(job)
+        self._done: dict[int, Relation] = {}
+
+    def sink(self, sink: Sink) -> None:
+        """Write a relation to its table."""
+        relation = self._relation(sink.input)
+        key = sink_key(sink)
+        if mode(sink.input) is Mode.APPEND:
+            for stream in relation:
+                self.builder.output(sink.table, stream.producer, sink.columns, append=True, key=key or None)
+            return
+        schema = kernels.schema(fields(sink.input))
+        by = _net_key(sink, relation)
+        port = Port(relation, tuple(range(len(schema))) if by is None else by, schema)
+        met = self.builder.bring_together([port])
+        if materializes(sink):
+            net = self.builder.operator("materialize", met.level, Materialize(output=schema, key=key), met.edges)
+        else:
+            net = self.builder.operator("consolidate", met.level, Consolidate(output=schema, key=by or ()), met.edges)
+        self.builder.output(sink.table, net, sink.columns, append=False, key=by)
+
+    def _relation(self, node: Node) -> Relation:
+        if id(node) not in self._done:
+            with self.builder.building(node):
+                self._done[id(node)] = self._lowered(node)
+        return self._done[id(node)]
+
+    def _lowered(self, node: Node) -> Relation:
+        match node:
+            case Scan():
+                return (self._scan(node),)
+            case Values():
+                raise NotImplementedError("VALUES has no source yet")
+            case Project(input=Filter() as below) if self._readers[id(below)] == 1:
+                return self._calc(below.input, node.expressions, below.condition)
+            case Project():
+                return self._calc(node.input, node.expressions, None)
+            case Filter():
+                return self._calc(node.input, _all_columns(node.input), node.condition)
+            case Union():
+                return tuple(stream for each in node.inputs for stream in self._relation(each))
+            case WindowRows():
+                kernel = kernels.window_rows(node)
+                same = {i: (i,) for i in range(len(fields(node.input)))}
+                return tuple(
+                    self.builder.row_by_row("window_rows", kernel, s, same, _names(node.input))
+                    for s in self._relation(node.input)
+                )
+            case WindowAggregate() if self._late_rows:
+                return self._window_of_whole_rows(node)
+            case WindowAggregate() | Aggregate():
+                return self._two_steps(node)
+            case Over():
+                return self._keyed("over", kernels.over(node), node.input, node.partition)
+            case Normalize():
+                return self._keyed("normalize", kernels.normalize(node), node.input, node.key)
+            case Join():
+                return self._join("join", kernels.join(node), node)
+            case IntervalJoin():
+                return self._join("interval_join", kernels.interval(node), node)
+            case _:
+                assert_never(node)
+
+    def _scan(self, scan: Scan) -> Stream:
+        asserted = watermark(scan.table)
+        places = {index: place for place, index in enumerate(scan.columns)}
+        return self.builder.source(scan.table, scan.columns, None if asserted is None else moved(asserted, places))
+
+    def _calc(self, input: Node, expressions: tuple[Expression, ...], where: Expression | None) -> Relation:
+        kernel = kernels.calc(kernels.schema(fields(input)), expressions, where)
+        places: dict[int, list[int]] = {}
+        for place, expression in enumerate(expressions):
+            if isinstance(expression, Column):
+                places.setdefault(expression.index, []).append(place)
+        return tuple(self.builder.row_by_row("calc", kernel, s, places, _names(input)) for s in self._relation(input))
+
+    def _two_steps(self, node: WindowAggregate | Aggregate) -> Relation:
+        """Partial totals where the rows are, merged where the rows of a key meet."""
+        partial: GroupPartial | WindowPartial
+        whole: Kernel
+        if isinstance(node, Aggregate):
+            name, partial, whole = "group_by", kernels.group_partial(node), kernels.group(node)
+            partials = self._partials("group_partial", partial, node)
+        else:
+            name, partial, whole = "window_aggregate", kernels.partial_window(node), kernels.full_window(node)
+            partials = self._partials("window_partial", partial, node)
+        key = tuple(range(len(node.keys)))
+        met = self.builder.bring_together([Port(partials, key, partial.output)])
+        ports = (tuple(f.name for f in node.fields[: len(key)]),)
+        return (_placed(self.builder.operator(name, met.level, whole, met.edges, ports), met, [key]),)
+
+    def _partials(self, name: str, kernel: GroupPartial | WindowPartial, node: Aggregate | WindowAggregate) -> Relation:
+        places: dict[int, list[int]] = {}
+        for place, column in enumerate(node.keys):
+            places.setdefault(column, []).append(place)
+        return tuple(
+            self.builder.row_by_row(name, kernel, s, places, _names(node.input)) for s in self._relation(node.input)
+        )
+
+    def _window_of_whole_rows(self, node: WindowAggregate) -> Relation:
+        schema = kernels.schema(fields(node.input))
+        met = self.builder.bring_together([Port(self._relation(node.input), node.keys, schema)])
+        kernel = kernels.partial_window(node)
+        partial = self.builder.operator("window_partial", met.level, kernel, met.edges, _names(node.input))
+        whole = self.builder.operator("window_aggregate", met.level, kernels.full_window(node), (Edge(partial),))
+        return (_placed(whole, met, [range(len(node.keys))]),)
+
+    def _keyed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...]) -> Relation:
+        """An operator with one input, whose columns stay where they are."""
+        met = self.builder.bring_together([Port(self._relation(input), key, kernels.schema(fields(input)))])
+        return (_placed(self.builder.operator(name, met.level, kernel, met.edges, _names(input)), met, [key]),)
+
+    def _join(self, name: str, kernel: Kernel, node: Join | IntervalJoin) -> Relation:
+        left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))
+        right = Port(self._relation(node.right), node.right_keys, kernels.schema(fields(node.right)))
+        met = self.builder.bring_together([left, right])
+        width = len(left.schema)
+        # A padded row is in the bucket of the side that it has.
+        keys: list[Iterable[int]] = []
+        if node.kind not in (JoinKind.RIGHT, JoinKind.FULL):
+            keys.append(node.left_keys)
+        if shows_right(node) and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
+            keys.append([k + width for k in node.right_keys])
+        ports = _names(node.left, node.right)
+        return (_placed(self.builder.operator(name, met.level, kernel, met.edges, ports), met, keys),)
+
+
+def _placed(producer: int, met: Joined, keys: Iterable[Iterable[int]]) -> Stream:
+    """The output of an operator, spread by what its inputs met by; `keys` are positions of the key in the output."""
+    known = [tuple(k) for k in keys]
+    return Stream(producer, met.level, tuple(frozenset(k[i] for k in known) for i in met.order))
+
+
+def _net_key(sink: Sink, relation: Relation) -> tuple[int, ...] | None:
+    """What tells rows of an updating plan apart: the sink's primary key, else the plan's key that costs the least to
+    bring together; None if there is no key."""
+    if key := sink_key(sink):
+        return key
+    keys = [tuple(sorted(k)) for k in unique_keys(sink.input)]
+    return min(keys, key=lambda k: meet([Side(s, k) for s in relation]).cost(), default=None)
+
+
+def _names(*inputs: Node) -> Names:
+    return tuple(tuple(f.name for f in fields(each)) for each in inputs)
+
+
+def _all_columns(node: Node) -> tuple[Expression, ...]:
+    return tuple(Column(i, f.type, f.name) for i, f in enumerate(fields(node)))

@@ -1,0 +1,90 @@
+"""What each node must remember between batches, and what bounds it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from service.plan.describe import duration, names
+from service.plan.nodes import (
+    Aggregate,
+    Attached,
+    Cumulate,
+    Frame,
+    Hop,
+    IntervalJoin,
+    Join,
+    Node,
+    Normalize,
+    Over,
+    Session,
+    Tumble,
+    WindowAggregate,
+)
+from service.plan.table import TimeKind
+from service.plan.walk import fields, shows_right
+
+
+class Kept(NamedTuple):
+    """One state of a node: what is kept, and until when; no `bound` means that it may grow for ever."""
+
+    what: str
+    bound: str | None
+
+
+def kept(node: Node) -> tuple[Kept, ...]:
+    """The states of `node`; none for one that works row by row."""
+    match node:
+        case Aggregate(keys=()):
+            return (Kept("one row of totals", "a single group"),)
+        case Aggregate(keys=keys, ttl=ttl):
+            return (Kept(f"the totals of each ({names(node.input, keys)})", _ttl(ttl)),)
+        case WindowAggregate():
+            return (Kept("the totals of each open window and key", _window(node)),)
+        case Over():
+            return tuple(_over(node, frame) for frame in dict.fromkeys(c.frame for c in node.calls))
+        case Normalize(key=key, ttl=ttl):
+            return (Kept(f"the last row of each ({names(node, key)})", _ttl(ttl)),)
+        case Join():
+            count = "" if shows_right(node) and node.kind.value == "inner" else " and their matches"
+            return (
+                Kept(f"left rows by ({names(node.left, node.left_keys)}){count}", _ttl(node.left_ttl)),
+                Kept(f"right rows by ({names(node.right, node.right_keys)})", _ttl(node.right_ttl)),
+            )
+        case IntervalJoin():
+            # A left row at t meets right rows from t - upper to t - lower; the latest of them decides how long.
+            return (
+                Kept("left rows", f"the watermark passes their time by {duration(max(0, -node.lower))}"),
+                Kept("right rows", f"the watermark passes their time by {duration(max(0, node.upper))}"),
+            )
+        case _:
+            return ()
+
+
+def _ttl(milliseconds: int) -> str | None:
+    return f"ttl {duration(milliseconds)} after the last write" if milliseconds else None
+
+
+def _window(node: WindowAggregate) -> str:
+    passes = "watermark" if fields(node.input)[node.time].time is not TimeKind.PROCESSING else "clock"
+    match node.window:
+        case Tumble(size) | Hop(size) | Cumulate(size):
+            return f"the {passes} passes the window's end ({duration(size)} long)"
+        case Session(gap):
+            return f"the {passes} passes the last row by {duration(gap)}"
+        case Attached():
+            return f"the {passes} passes the window's end"
+
+
+def _over(node: Over, frame: Frame) -> Kept:
+    of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
+    if frame.preceding is None:
+        bound = _ttl(node.ttl) if node.partition else "a single partition"
+        return Kept(f"the running totals {of}, and rows ahead of the watermark", bound)
+    if frame.rows:
+        bound = _ttl(node.ttl) if node.partition else "a single partition"
+        return Kept(f"the last {frame.preceding + 1} rows {of}, and rows ahead of the watermark", bound)
+    # Two frames: a row that comes behind the watermark by one may still be answered, and has a frame of its own.
+    return Kept(
+        f"the rows {of} within {duration(frame.preceding)}",
+        f"the watermark passes their time by {duration(2 * frame.preceding)}",
+    )

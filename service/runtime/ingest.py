@@ -1,0 +1,188 @@
+"""Level 0: what one task does with the records of one Kafka partition in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from operators.state.operator_state import State
+from operators.time import MIN_TIME, Clock
+from service.formats.contract import Decoder
+from service.plan.program import Operator, Source
+from service.runtime.counting import count_step
+from service.runtime.envelope import EGRESS, Envelope, Kind, pack
+from service.runtime.exchange import scatter
+from service.runtime.source_digest import mark
+from service.runtime.task_metrics import Figures
+from service.runtime.topology import Wiring
+from service.runtime.watermarks import channel_name
+
+
+class BadInput(Exception):
+    """A record that cannot be decoded, in a table whose 'tailrace.bad-input' is 'fail'."""
+
+
+class Ingest:
+    """Decodes records, runs the stateless operators of level 0 and addresses the results to buckets.
+
+    `limits` holds the offset, by channel, at which a bounded source ends; records from there on are not read.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        source: Source,
+        decoder: Decoder,
+        buckets: int,
+        sql: Sql,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
+        self._wiring = wiring
+        self._source = source
+        self._decoder = decoder
+        self._buckets = buckets
+        self._sql = sql
+        self._limits = limits or {}
+        self._operators = [o for o in wiring.operators_at(0) if source.id in wiring.sources_of(o.id)]
+        self._sequence = 0
+
+    def run(self, blocks: Iterable[pa.Table], now: int) -> Iterator[Envelope]:
+        """The envelopes of one task. `blocks` are records (contract.RECORD) of one partition in offset order."""
+        crossings = self._wiring.crossings
+        parts: list[list[list[pa.Table]]] = [[[] for _ in range(self._buckets)] for _ in crossings]
+        figures = Figures()
+        channel, watermark, first, last = "", MIN_TIME, -1, -1
+        for records in blocks:
+            if records.num_rows == 0:
+                continue
+            first = records["offset"][0].as_py() if first < 0 else first
+            last = records["offset"][-1].as_py()
+            channel = channel or self._channel(records)
+            records = self._within_limit(records, channel)
+            with figures.timed("decode"):
+                decoded = self._decoder.decode(records, self._sql)
+            self._count(records, decoded.dead, figures)
+            if decoded.dead.num_rows:
+                yield from self._reject(decoded.dead, channel, now)
+            watermark = max(watermark, self._asserted(decoded.changes))
+            with figures.timed("ingest_operators"):
+                yield from self._operate(decoded.changes, channel, now, parts, figures)
+        if not channel:
+            return
+        for address, (crossing, by_bucket) in enumerate(zip(crossings, parts, strict=True)):
+            for bucket, tables in enumerate(by_bucket):
+                if tables:
+                    payload = pack(pa.concat_tables(tables).combine_chunks())
+                    yield self._envelope(bucket, crossing.level, Kind.ROWS, address, channel, now, payload=payload)
+        came_from = mark(channel, first, last)
+        for level in self._wiring.levels_heard_by(self._source.id):
+            for bucket in range(self._buckets):
+                yield self._envelope(
+                    bucket, level, Kind.CLOCK, self._source.id, channel, now, watermark=watermark, payload=came_from
+                )
+        yield self._leave(Kind.OFFSETS, self._source.id, channel, now, came_from)
+        yield self._leave(Kind.FIGURES, self._source.id, channel, now, figures.to_json())
+
+    def _reject(self, dead: pa.Table, channel: str, now: int) -> Iterator[Envelope]:
+        """What the table's 'tailrace.bad-input' says: to the dead-letter topic, only counted, or the end of the job."""
+        table = self._source.table
+        match table.connector.bad_input:
+            case "skip":
+                return
+            case "fail":
+                place = f"offset {dead['offset'][0].as_py()} of {channel.partition('/')[2]}"
+                raise BadInput(f"table {table.name}, {place}: {dead['detail'][0].as_py()}")
+            case _:
+                yield self._leave(Kind.REJECTED, self._source.id, channel, now, dead)
+
+    def _operate(
+        self, rows: pa.Table, channel: str, now: int, parts: list[list[list[pa.Table]]], figures: Figures
+    ) -> Iterator[Envelope]:
+        produced: dict[int, pa.Table] = {self._source.id: rows}
+        clock = Clock(now, MIN_TIME, MIN_TIME)
+        state = State.open({}, None, _no_blocks)
+        for operator in self._operators:
+            step = operator.kernel.advance(state, self._inputs(operator, produced), clock, self._sql)
+            produced[operator.id] = step.changes
+            count_step(figures, operator, step)
+            for dead in step.dead.values():
+                if dead.num_rows:
+                    yield self._leave(Kind.DEAD, operator.id, channel, now, dead)
+        for producer, table in produced.items():
+            for address, crossing in self._wiring.leaving(producer):
+                for bucket, part in scatter(table, crossing.key, self._buckets):
+                    parts[address][bucket].append(part)
+            for output in self._wiring.outputs_of(producer):
+                if table.num_rows:
+                    yield self._leave(Kind.OUTPUT, output.id, channel, now, table)
+
+    def _inputs(self, operator: Operator, produced: Mapping[int, pa.Table]) -> Sequence[pa.Table]:
+        return [
+            produced[edge.producer] if edge.producer in produced else empty(schema)
+            for edge, schema in zip(operator.inputs, operator.kernel.inputs, strict=True)
+        ]
+
+    def _asserted(self, rows: pa.Table) -> int:
+        """The highest watermark that these rows assert, in milliseconds; a row without a time asserts nothing."""
+        if self._source.watermark is None or rows.num_rows == 0:
+            return MIN_TIME
+        asserted = None
+        if self._source.rises_with is not None:
+            name = f"c{self._source.rises_with}"
+            asserted = self._highest(pa.table({name: pa.array([pc.max(rows[name])], rows[name].type)}))
+        if asserted is None:  # so it is where the highest value has no watermark, being out of the range of times
+            asserted = self._highest(rows)
+        return MIN_TIME if asserted is None else asserted
+
+    def _highest(self, rows: pa.Table) -> int | None:
+        answer = self._sql(f"SELECT max(epoch_ms(TRY({self._source.watermark}))) AS w FROM changes", {"changes": rows})
+        highest: int | None = answer["w"][0].as_py()
+        return highest
+
+    def _channel(self, records: pa.Table) -> str:
+        return channel_name(self._source.id, records["topic"][0].as_py(), records["partition"][0].as_py())
+
+    def _within_limit(self, records: pa.Table, channel: str) -> pa.Table:
+        limit = self._limits.get(channel)
+        return records if limit is None else records.filter(pc.field("offset") < limit)
+
+    def _count(self, records: pa.Table, dead: pa.Table, figures: Figures) -> None:
+        if not records.num_rows:
+            return
+        topic = records["topic"][0].as_py()
+        figures.count("input_records_total", records.num_rows, source=self._source.table.name, topic=topic)
+        figures.count("decode_errors_total", dead.num_rows, topic=topic)
+
+    def _leave(self, kind: Kind, address: int, channel: str, now: int, what: pa.Table | bytes) -> Envelope:
+        """To the sink: one channel always through the same bucket, so that its rows keep their order."""
+        bucket = int(channel.rsplit("/", 1)[-1]) % self._buckets
+        payload = what if isinstance(what, bytes) else pack(what.combine_chunks())
+        return self._envelope(bucket, EGRESS, kind, address, channel, now, payload=payload)
+
+    def _envelope(
+        self,
+        bucket: int,
+        level: int,
+        kind: Kind,
+        address: int,
+        channel: str,
+        now: int,
+        *,
+        watermark: int = MIN_TIME,
+        payload: bytes = b"",
+    ) -> Envelope:
+        self._sequence += 1
+        return Envelope(bucket, level, kind, address, channel, self._sequence, now, watermark, False, payload)
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A block of changes without rows, with the visible columns of `schema`."""
+    return schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
+
+
+def _no_blocks(identifier: str) -> pa.Buffer:
+    raise LookupError(f"level 0 keeps no state, but block {identifier} was asked for")

@@ -1,0 +1,148 @@
+"""Event time as a bucket knows it: one watermark a channel, the minimum over those that are not idle.
+
+A source's channels are its Kafka partitions. A partition with unread rows has rows in every batch (Spark gives each
+such partition at least one), so silence over running time is idleness; running time stands still while the job does,
+so that a restart after a pause makes nothing idle. Rules: semantics.md, "Time".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from operators.time import END_OF_TIME, MIN_TIME
+
+LONGEST_BEAT = 10_000
+"""Milliseconds that two consecutive batches may add to running time; a longer gap is a pause of the job."""
+
+
+class Reading(NamedTuple):
+    """A watermark in milliseconds, and whether its channel is idle and says nothing about time."""
+
+    watermark: int
+    idle: bool
+
+
+class Tick(NamedTuple):
+    """What the driver knows and every bucket must: the channels of each source, and which sources have ended."""
+
+    channels: Mapping[int, tuple[str, ...]]
+    ended: tuple[int, ...]
+
+    def to_json(self) -> bytes:
+        """The tick as the payload of an envelope."""
+        return json.dumps(
+            {"channels": {str(k): list(v) for k, v in self.channels.items()}, "ended": self.ended}
+        ).encode()
+
+    @staticmethod
+    def from_json(payload: bytes) -> Tick:
+        """The tick that `to_json` wrote."""
+        value = json.loads(payload)
+        return Tick({int(k): tuple(v) for k, v in value["channels"].items()}, tuple(value["ended"]))
+
+
+def channel_name(source: int, topic: str, partition: int) -> str:
+    """The name of a Kafka partition's channel; names sort as source, topic, partition do."""
+    return f"s{source:04d}/{topic}/{partition:05d}"
+
+
+def channel_place(name: str) -> tuple[str, int]:
+    """The topic and the partition of a channel."""
+    topic, _, partition = name.partition("/")[2].rpartition("/")
+    return topic, int(partition)
+
+
+@dataclass(slots=True)
+class Channel:
+    """A Kafka partition: its watermark, and the running time when it last had rows."""
+
+    watermark: int = MIN_TIME
+    heard: int = 0
+
+
+@dataclass(slots=True)
+class SourceClock:
+    """The watermark of one source table."""
+
+    idle_timeout: int
+    learned: bool = False
+    ended: bool = False
+    channels: dict[str, Channel] = field(default_factory=dict)
+    watermark: int = MIN_TIME
+
+    def hear(self, channel: str, watermark: int, running: int) -> None:
+        """A batch had rows of `channel`, which asserts `watermark`."""
+        known = self.channels.setdefault(channel, Channel())
+        known.watermark = max(known.watermark, watermark)
+        known.heard = running
+
+    def learn(self, names: tuple[str, ...], ended: bool, running: int) -> None:
+        """The source has the channels `names`; a new one counts as heard now."""
+        self.learned = True
+        for name in names:
+            self.channels.setdefault(name, Channel(heard=running))
+        self.ended = self.ended or ended
+
+    def is_idle(self, channel: Channel, running: int) -> bool:
+        """Whether a channel has been silent for so long that it holds time back no more."""
+        return bool(self.idle_timeout) and running - channel.heard >= self.idle_timeout
+
+    def read(self, running: int) -> Reading:
+        """The watermark now: it never goes back, and stays where it is while every channel is idle."""
+        if self.ended:
+            self.watermark = END_OF_TIME
+            return Reading(END_OF_TIME, False)
+        if not self.learned:
+            return Reading(self.watermark, False)
+        active = [c.watermark for c in self.channels.values() if not self.is_idle(c, running)]
+        if active:
+            self.watermark = max(self.watermark, min(active))
+        return Reading(self.watermark, not active and bool(self.channels))
+
+
+def combine(readings: list[Reading]) -> Reading:
+    """The watermark of several inputs: the minimum over those that are not idle."""
+    active = [r.watermark for r in readings if not r.idle]
+    if active:
+        return Reading(min(active), False)
+    return Reading(max((r.watermark for r in readings), default=MIN_TIME), True)
+
+
+@dataclass(slots=True)
+class Clocks:
+    """All that a bucket of one level remembers about time between batches."""
+
+    sources: dict[int, SourceClock]
+    previous: dict[int, int] = field(default_factory=dict)
+    last: int = 0
+    running: int = 0
+
+    def beat(self, now: int) -> None:
+        """A batch at processing time `now` begins."""
+        if self.last:
+            self.running += min(max(now - self.last, 0), LONGEST_BEAT)
+        self.last = max(now, self.last)
+
+    def save(self) -> dict[str, Any]:
+        """The clocks as JSON values."""
+        return {
+            "sources": {str(k): asdict(v) for k, v in self.sources.items()},
+            "previous": {str(k): v for k, v in self.previous.items()},
+            "last": self.last,
+            "running": self.running,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take over what `save` wrote; the idle timeout stays that of today's table."""
+        for key, value in saved["sources"].items():
+            clock = self.sources.get(int(key))
+            if clock is None:
+                continue
+            clock.learned, clock.ended = value["learned"], value["ended"]
+            clock.watermark = value["watermark"]
+            clock.channels = {name: Channel(**channel) for name, channel in value["channels"].items()}
+        self.previous = {int(k): v for k, v in saved["previous"].items()}
+        self.last, self.running = saved["last"], saved["running"]

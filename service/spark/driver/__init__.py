@@ -1,0 +1,1 @@
+"""The JVM and its settings, and the processes beside it."""

@@ -1,0 +1,155 @@
+"""What Spark must be told where the driver runs no tasks itself: of its executors, and of Kubernetes, which makes them.
+
+The driver is Spark's client: it runs in a pod that somebody else made, and asks the API server for executor pods, which
+it owns. Executors run the same image, so nothing is sent to them that the image holds. What Spark would make in the
+namespace besides pods (a ConfigMap, claims, a Service) it is told to do without: the driver needs no right to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from service.settings import Kubernetes, Spark
+from service.spark.driver.allocation import ENVIRONMENT
+
+DRIVER_PORT = 7078
+"""Where executors reach the driver."""
+
+BLOCKS_PORT = 7079
+"""Where driver and executors reach each other's blocks."""
+
+CONTAINER = "spark-kubernetes-executor"
+"""The container of the pod template that becomes an executor."""
+
+_TEMPLATE = "spark.kubernetes.executor.podTemplate"
+_PVC = "PersistentVolumeClaim"
+
+WITHOUT: Mapping[str, str] = {
+    "spark.kubernetes.executor.disableConfigMap": "true",
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",
+    f"spark.kubernetes.driver.own{_PVC}": "false",
+    f"spark.kubernetes.driver.reuse{_PVC}": "false",
+}
+"""What Spark would make, list or delete besides pods."""
+
+NOBODY_COMES: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""A driver without executors listens all the same, and asks nobody who they are: where only this machine can come."""
+
+ENCRYPTED: Mapping[str, str] = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.authEngineVersion": "2",
+    # The cipher that also notices a change; Spark's default does not.
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    # Without it a peer may still ask for the older protocol, which does not encrypt.
+    "spark.network.crypto.saslFallback": "false",
+}
+"""How those who share a secret speak."""
+
+
+def is_local(master: str) -> bool:
+    """Whether the driver's own process runs the tasks."""
+    return master == "local" or master.startswith("local[")
+
+
+def is_kubernetes(master: str) -> bool:
+    """Whether Kubernetes makes the executors."""
+    return master.startswith("k8s://")
+
+
+def suggested(spark: Spark) -> dict[str, str]:
+    """What the user's own Spark settings may change."""
+    if is_local(spark.master):
+        return {"spark.driver.memory": spark.driver_memory, "spark.locality.wait": "0"}
+    executor = spark.executor
+    settings = {
+        "spark.driver.memory": spark.driver_memory,
+        "spark.executor.instances": str(executor.instances),
+        "spark.executor.cores": str(executor.cores),
+        "spark.executor.memory": executor.memory,
+        "spark.executor.memoryOverhead": executor.memory_overhead,
+        # State is where its bucket ran last; elsewhere it must first be fetched from the checkpoint. See `spread`.
+        "spark.locality.wait": "3s",
+        # A bucket that is nowhere yet may go anywhere: not only where most of its first rows come from.
+        "spark.shuffle.reduceLocality.enabled": "false",
+        # A try for each Python worker that was killed while it waited; for other errors see `tries`.
+        "spark.task.maxFailures": "16",
+        # An executor that must go lets its tasks finish first.
+        "spark.decommission.enabled": "true",
+        # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless told not
+        # to: a service that runs for months would meet that number one day.
+        "spark.executor.failuresValidityInterval": "1h",
+        "spark.executor.maxNumFailures": str(max(10, 4 * executor.instances)),
+    }
+    if spark.secret_file:
+        # What Spark puts on disk between two stages: rows, and what tasks are told, passwords among it.
+        settings["spark.io.encryption.enabled"] = "true"
+    if is_kubernetes(spark.master):
+        settings["spark.kubernetes.executor.terminationGracePeriodSeconds"] = "70s"
+    return settings
+
+
+def required(
+    spark: Spark, given: Mapping[str, str], *, jars: Sequence[Path], python_path: Sequence[str], java_options: str
+) -> dict[str, str]:
+    """What must be so. `given` are the user's own Spark settings, some of which are added to, not replaced."""
+    if is_local(spark.master):
+        return dict(NOBODY_COMES)
+    settings = {
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(python_path),
+        **{f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()},
+        "spark.executor.extraJavaOptions": _joined(" ", java_options, given.get("spark.executor.extraJavaOptions")),
+    }
+    if spark.secret_file:
+        settings |= {**ENCRYPTED, **_secret(spark)}
+    if not is_kubernetes(spark.master):
+        return settings | _sent(jars, given)
+    return settings | _kubernetes(spark.kubernetes) | _same_image(jars, given)
+
+
+def _secret(spark: Spark) -> dict[str, str]:
+    """On Kubernetes each pod reads the file for itself. Elsewhere Spark takes no file, and hands it on itself."""
+    if is_kubernetes(spark.master):
+        return {"spark.authenticate.secret.file": spark.secret_file}
+    return {"spark.authenticate.secret": Path(spark.secret_file).read_text().strip()}
+
+
+def _kubernetes(kubernetes: Kubernetes) -> dict[str, str]:
+    address = kubernetes.driver_address
+    settings = {
+        "spark.submit.deployMode": "client",
+        "spark.kubernetes.namespace": kubernetes.namespace,
+        "spark.kubernetes.driver.pod.name": kubernetes.driver_pod,
+        # The pod's address rather than a name: a name is known to everyone only some seconds after the pod has started.
+        "spark.driver.host": f"[{address}]" if ":" in address else address,
+        "spark.driver.port": str(DRIVER_PORT),
+        "spark.driver.blockManager.port": str(BLOCKS_PORT),
+        "spark.blockManager.port": str(BLOCKS_PORT),
+        # A port that is taken is an error: the next one may be closed to others.
+        "spark.port.maxRetries": "0",
+        "spark.kubernetes.container.image": kubernetes.image,
+        "spark.kubernetes.container.image.pullPolicy": kubernetes.image_pull_policy,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": kubernetes.service_account,
+        **WITHOUT,
+    }
+    if kubernetes.pod_template:
+        settings |= {_TEMPLATE + "File": kubernetes.pod_template, _TEMPLATE + "ContainerName": CONTAINER}
+    return settings
+
+
+def _sent(jars: Sequence[Path], given: Mapping[str, str]) -> dict[str, str]:
+    """The archives as files of this machine, which executors fetch from the driver."""
+    return {"spark.jars": _joined(",", *map(str, jars), given.get("spark.jars"))}
+
+
+def _same_image(jars: Sequence[Path], given: Mapping[str, str]) -> dict[str, str]:
+    """The archives where the image has them: `spark.jars` would have each executor fetch them from the driver."""
+    archives = ":".join(map(str, jars))
+    paths = (f"spark.{process}.extraClassPath" for process in ("driver", "executor"))
+    return {path: _joined(":", archives, given.get(path)) for path in paths}
+
+
+def _joined(separator: str, *parts: str | None) -> str:
+    return separator.join(filter(None, parts))

@@ -1,0 +1,109 @@
+"""A process with PySpark already imported, from which Spark's planning helpers are forked.
+
+To start a query Spark runs half a dozen helpers in Python, one after another: to find a data source, to make it, to
+plan its reader and its writer, to read the schema of a state. Each is a new process that imports PySpark, Arrow and
+pandas first, a second of a core. So one process imports them while the JVM starts. `startup/sitecustomize.py`, which
+each new helper reads before anything else, hands the helper's streams over to it, and a forked child does the work.
+
+A helper that cannot reach this process starts as it would have without.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+VARIABLE = "TAILRACE_NURSERY"
+"""The environment variable with the path of the socket."""
+
+TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
+"""The helper that reads a state's schema when a query starts; it narrates every step. Its errors go over its socket."""
+
+HELPERS = (
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.worker.write_into_data_source",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    "pyspark.sql.worker.python_streaming_sink_runner",
+    TALKATIVE,
+)
+
+PRELOADED = (
+    *HELPERS,
+    "pandas",
+    "pyarrow.compute",
+    "pyspark.sql.pandas.serializers",
+    "service.spark.query.sink",
+    "service.spark.query.stateful",
+    "service.spark.query.heartbeat",
+)
+
+LARGEST = 1 << 18
+
+
+def main() -> NoReturn:
+    """Import, then fork a child for each helper that asks, until standard input closes."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(sys.argv[1])
+    listener.listen(64)
+    for module in PRELOADED:
+        with suppress(ImportError):  # a helper that this PySpark has elsewhere starts by itself
+            importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            os._exit(0)
+        asking, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            _become_helper(asking)
+        asking.close()
+
+
+def _become_helper(asking: socket.socket) -> NoReturn:
+    """Take over the streams, the environment and the work of the process that asks.
+
+    `asking` stays open: that process waits for its end, which is how it learns of ours.
+    """
+    code = 1
+    try:
+        said, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        request = json.loads(said)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _serve(request["arguments"], request["environment"])
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = list(arguments)
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
+    sys.stderr = open(os.devnull if arguments[1] == TALKATIVE else 2, "w")  # noqa: SIM115
+    from pyspark.daemon import manager
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()

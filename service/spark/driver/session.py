@@ -1,0 +1,53 @@
+"""The Spark session."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from service.spark.driver.cluster_mode import is_local
+from service.spark.driver.jvm import Jvm, JvmFailed
+from service.spark.query.heartbeat import TickSource
+from service.spark.query.sink import TailraceSink
+
+
+def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, block_rows: int) -> SparkSession:
+    """A session in `jvm`, with our two data sources registered. `settings` are those that the JVM was started with.
+    Raises `JvmFailed` where Spark will not start with them."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
+    builder = SparkSession.builder.appName(name)
+    of_the_job = {
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(block_rows),
+    }
+    for key, value in {**of_the_job, **settings}.items():
+        builder = builder.config(key, value)
+    jvm.connect()
+    try:
+        session = builder.getOrCreate()
+    except Py4JJavaError as error:
+        # In words: who reads the exception later would ask a JVM that has gone for its text.
+        raise JvmFailed(f"Spark did not start: {error.java_exception.toString()}") from None
+    session.sparkContext.setLogLevel("WARN")
+    if is_local(settings["spark.master"]):
+        threading.Thread(target=_warm_up, args=(session, partitions), name="warm-up", daemon=True).start()
+    session.dataSource.register(TailraceSink)
+    session.dataSource.register(TickSource)
+    return session
+
+
+def _warm_up(session: SparkSession, partitions: int) -> None:
+    """Start the Python workers, and load what the JVM needs to speak to them, while the query is still planned."""
+    with suppress(Exception):  # the query will say better what is wrong
+        session.range(0, partitions, 1, partitions).mapInArrow(same, "id long").repartition(partitions).collect()
+
+
+def same(blocks: Iterator[Any]) -> Iterator[Any]:
+    """The blocks as they came."""
+    return blocks

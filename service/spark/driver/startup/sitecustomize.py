@@ -1,0 +1,35 @@
+"""Read by every Python process that Spark starts, before anything else. This folder is on the path of those only."""
+
+import os
+import sys
+
+
+def _import_installed_packages() -> None:
+    """Spark puts its own copy of PySpark first, in a zip file, which keeps no bytecode: all of it would be compiled."""
+    sys.path.sort(key=lambda entry: entry.endswith(".zip"))
+
+
+def _be_forked() -> None:
+    """Have a helper of Spark's planner forked from a process that has its imports: `driver.fork_server`."""
+    words = sys.orig_argv
+    nursery = os.environ.get("TAILRACE_NURSERY")
+    if not nursery or len(words) < 4 or words[-3:-1] != ["-m", "pyspark.daemon"] or words[-1] == "pyspark.worker":
+        return
+    import json
+    import socket
+
+    request = json.dumps({"arguments": words[-2:], "environment": dict(os.environ)}).encode()
+    try:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(nursery)
+        socket.send_fds(connection, [request], [0, 1, 2])
+    except OSError:
+        return
+    for number in (0, 1):
+        os.close(number)  # they are the child's now: the JVM must see them end with it
+    connection.recv(1)
+    os._exit(0)
+
+
+_import_installed_packages()
+_be_forked()

@@ -1,0 +1,56 @@
+"""The process that Spark's Python workers are forked from, with what they need already imported.
+
+PySpark's own daemon imports nothing, so every worker would load PySpark, DuckDB and Arrow by itself: seconds of a core
+for each worker before the first batch. Here that is done once, and workers share the memory.
+
+What is imported must start no thread that a fork would lose. Numpy's BLAS would, so it is told not to.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+
+from service.spark.driver.fork_server import TALKATIVE
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+WORKER = "pyspark.worker"
+"""The module of the workers that run tasks; the daemons of Spark's other helpers are handed other modules."""
+
+PRELOADED = (
+    "numpy",
+    "pyarrow",
+    "pyarrow.compute",
+    "duckdb",
+    "pandas",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.streaming.stateful_processor_util",
+    "pyspark.sql.streaming.stateful_processor_api_client",
+    "service.spark.query.source",
+    "service.spark.query.stateful",
+    "service.spark.query.sink",
+)
+
+
+def main() -> None:
+    """Import what the workers need, then serve as PySpark's daemon does."""
+    worker = sys.argv[1] if len(sys.argv) > 1 else WORKER
+    importlib.import_module(worker)
+    if worker == TALKATIVE:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for the life of the process)
+    if worker == WORKER:
+        for module in PRELOADED:
+            importlib.import_module(module)
+    from pyspark.daemon import manager
+
+    # A worker collects all garbage after each task: what was imported is none, and need not be looked through.
+    gc.collect()
+    gc.freeze()
+    manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""From the envelopes that leave a program to records for Kafka: output changes, dead letters, late rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.formats.rejected import NOT_COMPUTED, rejected_records, row_records
+from service.formats.samples import Sample, samples
+from service.kafka.writer.records import RECORDS
+from service.runtime.counting import count_changes
+from service.runtime.envelope import Envelope, Kind, port_of, unpack
+from service.runtime.task_metrics import Figures
+from service.spark.query.job_spec import Job
+
+
+class Egress:
+    """Encodes one task's share of a batch."""
+
+    def __init__(self, job: Job, sql: Sql, figures: Figures) -> None:
+        self._job = job
+        self._sql = sql
+        self._figures = figures
+        self._outputs = {o.id: o for o in job.ship.program.outputs}
+
+    def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
+        """Records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is named
+        even without records: its marker must say that the batch is done."""
+        by_writer: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(len(self._job.ship.writers))}
+        lines: list[str] = []
+        for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
+            output = self._outputs[identifier]
+            table = pa.concat_tables(tables)
+            count_changes(self._figures, "output_changes_total", table, sink=output.table.name)
+            if output.table.connector.kind == "blackhole":
+                continue
+            encoded = self._job.ship.encoders[identifier].encode(table, self._sql)
+            if output.table.connector.kind == "print":
+                lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
+                continue
+            topic = output.table.connector.topics[0]
+            self._figures.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
+            by_writer[self._job.ship.writer_of[identifier]].extend(_addressed(encoded, topic))
+        self._count_dead(envelopes)
+        side = self._job.ship.side_writer
+        if side is not None:
+            by_writer[side].extend(self._side_records(envelopes))
+        return by_writer, lines
+
+    def samples(self, envelopes: Sequence[Envelope]) -> list[Sample]:
+        """The first few dead letters and late rows, whether or not there is a topic for them."""
+        most = self._job.ship.samples
+        dead: list[Sample] = []
+        late: list[Sample] = []
+        for envelope in envelopes:
+            match envelope.kind:
+                case Kind.REJECTED if len(dead) < most:
+                    dead += samples(rejected_records(unpack(envelope.payload).slice(0, most)), late=False)
+                case Kind.DEAD if len(dead) < most:
+                    dead += samples(self._refused(envelope, NOT_COMPUTED, most), late=False)
+                case Kind.LATE if len(late) < most:
+                    late += samples(self._refused(envelope, "late", most), late=True)
+        return dead[:most] + late[:most]
+
+    def _side_records(self, envelopes: Sequence[Envelope]) -> Iterable[pa.RecordBatch]:
+        ship = self._job.ship
+        if ship.dead_letter_topic:
+            for tables in self._gathered(envelopes, Kind.REJECTED).values():
+                yield from _addressed(rejected_records(pa.concat_tables(tables)), ship.dead_letter_topic)
+            yield from self._rows(envelopes, Kind.DEAD, NOT_COMPUTED, ship.dead_letter_topic)
+        if ship.late_topic:
+            yield from self._rows(envelopes, Kind.LATE, "late", ship.late_topic)
+
+    def _count_dead(self, envelopes: Sequence[Envelope]) -> None:
+        """Count dead letters by reason, one of `rejected.REASONS`; what operators say in their words is no label."""
+        reasons: Counter[str] = Counter()
+        for envelope in envelopes:
+            if envelope.kind == Kind.REJECTED:
+                reasons.update(unpack(envelope.payload)["reason"].to_pylist())
+            elif envelope.kind == Kind.DEAD:
+                reasons[NOT_COMPUTED] += unpack(envelope.payload).num_rows
+        topic = self._job.ship.dead_letter_topic
+        for reason, records in sorted(reasons.items()):
+            self._figures.count("dead_letter_records_total", records, topic=topic, reason=reason)
+
+    def _rows(self, envelopes: Sequence[Envelope], kind: Kind, why: str, topic: str) -> Iterable[pa.RecordBatch]:
+        """Rows that an operator refused, under the names that its input has in the query."""
+        for envelope in envelopes:
+            if envelope.kind == kind:
+                yield from _addressed(self._refused(envelope, why), topic)
+
+    def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
+        operator = self._job.wiring.operators[envelope.address]
+        names = operator.ports[port_of(envelope)] if operator.ports else ()
+        return row_records(unpack(envelope.payload).slice(0, most), names, operator.name, why, self._sql)
+
+    def _gathered(self, envelopes: Sequence[Envelope], kind: Kind) -> dict[int, list[pa.Table]]:
+        found: dict[int, list[pa.Table]] = {}
+        for envelope in envelopes:
+            if envelope.kind == kind:
+                found.setdefault(envelope.address, []).append(unpack(envelope.payload))
+        return found
+
+
+def _addressed(records: pa.Table, topic: str) -> Iterable[pa.RecordBatch]:
+    """Records (formats.contract.OUT) with their topic, as the writer takes them."""
+    columns = {name: records[name] for name in records.schema.names}
+    columns["topic"] = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
+    schema = pa.schema([RECORDS.field(n) for n in RECORDS.names if n in columns])
+    table = pa.table([columns[n] for n in schema.names], schema=schema)
+    yield from table.combine_chunks().to_batches()

@@ -1,0 +1,101 @@
+"""The slow tick: a stream source that makes batches run when no data comes, and tells every bucket what only the driver
+knows, the partitions of each topic and which bounded sources have ended.
+
+All that it says is in its offset, which Spark keeps in its log, so a replayed batch hears the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from operators.time import MIN_TIME
+from service.kafka.admin import Cluster
+from service.runtime.envelope import Envelope, Kind
+from service.runtime.watermarks import Tick, channel_name
+
+PARTITIONS_REFRESH_SECONDS = 60.0
+
+SPARK_SCHEMA = (
+    "bucket INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
+    " idle BOOLEAN, payload BINARY"
+)
+
+
+class TickSource(DataSource):
+    """Options: `interval` (ms), `keys` and `levels` (JSON lists), `topics` (JSON: source id to topics and librdkafka
+    properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes)."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tailrace-tick"
+
+    def schema(self) -> str:
+        return SPARK_SCHEMA
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
+        return TickReader(dict(self.options))
+
+
+class TickReader(SimpleDataSourceStreamReader):
+    """Reads in the driver; its rows need no task of their own."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._interval = int(options["interval"])
+        self._keys: list[int] = json.loads(options["keys"])
+        self._levels: list[int] = json.loads(options["levels"])
+        self._topics: dict[str, dict[str, Any]] = json.loads(options["topics"])
+        self._ended = Path(options["ended"])
+        self._channels: dict[str, list[str]] = {}
+        self._refreshed = -PARTITIONS_REFRESH_SECONDS
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"now": 0, "channels": {}, "ended": []}
+
+    def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
+        """The next tick, or nothing while the last one is younger than the interval and no source has ended since."""
+        now = int(time.time() * 1000)
+        ended = self._read_ended()
+        if now < start["now"] + self._interval and ended == start["ended"]:
+            return iter(()), start
+        end = {"now": max(now, start["now"] + 1), "channels": self._known(start["channels"]), "ended": ended}
+        return self.readBetweenOffsets(start, end), end
+
+    def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+        """One envelope to every bucket of every level that hears a source."""
+        tick = Tick({int(k): tuple(v) for k, v in end["channels"].items()}, tuple(end["ended"]))
+        payload = tick.to_json()
+        rows = [
+            tuple(Envelope(key, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
+            for level in self._levels
+            for key in self._keys
+        ]
+        return iter(rows)  # of a list: Spark copies the iterator
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing is held for a tick."""
+
+    def _read_ended(self) -> list[int]:
+        return json.loads(self._ended.read_text()) if self._ended.exists() else []
+
+    def _known(self, before: dict[str, list[str]]) -> dict[str, list[str]]:
+        """The channels of each source; what was known stays known when Kafka does not answer."""
+        if time.monotonic() - self._refreshed >= PARTITIONS_REFRESH_SECONDS:
+            for source, description in self._topics.items():
+                if "channels" in description:
+                    self._channels[source] = description["channels"]
+                    continue
+                partitions = Cluster(description["kafka"]).describe(description["topics"])
+                self._channels[source] = [
+                    channel_name(int(source), topic, number)
+                    for topic in sorted(partitions)
+                    for number in range(partitions[topic])
+                ]
+            self._refreshed = time.monotonic()
+        return before | self._channels

@@ -1,0 +1,94 @@
+"""What a task needs to know of its job, as one picklable value, and how a worker process keeps it between tasks."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from operators.sql import Sql
+from service.formats.contract import Decoder, Encoder
+from service.kafka.writer.settings import WriterSettings
+from service.plan.program import Program
+from service.runtime.topology import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Ship:
+    """Everything that travels to the workers.
+
+    `decoders` and `encoders` are by source and by output. `limits` are the end offsets of bounded channels. `writers`
+    are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
+    `side_writer` the one that dead letters and late rows go to, of each of which a task shows `samples` rows. `run`
+    names this run of the driver: local copies of blocks and sockets live under `scratch` in a folder of that name and
+    die with it.
+    """
+
+    program: Program
+    decoders: Mapping[int, Decoder]
+    encoders: Mapping[int, Encoder]
+    bucket_keys: tuple[int, ...]
+    limits: Mapping[str, int]
+    scratch: str
+    run: str
+    writers: tuple[WriterSettings, ...]
+    writer_of: Mapping[int, int]
+    side_writer: int | None
+    dead_letter_topic: str
+    late_topic: str
+    samples: int
+    driver_socket: str
+
+
+JOBS = 16
+"""How many jobs a worker keeps: those of one pipeline share the workers, and take turns."""
+
+
+class Job:
+    """A shipped job in a worker: unpickled once a process, whatever the number of tasks."""
+
+    def __init__(self, ship: Ship) -> None:
+        self.ship = ship
+        self.wiring = Wiring(ship.program)
+        self.number_of_key = {key: number for number, key in enumerate(ship.bucket_keys)}
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of this run of the driver, on this host."""
+        return Path(self.ship.scratch) / self.ship.run
+
+    @cached_property
+    def buckets(self) -> int:
+        """How many buckets each level has."""
+        return len(self.ship.bucket_keys)
+
+    @classmethod
+    def load(cls, blob: bytes) -> Job:
+        """The job of a blob, the same object for the same bytes."""
+        return _unpacked(blob)
+
+
+@lru_cache(JOBS)
+def _unpacked(blob: bytes) -> Job:
+    return Job(pickle.loads(blob))
+
+
+def packed(ship: Ship) -> bytes:
+    """The blob that `Job.load` reads. Everything in it is of importable classes, so it is small and pickled by name."""
+    return pickle.dumps(ship, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+_SQL: list[Sql] = []
+
+
+def worker_sql() -> Sql:
+    """The DuckDB connection of this worker process."""
+    if not _SQL:
+        _SQL.append(Sql())
+        # A worker looks for garbage after each task: not in what it keeps for all of them. Once, or what is frozen and
+        # becomes garbage later would stay for ever.
+        gc.freeze()
+    return _SQL[0]

@@ -1,0 +1,138 @@
+"""A program as one streaming query: sources, levels, sink."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from service.formats import datagen
+from service.plan.program import Program, Source
+from service.runtime.topology import Wiring
+from service.spark.query.heartbeat import SPARK_SCHEMA
+from service.spark.query.job_spec import Ship, packed
+from service.spark.query.read_limits import OPTION
+from service.spark.query.source import POSITION, IngestTask
+from service.spark.query.stateful import BucketProcessor
+
+FETCH: Mapping[str, str] = {
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.receive.buffer.bytes": str(4 << 20),
+    "kafka.isolation.level": "read_committed",
+    # A broker that is away is told of within minutes, though a task is tried often (see `tries`).
+    "kafkaConsumer.pollTimeoutMs": "30000",
+}
+"""Options that made Spark's Kafka source read twice as fast, and what exactly-once and patience ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one source is read: Java client properties, the start offsets of a first run, the cap of the first batch."""
+
+    properties: Mapping[str, str]
+    starting_offsets: str
+    batch_rows: int
+
+
+class QueryBuilder:
+    """Builds and starts the query of one shipped job."""
+
+    def __init__(self, session: SparkSession, ship: Ship, readings: Mapping[int, Reading]) -> None:
+        self._session = session
+        self._ship = ship
+        self._blob = packed(ship)
+        self._readings = readings
+        self._wiring = Wiring(ship.program)
+
+    def start(self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any]) -> StreamingQuery:
+        """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions."""
+        program = self._ship.program
+        branches = [self._ingested(source) for source in program.sources]
+        levels = sorted({level for s in program.sources for level in self._wiring.levels_heard_by(s.id)})
+        branches.append(self._ticks(tick_ms, levels, topics))
+        envelopes = reduce(DataFrame.union, branches)
+        envelopes = envelopes.selectExpr(*(STAMP if name == "now" else name for name in envelopes.columns))
+        for level in range(1, program.levels + 1):
+            envelopes = envelopes.groupBy("bucket").transformWithState(
+                BucketProcessor(self._blob, level), SPARK_SCHEMA, "append", "none"
+            )
+        writer = (
+            envelopes.writeStream.format("tailrace")
+            .queryName(program.name)
+            .outputMode("append")
+            .option("job", base64.b64encode(self._blob).decode())
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime=f"{trigger_ms} milliseconds")
+        )
+        return writer.start()
+
+    def _ingested(self, source: Source) -> DataFrame:
+        rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
+        return rows.mapInArrow(IngestTask(self._blob, source.id), SPARK_SCHEMA)
+
+    def _made(self, source: Source) -> DataFrame:
+        """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
+        numbers = self._session.readStream.format("rate").option("numPartitions", "1")
+        columns = ["value AS position", "timestamp"] + ([NOW] if needs_now(self._ship.program) else [])
+        return numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load().selectExpr(*columns)
+
+    def _read(self, source: Source) -> DataFrame:
+        reading = self._readings[source.id]
+        needs = self._ship.decoders[source.id].needs()
+        reader = (
+            self._session.readStream.format("kafka")
+            .option("subscribe", ",".join(source.table.connector.topics))
+            .option("startingOffsets", reading.starting_offsets)
+            .option(OPTION, str(reading.batch_rows))
+            .option("failOnDataLoss", "true")
+            .option("includeHeaders", str("headers" in needs).lower())
+        )
+        for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in reading.properties.items()}}.items():
+            reader = reader.option(key, value)
+        columns = [_NAMED[name] for name in needs if name not in ("topic", "partition", "offset")] + [POSITION]
+        if len(source.table.connector.topics) > 1:
+            columns.append("topic")
+        if needs_now(self._ship.program):
+            columns.append(NOW)
+        return reader.load().selectExpr(*columns)
+
+    def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any]) -> DataFrame:
+        return (
+            self._session.readStream.format("tailrace-tick")
+            .option("interval", str(tick_ms))
+            .option("keys", json.dumps(self._ship.bucket_keys))
+            .option("levels", json.dumps(levels))
+            .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
+            .option("ended", str(Path(self._ship.scratch) / self._ship.run / "ended.json"))
+            .load()
+        )
+
+
+NOW = "unix_millis(current_timestamp()) AS now"
+"""The batch's own time: it is kept in Spark's offset log, so it is the same on a replay."""
+
+STAMP = "transform(array(unix_millis(current_timestamp())), now -> now)[0] AS now"
+"""The same for envelopes. Spark writes the time as a number into the Java code of a projection, which it then compiles
+anew in every batch; a function with a lambda is not compiled, and there are few envelopes."""
+
+_NAMED = {
+    "key": "key",
+    "value": "value",
+    "timestamp": "timestamp",
+    "timestamp_type": "timestampType AS timestamp_type",
+    "headers": "headers",
+}
+
+
+def needs_now(program: Program) -> bool:
+    """Whether an operator of level 0 asks for the time of the batch."""
+    return any("$now" in repr(o.kernel) for o in program.operators if o.level == 0)

@@ -1,0 +1,139 @@
+"""The sink on Spark: each task encodes what its buckets answered and commits it to Kafka exactly once."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from service.formats.samples import Sample
+from service.kafka.writer import abort_counter as tally
+from service.kafka.writer.client import TransactionClient
+from service.runtime.envelope import EGRESS, Kind, from_batch
+from service.runtime.source_digest import LENGTH, digest
+from service.runtime.task_metrics import Figures
+from service.spark.query.attempts import tried
+from service.spark.query.egress import Egress
+from service.spark.query.executor_memory import measure_executor
+from service.spark.query.job_spec import Job, worker_sql
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task tells the driver: its figures, lines for 'print' tables, samples of what went its own way."""
+
+    figures: bytes
+    lines: tuple[str, ...]
+    samples: tuple[Sample, ...]
+
+
+class TailraceSink(DataSource):
+    """Option `job`: the job's blob in base64."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tailrace"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return SinkWriter(base64.b64decode(self.options["job"]))
+
+
+class SinkWriter(DataSourceStreamArrowWriter):
+    """Runs in the tasks (`write`) and once a batch on the driver's host (`commit`)."""
+
+    def __init__(self, blob: bytes) -> None:
+        self._blob = blob
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write all that one task was given, in one transaction a Kafka cluster."""
+        job = Job.load(self._blob)
+        with tried(job.folder):
+            return self._write(job, iterator)
+
+    def _write(self, job: Job, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None
+        batch = int(context.getLocalProperty("streaming.sql.batchId") or -1)
+        envelopes = sorted(
+            (e for block in iterator for e in from_batch(block) if e.level == EGRESS),
+            key=lambda e: (e.channel, e.sequence),
+        )
+        figures = Figures()
+        for envelope in envelopes:
+            if envelope.kind == Kind.FIGURES:
+                figures.absorb(envelope.payload)
+        if not envelopes:
+            return Written(figures.to_json(), (), ())
+        partition = context.partitionId() if job.ship.program.levels else crc32(envelopes[0].channel.encode())
+        with figures.timed("encode"):
+            egress = Egress(job, worker_sql(), figures)
+            by_writer, lines = egress.records(envelopes)
+            samples = egress.samples(envelopes)
+        # A batch of the clock only is made from no rows: its own time tells it from another one.
+        now = max(e.now for e in envelopes).to_bytes(LENGTH)
+        came_from = digest([now, *(e.payload for e in envelopes if e.kind == Kind.OFFSETS)])
+        with figures.timed("write"):
+            for number, records in by_writer.items():
+                self._commit_to_kafka(job, number, partition, batch, came_from, records, figures)
+        measure_executor(figures, job.ship.scratch)
+        return Written(figures.to_json(), tuple(lines), tuple(samples))
+
+    def _commit_to_kafka(
+        self,
+        job: Job,
+        number: int,
+        partition: int,
+        batch: int,
+        came_from: bytes,
+        records: Sequence[pa.RecordBatch],
+        figures: Figures,
+    ) -> None:
+        # Beside the folder of this run: a query that is started again after a failure still hears of it.
+        aborts = Path(job.ship.scratch) / f"{crc32(job.ship.program.name.encode()):08x}.aborts"
+        settings = replace(
+            job.ship.writers[number],
+            parent_pid=os.getppid(),
+            socket_folder=str(job.folder / "writer"),
+            aborts=str(aborts),
+        )
+        with TransactionClient(settings, partition, batch, came_from) as client:
+            if client.begin():
+                for block in records:
+                    client.send(block)
+            report = client.commit()
+        figures.count("transactions_total", outcome=report.outcome)
+        figures.count("transactions_total", tally.take(aborts), outcome="aborted")
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Tell the driver process what the batch was; a driver that does not listen misses figures, not rows."""
+        job = Job.load(self._blob)
+        total = Figures()
+        written = [message for message in messages if isinstance(message, Written)]
+        for each in written:
+            total.absorb(each.figures)
+        told: dict[str, Any] = {
+            "batch": batchId,
+            "figures": asdict(total),
+            "lines": [line for each in written for line in each.lines],
+            "samples": [sample for each in written for sample in each.samples],
+        }
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(job.ship.driver_socket)
+                connection.sendall(json.dumps(told).encode())
+        except OSError:
+            return
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """A failed batch needs no undoing: what is committed is found by its marker when the batch runs again."""

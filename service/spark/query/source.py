@@ -1,0 +1,78 @@
+"""Level 0 on Spark: a `mapInArrow` over the Kafka source, one task a Kafka partition and batch.
+
+The rows that reach Python are as narrow as can be, since Spark's hand-over costs by the column: the value, and one
+BIGINT that holds partition and offset. Key, timestamp and headers come along only where a column needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.runtime.envelope import Envelope, batch_of
+from service.runtime.ingest import Ingest
+from service.spark.query.attempts import tried
+from service.spark.query.job_spec import Job, worker_sql
+
+OFFSET_BITS = 44
+"""Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition."""
+
+POSITION = f"(CAST(partition AS BIGINT) * {2**OFFSET_BITS} + offset) AS position"
+"""Spark SQL for the position of a record."""
+
+ENVELOPES_A_BLOCK = 64
+
+
+class IngestTask:
+    """The function that Spark calls in each task; picklable by name."""
+
+    def __init__(self, blob: bytes, source: int) -> None:
+        self._blob = blob
+        self._source = source
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Records in, envelopes out; `now` is filled in by Spark afterwards, from the batch's own time."""
+        job = Job.load(self._blob)
+        with tried(job.folder):
+            yield from self._read(job, batches)
+
+    def _read(self, job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        source = job.wiring.sources[self._source]
+        task = Ingest(
+            job.wiring,
+            source,
+            job.ship.decoders[self._source],
+            job.buckets,
+            worker_sql(),
+            job.ship.limits,
+        )
+        topics = source.table.connector.topics or (source.table.name,)
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return
+        now = first.column("now")[0].as_py() if "now" in first.schema.names else 0
+        blocks = (self._records(batch, topics) for batch in chain([first], batches) if batch.num_rows)
+        held: list[Envelope] = []
+        for envelope in task.run(blocks, now):
+            key = job.ship.bucket_keys[envelope.bucket]
+            held.append(envelope._replace(bucket=key))
+            if len(held) >= ENVELOPES_A_BLOCK:
+                yield batch_of(held)
+                held = []
+        if held:
+            yield batch_of(held)
+
+    @staticmethod
+    def _records(batch: pa.RecordBatch, topics: tuple[str, ...]) -> pa.Table:
+        """The columns of a record, from what Spark handed over."""
+        columns = {name: batch.column(name) for name in batch.schema.names if name not in ("position", "now")}
+        position = batch.column("position")
+        partition = position[0].as_py() >> OFFSET_BITS
+        columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
+        columns["offset"] = pc.subtract(position, pa.scalar(partition << OFFSET_BITS, pa.int64()))
+        if "topic" not in columns:
+            columns["topic"] = pa.repeat(pa.scalar(topics[0], pa.string()), batch.num_rows)
+        return pa.table(columns)

@@ -1,0 +1,123 @@
+"""What the driver keeps in a checkpoint beside Spark's own files: an id, the ends of bounded sources, and what can
+never change while the checkpoint lives, which is the query and the number of its buckets."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlparse
+
+from pyspark.sql import SparkSession
+
+from service.runtime.bucket import FORMAT, StateMismatch
+
+NEW = ".new"
+"""Ends the name of a file that is about to replace another."""
+
+
+class Fixed(NamedTuple):
+    """What a checkpoint is made for: the query, and over how many buckets its state is spread."""
+
+    fingerprint: str
+    partitions: int
+    buckets_per_partition: int
+
+
+class Checkpoint:
+    """The checkpoint of one job, on any file system that Hadoop knows; small JSON files in its folder `tailrace`."""
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        self.url = url if urlparse(url).scheme else str(Path(url).resolve())
+        self._jvm: Any = session._jvm
+        assert self._jvm is not None
+        self._path: Any = self._jvm.org.apache.hadoop.fs.Path(self.url)
+        self._hadoop: Any = session._jsc.hadoopConfiguration()
+
+    @cached_property
+    def _files(self) -> Any:
+        """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
+        return self._path.getFileSystem(self._hadoop)
+
+    def agree(self, wanted: Fixed, *, partitions_chosen: bool) -> Fixed:
+        """What the checkpoint was made for, which is `wanted` where it is new. Raises StateMismatch where the two do
+        not go together; partitions that nobody has chosen are taken as they are."""
+        known = self.read("fixed")
+        if known is None:
+            self.write("fixed", {"format": FORMAT, **wanted._asdict()})
+            return wanted
+        written = known.pop("format")
+        if written != FORMAT:
+            raise StateMismatch(
+                "the checkpoint was written by another version of the service; nothing was read or written\n"
+                f"  detail: the state in {self.url} has format {written}, this version reads format {FORMAT}\n"
+                "  hint:   run the version that wrote it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+            )
+        if known["fingerprint"] != wanted.fingerprint:
+            raise StateMismatch(
+                "the checkpoint holds the state of another query; nothing was read or written\n"
+                f"  detail: {self.url} was made by query {known['fingerprint']}, this query is {wanted.fingerprint}\n"
+                "  hint:   run the query that made it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+            )
+        made = Fixed(**known)
+        if partitions_chosen:
+            self._same("PARTITIONS", made.partitions, wanted.partitions)
+        self._same("BUCKETS_PER_PARTITION", made.buckets_per_partition, wanted.buckets_per_partition)
+        return made
+
+    def _same(self, setting: str, made: int, wanted: int) -> None:
+        if made != wanted:
+            raise StateMismatch(
+                "the state of a checkpoint cannot be spread anew; nothing was read or written\n"
+                f"  detail: {self.url} was made with TAILRACE_SPARK__{setting}={made}, not {wanted}\n"
+                f"  hint:   set it to {made}, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+            )
+
+    def identifier(self) -> str:
+        """A random id, made with the checkpoint: output belongs to it, so a fresh checkpoint writes anew."""
+        known = self.read("id")
+        if known is None:
+            known = uuid.uuid4().hex[:16]
+            self.write("id", known)
+        return str(known)
+
+    def started(self) -> bool:
+        """Whether a batch was ever planned here."""
+        offsets = self._jvm.org.apache.hadoop.fs.Path(self._path, "offsets/0")
+        return bool(self._files.exists(offsets))
+
+    def read(self, name: str) -> Any:
+        """The JSON value of a small file, or None."""
+        written = self._bytes(self._file(name))
+        if written is not None:
+            return json.loads(written)
+        # A process that dies while it replaces the file leaves the new one, whole; one that dies earlier, a part of it.
+        with suppress(ValueError):
+            return json.loads(self._bytes(self._file(name + NEW)) or b"null")
+        return None
+
+    def write(self, name: str, value: Any) -> None:
+        """Replace a small file. Whenever the process dies, `read` finds the old value or the new one."""
+        temporary = self._file(name + NEW)
+        stream = self._files.create(temporary, True)
+        try:
+            stream.write(json.dumps(value).encode())
+        finally:
+            stream.close()
+        self._files.delete(self._file(name), False)
+        self._files.rename(temporary, self._file(name))
+
+    def _bytes(self, path: Any) -> bytes | None:
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def _file(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._path, f"tailrace/{name}.json")

@@ -1,0 +1,69 @@
+"""The executors of a session, looked at every few seconds: how many there are, and whether each has its share of the
+state. Their memory comes with their tasks instead: see `executor_memory`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from service.deployment.assignment import local_cluster
+from service.observability.observer import Observer
+from service.spark.driver.cluster_mode import is_local
+from service.spark.supervision.rebalance import Spread
+
+EVERY = 2.0
+"""Seconds between two looks."""
+
+DRIVER = "driver"
+"""The name that Spark gives the driver among its executors."""
+
+DEFAULT_INSTANCES = "2"
+
+
+class Executors:
+    """Fills the gauges of executors, and has state spread over those that join."""
+
+    def __init__(self, session: SparkSession, observer: Observer) -> None:
+        self._context: Any = session.sparkContext
+        self._metrics = observer.metrics
+        self._master = str(self._context.master)
+        self._local = is_local(self._master)
+        self._expected = self._asked_for()
+        self._metrics.set("executors_expected", self._expected)
+        if self._local:
+            self._metrics.set("executors", 1)
+        self._spread = Spread(session, observer.spread)
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Look, if it is time to."""
+        if self._local or time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + EVERY
+        connected = self._connected()
+        self._metrics.set("executors", len(connected))
+        for labels, _ in self._metrics.samples("memory_bytes"):
+            if labels["executor"] not in connected.keys() | {DRIVER}:
+                self._metrics.forget("memory_bytes", executor=labels["executor"])
+        self._spread.look(connected, self._expected)
+
+    def _connected(self) -> dict[str, str]:
+        """The names of executors that tasks can be given to, and their hosts as Spark writes them."""
+        active = self._context._jsc.sc().statusStore().executorList(True)
+        found = {}
+        for i in range(active.size()):
+            executor = active.apply(i)
+            # Its address is not known in the moment between its connection and its first word.
+            if executor.id() != DRIVER and executor.hostPort():
+                found[str(executor.id())] = str(executor.hostPort()).rpartition(":")[0]
+        return found
+
+    def _asked_for(self) -> int:
+        """One, the driver itself, with a local master; what a 'local-cluster' names; else what the settings ask for."""
+        if self._local:
+            return 1
+        if cluster := local_cluster(self._master):
+            return cluster[0]
+        return int(self._context.getConf().get("spark.executor.instances", DEFAULT_INSTANCES))

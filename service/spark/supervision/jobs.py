@@ -1,0 +1,224 @@
+"""All jobs of a pipeline in one Spark session: started together, watched, started again when a batch fails."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from service.deployment.assignment import Assignment
+from service.deployment.end_offsets import EndOffsets
+from service.deployment.group_offsets import GroupOffsets
+from service.exit_codes import FAILED, OK, WRONG
+from service.kafka.errors import KafkaFailure
+from service.observability.observer import Observer
+from service.observability.progress import progress_of
+from service.runtime.bucket import StateMismatch
+from service.settings import Settings
+from service.spark.driver.jvm import Jvm
+from service.spark.driver.session import build
+from service.spark.query.attempts import FINAL
+from service.spark.supervision.driver_metrics import Vitals
+from service.spark.supervision.executors import Executors
+from service.spark.supervision.runner import JobRunner
+
+LONGEST_BACKOFF = 60.0
+
+MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationException")
+"""Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""
+
+PATIENT = ("KafkaUnreachable", "TimeoutException", "DisconnectException")
+"""Errors of a Kafka that cannot be reached: they are waited out for as long as it takes."""
+
+EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
+"""Words of failures of which Spark tells what is missing since, not what ended the executors."""
+
+NO_JVM = (Py4JError, ConnectionError)
+"""What a call into a JVM raises that is no more."""
+
+
+class _Watched:
+    def __init__(self, runner: JobRunner, assignment: Assignment, observer: Observer) -> None:
+        self.runner = runner
+        self.program = assignment.program
+        self.name = assignment.program.name
+        self.read = GroupOffsets(assignment)
+        self.ends = EndOffsets(assignment, partial(observer.ends, self.name))
+        self.failures = 0
+        self.start_at: float | None = 0.0
+        self.done = False
+        self.last_batch: int | None = None
+
+
+class Jobs:
+    """The queries of one service."""
+
+    def __init__(
+        self,
+        jvm: Jvm,
+        spark: Mapping[str, str],
+        assignments: Sequence[Assignment],
+        settings: Settings,
+        scratch: Path,
+        observer: Observer,
+    ) -> None:
+        """`spark` are the settings that `jvm` was started with."""
+        self._settings = settings
+        self._observer = observer
+        self._jvm = jvm
+        self._session = build(
+            jvm,
+            spark,
+            name=assignments[0].program.name,
+            partitions=assignments[0].partitions,
+            block_rows=settings.batch.block_rows,
+        )
+        self._watched = [
+            _Watched(
+                JobRunner(
+                    self._session,
+                    assignment,
+                    scratch,
+                    self._hear(assignment.program.name),
+                ),
+                assignment,
+                observer,
+            )
+            for assignment in assignments
+        ]
+        self._vitals = Vitals(self._session, observer.metrics, scratch)
+        self._executors = Executors(self._session, observer)
+
+    def look(self) -> int | None:
+        """Look at every query once, start those that wait. The exit code when nothing is left to do, else None."""
+        with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
+            self._vitals.look()
+            self._executors.look()
+        broken = self._jvm.state_failures.take()
+        for job in self._watched:
+            try:
+                if broken is not None and job.runner.active():
+                    raise broken
+                self._attend(job)
+            except Exception as error:
+                code = self._failed(job, error)
+                if code is not None:
+                    return code
+        return OK if all(job.done for job in self._watched) else None
+
+    def close(self, grace: float) -> None:
+        """Stop: a running batch may finish within `grace` seconds; what is cut short is done again next time."""
+        deadline = time.monotonic() + grace
+        for job in self._watched:
+            job.ends.close()
+        with suppress(*NO_JVM):
+            for job in self._watched:
+                self._let_finish(job, deadline)
+                self._note(job)
+                job.runner.stop()
+        for job in self._watched:
+            job.read.close()  # after the last batch, so that the group is told of it too
+        if not self._jvm_gone():
+            stopping = threading.Thread(target=self._session.stop, daemon=True)
+            stopping.start()
+            stopping.join(max(5.0, deadline - time.monotonic()))
+
+    def _attend(self, job: _Watched) -> None:
+        if job.done:
+            return
+        if job.start_at is not None:
+            if time.monotonic() >= job.start_at:
+                job.runner.start(again=job.failures > 0)
+                job.start_at = None
+                self._observer.started(job.name)
+            return
+        finished = job.runner.finished()
+        self._note(job)
+        if finished:
+            job.runner.stop()
+            job.done = True
+            job.ends.close()
+            self._observer.finished(job.name)
+
+    def _let_finish(self, job: _Watched, deadline: float) -> None:
+        """Wait for the end of the batch that runs now; the next one has not got far by then."""
+        last = job.runner.last_batch()
+        while job.runner.active() and job.runner.in_batch() and job.runner.last_batch() == last:
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.02)
+
+    def _note(self, job: _Watched) -> None:
+        for report in job.runner.new_progress(job.last_batch):
+            progress = progress_of(job.program, report)
+            job.last_batch = progress.batch
+            job.runner.keep_pace(max(progress.rows, default=0), progress.seconds)
+            job.failures = 0
+            job.read.batch(progress)
+            self._observer.batch(job.name, progress)
+
+    def _failed(self, job: _Watched, error: Exception) -> int | None:
+        """Note a failure; the exit code where there is no point in another try."""
+        if self._jvm_gone(error):
+            self._observer.gave_up(job.name, "the JVM is gone; start the service again, it goes on where it was")
+            return FAILED
+        text = f"{type(error).__name__}: {error}"
+        with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
+            job.runner.stop()
+        patient = any(word in text for word in PATIENT)
+        job.failures += 0 if patient else 1
+        if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
+            self._observer.gave_up(job.name, summary(error), full(error))
+            return WRONG if any(word in text for word in MISCONFIGURED) else FAILED
+        wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
+        job.start_at = time.monotonic() + wait
+        if patient:
+            self._observer.waiting(job.name, summary(error))
+        else:
+            self._observer.failed(job.name, summary(error), job.failures, wait, full(error))
+        return None
+
+    def _jvm_gone(self, error: Exception | None = None) -> bool:
+        """Whether the JVM has ended."""
+        process = self._jvm.process
+        if isinstance(error, NO_JVM) and not isinstance(error, Py4JJavaError):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)  # its sockets close a moment before it has ended
+        return process.poll() is not None
+
+    def _hear(self, name: str) -> Any:
+        return lambda told: self._observer.heard(name, told)
+
+
+def summary(error: Exception) -> str:
+    """What a person needs of a failure: of one that Spark reports the exception and where it was raised, without the
+    frames of Spark and without its plan."""
+    if isinstance(error, KafkaFailure | StateMismatch):
+        return str(error)
+    text = str(error)
+    if any(word in text for word in EXECUTORS_LOST):
+        return "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why"
+    body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
+    lines = body.splitlines()
+    if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM
+        thrown = [line for line in lines[1:] if line.startswith((": ", "Caused by: "))]
+        told = dict.fromkeys(line.partition(": ")[2] for line in thrown[:1] + thrown[-1:])
+        return "\n  caused by: ".join(told) or lines[0]
+    raised = [i for i, line in enumerate(lines) if line and not line.startswith((" ", "\t")) and i > 0]
+    if not raised or "Traceback" not in body:
+        return lines[0] if lines else text
+    last = raised[-1]
+    frames = [line.strip() for line in lines[:last] if line.startswith("  File ")]
+    return "\n".join([*lines[last:], *(f"  raised at: {frame}" for frame in frames[-1:])])
+
+
+def full(error: Exception) -> str:
+    """All that is known of a failure, but for Spark's plan: it holds what was shipped to the workers."""
+    return f"{type(error).__name__}: {str(error).partition('=== Streaming Query ===')[0].rstrip()}"

@@ -1,0 +1,239 @@
+"""One job on Spark from its checkpoint to its end: what is shipped to the workers, the query, its progress."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from service.deployment.assignment import Assignment
+from service.deployment.writers import check_unchanged
+from service.formats import datagen
+from service.formats.registry import decoder, encoder
+from service.kafka.writer.settings import WriterSettings
+from service.runtime.watermarks import channel_name
+from service.spark.query.block_size import limit_blocks
+from service.spark.query.bucket_keys import bucket_keys
+from service.spark.query.job_spec import Ship
+from service.spark.query.query import QueryBuilder, Reading
+from service.spark.query.read_limits import limit_reads
+from service.spark.supervision.batch_reports import Listener
+from service.spark.supervision.batch_sizing import Pace
+from service.spark.supervision.checkpoint import Checkpoint, Fixed
+from service.spark.supervision.reports import Report, Reports
+
+Told = Mapping[str, Any]
+
+
+class JobRunner:
+    """Starts, watches and stops the query of one job."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        assignment: Assignment,
+        scratch: Path,
+        hear: Callable[[Told], None],
+    ) -> None:
+        self._session = session
+        self._assignment = assignment
+        self._checkpoint = Checkpoint(session, assignment.checkpoint)
+        self._scratch = scratch
+        self._hear = hear
+        self._query: StreamingQuery | None = None
+        self._reports: Reports | None = None
+        self._listener: Listener | None = None
+        self._pace = self._new_pace()
+        self._limits: dict[str, int] = {}
+        self._ended: set[int] = set()
+        self._folder = scratch
+
+    def start(self, *, again: bool = False) -> None:
+        """Start the query, or start it `again` after a failure."""
+        a = self._assignment
+        limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
+        self._pace = self._new_pace()
+        fixed = self._fixed()
+        self._limits = self._known_limits()
+        run = f"r{time.time_ns():x}"
+        self._folder = self._scratch / run
+        (self._folder / "writer").mkdir(parents=True)
+        self._listener = Listener(self._folder / "driver", self._hear)
+        self._ended = set()
+        self._note_ended()
+        ship = self._ship(run, fixed)
+        readings = {
+            source.id: Reading(
+                properties=a.source_addresses[source.id].java,
+                starting_offsets="earliest" if self._checkpoint.started() else a.starting_offsets(source.id),
+                batch_rows=self._pace.rows,
+            )
+            for source in a.program.sources
+            if source.id in a.source_addresses
+        }
+        topics = {
+            source.id: {"kafka": a.source_addresses[source.id].librdkafka, "topics": source.table.connector.topics}
+            if source.id in a.source_addresses
+            else {"channels": [channel_name(source.id, source.table.name, 0)]}
+            for source in a.program.sources
+        }
+        self._query = QueryBuilder(self._session, ship, readings).start(
+            checkpoint=self._checkpoint.url,
+            tick_ms=a.settings.batch.tick,
+            trigger_ms=a.settings.batch.trigger,
+            topics=topics,
+        )
+        self._reports = Reports(self._query)
+
+    def finished(self) -> bool:
+        """Look at the progress: whether every source has ended and the last batch is done. Raises what failed."""
+        query, reports = self._query, self._reports
+        assert query is not None
+        assert reports is not None
+        failure = query.exception()
+        if failure is not None:
+            raise failure
+        progress = reports.last()
+        if progress is None:
+            return False
+        before = set(self._ended)
+        self._note_progress(progress)
+        if self._ended != before:
+            self._note_ended()
+        return self._all_ended(progress)
+
+    def new_progress(self, after: int | None) -> list[Report]:
+        """Spark's reports of the batches since batch `after`, oldest first."""
+        return [] if self._reports is None else self._reports.since(after)
+
+    def keep_pace(self, records: int, seconds: float) -> None:
+        """A batch took `records` of the table that gave most, and `seconds`: fit the next ones to it."""
+        if self._query is not None and self._pace.batch(records, seconds):
+            limit_reads(self._session, self._query, self._pace.rows)
+
+    def in_batch(self) -> bool:
+        """Whether a batch is being computed now."""
+        return self._query is not None and bool(self._query.status["isTriggerActive"])
+
+    def active(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None and self._query.isActive
+
+    def last_batch(self) -> int:
+        """The last batch that is done, -1 if there is none."""
+        return -1 if self._reports is None else self._reports.last_batch()
+
+    def stop(self) -> None:
+        """Stop the query; a batch that is cut short is done again by the next start."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = self._reports = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _new_pace(self) -> Pace:
+        batch = self._assignment.settings.batch
+        return Pace(batch.rows, batch.duration / 1000)
+
+    def _fixed(self) -> Fixed:
+        a, spark = self._assignment, self._assignment.settings.spark
+        wanted = Fixed(a.program.fingerprint, a.partitions, spark.buckets_per_partition)
+        return self._checkpoint.agree(wanted, partitions_chosen=spark.partitions > 0)
+
+    def _ship(self, run: str, fixed: Fixed) -> Ship:
+        a = self._assignment
+        self._agree_on_writers()
+        return Ship(
+            program=a.program,
+            decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
+            encoders={
+                o.id: encoder(o.table, o.columns, a.program.name, o.key, a.partitions_of(o.id))
+                for o in a.program.outputs
+                if o.table.connector.kind != "blackhole"
+            },
+            bucket_keys=bucket_keys(fixed.partitions, fixed.buckets_per_partition),
+            limits=self._limits,
+            scratch=str(self._scratch),
+            run=run,
+            writers=tuple(map(self._writer, range(len(a.writers.addresses)))),
+            writer_of=a.writers.of_output,
+            side_writer=a.writers.side,
+            dead_letter_topic=a.settings.topics.dead_letter,
+            late_topic=a.settings.topics.late,
+            samples=a.settings.http.samples if a.settings.http.port else 0,
+            driver_socket=str(self._folder / "driver"),
+        )
+
+    def _agree_on_writers(self) -> None:
+        known, now = self._checkpoint.read("writers"), self._assignment.writers.numbers()
+        if known is None:
+            self._checkpoint.write("writers", now)
+            return
+        check_unchanged(known, now, {str(o.id): f"table {o.table.name}" for o in self._assignment.program.outputs})
+        if now.keys() - known.keys():
+            self._checkpoint.write("writers", {**known, **now})
+
+    def _writer(self, number: int) -> WriterSettings:
+        writers = self._assignment.writers
+        return WriterSettings(
+            query=self._assignment.program.name,
+            checkpoint_id=writers.identity(self._checkpoint.identifier(), number),
+            kafka=writers.addresses[number].librdkafka,
+            marker_topic=self._assignment.settings.topics.markers,
+            socket_folder="",
+            parent_pid=0,
+            transaction_timeout_ms=self._assignment.settings.kafka.transaction_timeout,
+        )
+
+    def _known_limits(self) -> dict[str, int]:
+        """The end offsets of bounded sources, as they were when the checkpoint was made."""
+        known = self._checkpoint.read("limits")
+        if known is None:
+            known = {
+                channel_name(source, topic, partition): end
+                for source in self._assignment.bounded
+                for topic, ends in self._assignment.limits(source).items()
+                for partition, end in ends.items()
+            }
+            self._checkpoint.write("limits", known)
+        return dict(known)
+
+    def _note_progress(self, progress: Mapping[str, Any]) -> None:
+        """Which bounded sources the last batch has read to their end."""
+        program = self._assignment.program
+        for source, told in zip(program.sources, progress["sources"], strict=False):
+            if source.id not in self._assignment.bounded or source.id in self._ended:
+                continue
+            offsets = told["endOffset"]
+            offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
+            if source.table.connector.kind == "datagen":  # told in seconds
+                offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
+            if offsets and self._reached(source.id, offsets):
+                self._ended.add(source.id)
+
+    def _reached(self, source: int, offsets: Mapping[str, Mapping[str, int]]) -> bool:
+        read = {channel_name(source, t, int(p)): o for t, ends in offsets.items() for p, o in ends.items()}
+        mine = {
+            c: end for c, end in self._limits.items() if c.startswith(channel_name(source, "", 0).split("/")[0] + "/")
+        }
+        return all(read.get(channel, 0) >= end for channel, end in mine.items())
+
+    def _note_ended(self) -> None:
+        """Tell the tick, which tells every bucket, within the batch that it makes."""
+        path = self._folder / "ended.json"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(sorted(self._ended)))
+        temporary.rename(path)
+
+    def _all_ended(self, progress: Any) -> bool:
+        """Whether the tick that says so of every source is part of a finished batch."""
+        told = progress["sources"][len(self._assignment.program.sources)]["endOffset"]
+        told = json.loads(told) if isinstance(told, str) else told
+        wanted = {s.id for s in self._assignment.program.sources}
+        return bool(wanted) and told is not None and set(told.get("ended", ())) >= wanted

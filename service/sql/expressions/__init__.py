@@ -1,0 +1,1 @@
+"""Scalar expressions: types, casts, literals and calls, compiled to DuckDB text."""

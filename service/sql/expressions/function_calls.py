@@ -1,0 +1,54 @@
+"""Applying a function of the table to arguments, and saying what is wrong where that cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from service.plan import types
+from service.plan.expressions import Expression
+from service.plan.types import DataType, flink
+from service.sql.errors import SqlError, did_you_mean
+from service.sql.expressions.aggregate_types import AGGREGATES
+from service.sql.expressions.context import Context
+from service.sql.functions import FORMS, FUNCTIONS, PLANNED
+
+# Functions that mean something only where a query is aggregated or windowed.
+_WINDOW = {
+    f"{window}_{end}"
+    for window in ("TUMBLE", "HOP", "SESSION", "CUMULATE")
+    for end in ("START", "END", "ROWTIME", "PROCTIME")
+} | {"TUMBLE", "HOP", "SESSION", "CUMULATE", "ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE"}
+
+
+def applied(name: str, arguments: Sequence[Expression], context: Context) -> Expression:
+    """The function `name` of the table applied to `arguments`."""
+    given = [a.type for a in arguments]
+    for overload in FUNCTIONS[name]:
+        if overload.takes(given):
+            return overload.call(name, tuple(arguments), context)
+    shown = name.removeprefix("unary ")
+    raise SqlError(
+        f"{shown} cannot be applied to ({', '.join(map(flink, given))})",
+        detail=f"{shown} takes {' or '.join(dict.fromkeys(_parameters(o.parameters) for o in FUNCTIONS[name]))}",
+        hint=_cast_hint(given),
+    )
+
+
+def _parameters(kinds: Sequence[str]) -> str:
+    return f"({', '.join(k.replace('*', '...') for k in kinds)})"
+
+
+def _cast_hint(given: Sequence[DataType]) -> str:
+    return "use CAST" if any(t == types.STRING or isinstance(t, types.Text) for t in given) else ""
+
+
+def unknown_function(name: str) -> SqlError:
+    """Why a call of `name` cannot be compiled."""
+    if name in AGGREGATES:
+        return SqlError(f"the aggregate {name} is not allowed here", hint="aggregates stand in SELECT and HAVING")
+    if name in _WINDOW:
+        return SqlError(f"{name} is not allowed here", hint="it needs a window in GROUP BY or an OVER clause")
+    if name in PLANNED:
+        return SqlError(f"the function {name} is not supported yet", detail=PLANNED[name])
+    known = [n for n in (*FUNCTIONS, *FORMS) if n.replace("_", "").isalnum()]
+    return SqlError(f"the function {name} does not exist", hint=did_you_mean(name, (*known, *AGGREGATES)))

@@ -1,0 +1,108 @@
+"""What the resolution of a query needs to know beside the query: the catalog, the settings, where mistakes go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from service.plan.expressions import Call, Column, Expression
+from service.plan.nodes import Place
+from service.plan.table import Table
+from service.sql.errors import Mistakes, SqlError
+from service.sql.expressions.compile import compile_expression
+from service.sql.expressions.context import Context
+from service.sql.parse.statements import CreateTable
+from service.sql.scope import INTERNAL, Scope
+
+
+class Abandoned(Exception):
+    """A query has mistakes, which are noted already: there is no plan of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A query with a name; `columns` rename its columns, if given."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: exp.Expr
+
+
+@dataclass(slots=True)
+class Catalog:
+    """The tables and views declared so far; None stands for one whose declaration has mistakes. `declared` has each
+    table as written: a hint overrides its options, LIKE repeats it."""
+
+    entries: dict[str, Table | View | None] = field(default_factory=dict)
+    declared: dict[str, CreateTable] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`ttl` and `idle_timeout`, in ms, are those of 'table.exec.state.ttl' and 'table.exec.source.idle-timeout'; `ctes`
+    are the WITH queries in force, by name. `drops_nulls` and `trims_text` say how a sink enforces its types."""
+
+    catalog: Catalog
+    mistakes: Mistakes
+    zone: str = "UTC"
+    ttl: int = 0
+    idle_timeout: int = 0
+    deduplicate_cdc: bool = False
+    drops_nulls: bool = False
+    trims_text: bool = False
+    ctes: Mapping[str, CommonTable] = field(default_factory=dict)
+    opened: tuple[str, ...] = ()
+
+    @property
+    def context(self) -> Context:
+        return Context(self.mistakes, self.zone)
+
+    def place(self, node: exp.Expr | int | None) -> Place:
+        """Where in the file `node` stands."""
+        return self.mistakes.place(node)
+
+    def compile(self, node: exp.Expr, scope: Scope) -> Expression | None:
+        """The expression of `node` over `scope`; None, with the mistake noted, if it has one."""
+        with self.mistakes.collecting(node):
+            return _shown(compile_expression(node, scope, self.context), scope)
+        return None
+
+    def give_up(self, error: SqlError, at: exp.Expr | int | None = None) -> Abandoned:
+        """Note `error` and abandon the query."""
+        self.mistakes.add_error(error, at)
+        return Abandoned()
+
+    def inside(self, name: str) -> Session:
+        """The session in which the view `name` is resolved: its own names only."""
+        return replace(self, ctes={}, opened=(*self.opened, name))
+
+
+def _shown(expression: Expression, scope: Scope) -> Expression:
+    """`expression` with columns that the resolver added under the names that a person should see."""
+    match expression:
+        case Column(index=index, name=name) if name.startswith(INTERNAL):
+            return replace(expression, name=scope.field(index).name)
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(_shown(a, scope) for a in arguments))
+        case _:
+            return expression
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """A WITH query, and the session in which it was written."""
+
+    columns: tuple[str, ...]
+    query: exp.Expr
+    session: Session
+
+
+def not_yet(what: str, at: exp.Expr | int | None, hint: str = "") -> SqlError:
+    """The mistake of a construct that is part of the dialect and does not run yet."""
+    return SqlError(f"{what} is not supported yet", hint=hint, at=at)

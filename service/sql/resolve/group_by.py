@@ -1,0 +1,197 @@
+"""GROUP BY and aggregates: a projection of keys and arguments, an aggregate node, and the list of columns over it.
+
+Over the aggregate node a query sees keys, aggregates and window bounds only, under internal names; the parts of the
+SELECT list and of HAVING that compute them are replaced by references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from service.plan.expressions import Expression
+from service.plan.nodes import Aggregate, Place
+from service.sql.errors import SqlError
+from service.sql.resolve.aggregate_calls import Calls
+from service.sql.resolve.aggregate_parts import Parts, call_alias, key_alias, parts_of
+from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.group_windows import GroupWindow, find_group_window, windowed
+from service.sql.resolve.relation import Relation
+from service.sql.resolve.syntax import canonical, columns_in, is_aggregate, names_of, reference, replaced
+from service.sql.resolve.windows import is_window_call
+from service.sql.scope import INTERNAL, Scope
+
+Item = tuple[str, exp.Expr]
+
+_SETS = {exp.GroupingSets: "GROUPING SETS", exp.Cube: "CUBE", exp.Rollup: "ROLLUP"}
+
+
+def is_grouped(select: exp.Select, items: Sequence[exp.Expr], having: exp.Expr | None) -> bool:
+    """Whether a SELECT aggregates: it has GROUP BY, or an aggregate outside of OVER."""
+    return bool(select.args.get("group")) or any(
+        _has_aggregate(node) for node in (*items, *([having] if having is not None else []))
+    )
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, exp.Window):
+        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        parts = [*inner.iter_expressions(), *(node.args.get("partition_by") or ())]
+        return any(map(_has_aggregate, parts))
+    return is_aggregate(node) or any(map(_has_aggregate, node.iter_expressions()))
+
+
+@dataclass(slots=True)
+class Grouped:
+    """The parts of a grouped query: `keys` over the input, without those of the window."""
+
+    relation: Relation
+    keys: list[tuple[exp.Expr, Expression]]
+    window: GroupWindow | None
+    calls: Calls
+
+
+def resolve_grouped(
+    select: exp.Select,
+    relation: Relation,
+    items: list[Item],
+    having: exp.Expr | None,
+    ttl: int,
+    session: Session,
+) -> tuple[Relation, list[Item], exp.Expr | None]:
+    """The aggregated relation, with the SELECT list and the HAVING condition written over it."""
+    before = len(session.mistakes)
+    nodes = _group_nodes(select, session)
+    window = None
+    with session.mistakes.collecting(select):
+        window = find_group_window(nodes, relation, session)
+    keys = _keys(nodes, window, relation, session)
+    calls = Calls(relation.scope, session)
+    for node in (*(n for _, n in items), *([having] if having is not None else [])):
+        calls.collect(node)
+    if len(session.mistakes) > before:
+        _look_further([node for _, node in items], relation, session)
+        raise Abandoned
+    grouped = Grouped(relation, keys, window, calls)
+    place = session.place(select.args.get("group") or select)
+    parts = parts_of(relation, [e for _, e in keys], calls.found)
+    result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place)
+    rewriter = _Rewriter(grouped)
+    items = [(name, rewriter.rewrite(node, session)) for name, node in items]
+    having = None if having is None else rewriter.rewrite(having, session)
+    if len(session.mistakes) > before:
+        raise Abandoned
+    return result, items, having
+
+
+def _look_further(items: Sequence[exp.Expr], relation: Relation, session: Session) -> None:
+    """Note the mistakes of columns that are not aggregated, though the query is abandoned for others."""
+    for node in items:
+        if not _has_aggregate(node) and not any(is_window_call(part) for part in node.walk()):
+            session.compile(node, relation.scope)
+
+
+def _group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        raise session.give_up(not_yet("GROUP BY ALL", group))
+    for node in group.expressions:
+        if name := _SETS.get(type(node)):
+            raise session.give_up(not_yet(name, node))
+    return list(group.expressions)
+
+
+def _keys(
+    nodes: list[exp.Expr], window: GroupWindow | None, relation: Relation, session: Session
+) -> list[tuple[exp.Expr, Expression]]:
+    found: list[tuple[exp.Expr, Expression]] = []
+    for node in nodes:
+        if is_window_call(node) or (window is not None and window.is_key(node)):
+            continue
+        if isinstance(node, exp.Literal):
+            session.mistakes.add(
+                "GROUP BY takes columns and expressions, not positions", hint="write the expression itself", at=node
+            )
+            continue
+        if any(is_aggregate(part) for part in node.walk()):
+            session.mistakes.add("an aggregate cannot be grouped by", at=node)
+            continue
+        expression = session.compile(node, relation.scope)
+        if expression is not None and all(expression != e for _, e in found):
+            found.append((node, expression))
+    return found
+
+
+def _aggregate(parts: Parts, ttl: int, place: Place) -> Relation:
+    node = Aggregate(
+        input=parts.projection(place),
+        keys=parts.keys,
+        aggregates=parts.calls,
+        fields=parts.fields,
+        ttl=ttl,
+        place=place,
+    )
+    return Relation(node, Scope(parts.columns))
+
+
+class _Rewriter:
+    """Replaces keys, aggregates and window bounds by references to the columns of the aggregate node."""
+
+    def __init__(self, grouped: Grouped) -> None:
+        self.grouped = grouped
+        scope = grouped.relation.scope
+        self.keys = {canonical(node, scope): key_alias(i) for i, (node, _) in enumerate(grouped.keys)}
+
+    def rewrite(self, node: exp.Expr, session: Session) -> exp.Expr:
+        with session.mistakes.collecting(node):
+            written = replaced(node, self._part)
+            for left in columns_in(written):
+                if not left.name.startswith(INTERNAL):
+                    session.mistakes.add_error(self._ungrouped(left), left)
+            return written
+        return node
+
+    def _part(self, node: exp.Expr) -> exp.Expr | None:
+        scope = self.grouped.relation.scope
+        window = self.grouped.window
+        if window is not None and (name := window.bound(node)):
+            return reference(name, node)
+        if name := self.keys.get(canonical(node, scope), ""):
+            return reference(name, node)
+        if isinstance(node, exp.Window):
+            return self._over(node)
+        position = self.grouped.calls.position(node)
+        return None if position is None else reference(call_alias(position), node)
+
+    def _over(self, node: exp.Window) -> exp.Expr:
+        """An OVER window over the groups: its own function stays, what it reads is replaced."""
+        copy = node.copy()
+        function = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        inner = copy.this.this if isinstance(copy.this, exp.Filter) else copy.this
+        inner.set("expressions", [replaced(a, self._part) for a in function.expressions])
+        for key in ("partition_by", "order"):
+            value = node.args.get(key)
+            if isinstance(value, list):
+                copy.set(key, [replaced(v, self._part) for v in value])
+            elif value is not None:
+                copy.set(key, replaced(value, self._part))
+        return copy
+
+    def _ungrouped(self, node: exp.Column) -> SqlError:
+        name = ".".join(names_of(node))
+        try:
+            self.grouped.relation.scope.lookup(names_of(node))
+        except SqlError as error:
+            return error
+        keys = [n.sql(dialect="") for n, _ in self.grouped.keys]
+        return SqlError(
+            f'column "{name}" is neither grouped by nor aggregated',
+            detail=f"the query groups by {', '.join(keys)}" if keys else "the query has one group, of all rows",
+            hint=f"add {name} to GROUP BY, or take MAX({name})",
+        )

@@ -1,0 +1,1 @@
+"""CREATE TABLE: columns, watermarks, keys, LIKE and metadata columns."""

@@ -1,0 +1,78 @@
+"""METADATA columns: what Kafka knows of a record, beside its key and value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from service.plan.table import Connector
+from service.plan.types import BIGINT, BYTES, INT, STRING, DataType, Map, Timestamp, TimestampLtz, flink
+from service.sql.errors import SqlError, did_you_mean
+from service.sql.parse.statements import ColumnClause, Name
+from service.sql.scope import INTERNAL
+
+_METADATA: dict[str, DataType] = {
+    "topic": STRING,
+    "partition": INT,
+    "offset": BIGINT,
+    "timestamp": TimestampLtz(3),
+    "timestamp-type": STRING,
+    "headers": Map(STRING, BYTES),
+    "leader-epoch": INT,
+}
+"""What Kafka knows of a record, and its type."""
+
+WRITABLE_METADATA = frozenset({"timestamp", "headers"})
+"""The metadata that a sink can set."""
+
+_CDC_METADATA = (
+    "schema",
+    "ingestion-timestamp",
+    "source.timestamp",
+    "source.database",
+    "source.table",
+    "source.schema",
+)
+
+_WIDER = {("BIGINT", "INT"), ("STRING", "INT"), ("STRING", "BIGINT")}
+"""Types that a column may have, instead of the type of its metadata."""
+
+
+def told_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[ColumnClause, ...]:
+    """The columns of a table, where a METADATA timestamp without a zone is computed from the instant that Kafka keeps.
+
+    In UTC both are the same, and the column is left as it is.
+    """
+    told: list[ColumnClause] = []
+    for clause in clauses:
+        kind = clause.type
+        if zone == "UTC" or clause.metadata != "timestamp" or kind is None or kind.this != exp.DType.TIMESTAMP:
+            told.append(clause)
+            continue
+        hidden = Name(INTERNAL + clause.name.text, clause.name.at)
+        instant = exp.DataType(this=exp.DType.TIMESTAMPLTZ, expressions=[exp.Literal.number(3)])
+        column = exp.Column(this=exp.Identifier(this=hidden.text, quoted=True))
+        told.append(replace(clause, name=hidden, type=instant))
+        told.append(ColumnClause(name=clause.name, expression=exp.Cast(this=column, to=kind)))
+    return tuple(told)
+
+
+def check_metadata(key: str, kind: DataType, connector: Connector) -> None:
+    """The connector must know `key`, and its type must fit."""
+    name = key.removeprefix("value.")
+    if name in _CDC_METADATA:
+        raise SqlError(f"metadata '{key}' is not supported", detail=f"there is {', '.join(_METADATA)}")
+    if connector.kind not in ("kafka", "upsert-kafka", "unknown"):
+        raise SqlError(f"connector '{connector.kind}' has no metadata")
+    if key not in _METADATA:
+        raise SqlError(
+            f"metadata '{key}' does not exist",
+            detail=f"there is {', '.join(_METADATA)}",
+            hint=did_you_mean(key, _METADATA),
+        )
+    wanted = _METADATA[key]
+    both_times = isinstance(kind, Timestamp | TimestampLtz) and isinstance(wanted, TimestampLtz)
+    if not both_times and kind != wanted and (flink(kind), flink(wanted)) not in _WIDER:
+        raise SqlError(f"metadata '{key}' is {flink(wanted)}, not {flink(kind)}", hint=f"declare it as {flink(wanted)}")

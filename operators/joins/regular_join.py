@@ -47,6 +47,11 @@ class RegularJoin(Operator):
     append: tuple[bool, bool] = (False, False)
     ttl: tuple[int, int] = (0, 0)
 
+    def __post_init__(self) -> None:
+        # Arrow tables without columns forget how many rows they have when they are put together.
+        if not len(self.left) or not len(self.right):
+            raise ValueError("an input of a join needs a column, or its rows cannot be counted")
+
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.left, self.right)

@@ -39,6 +39,11 @@ def joined(kind="inner", residual=None, null_safe=False, **options):
     )
 
 
+def test_an_input_without_columns_is_refused():
+    with pytest.raises(ValueError, match="needs a column"):
+        RegularJoin(left=LEFT, right=pa.schema([]), kind="inner", left_keys=(), right_keys=(), null_safe=())
+
+
 def oracle(kind: str, residual: str | None = None, null_safe: bool = False) -> str:
     on = "t0.c0 IS NOT DISTINCT FROM r.c3" if null_safe else "t0.c0 = r.c3"
     right = "(SELECT c0 AS c2, c1 AS c3, c2 AS c4 FROM t1) r"

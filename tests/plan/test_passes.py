@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.plan.expressions import Call, describe
+from service.plan.expressions import Call, Column, describe
 from service.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Place, Project, Scan, Union
 from service.plan.passes import normalize
 from service.plan.passes.absorb_projections import absorb_projections
@@ -13,7 +13,7 @@ from service.plan.passes.prune_watermarks import forget_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
 from service.plan.table import ColumnKind, TableColumn
-from service.plan.types import BIGINT, BOOLEAN
+from service.plan.types import BIGINT, BOOLEAN, STRING
 from service.plan.walk import fields, in_order
 from tests.plan.build import (
     ORDERS,
@@ -53,6 +53,17 @@ def test_two_projections_become_one():
     assert isinstance(merged, Project)
     assert [describe(e) for e in merged.expressions] == ["user", "((amount + amount) + 1)"]
     assert isinstance(merged.input, Scan)
+
+
+def test_an_input_of_a_join_that_nobody_reads_keeps_its_rows_by_a_constant():
+    crossed = replace(joined(scan(USERS), users, ("id", "id")), left_keys=(), right_keys=(), null_safe=())
+    second = Column(len(fields(users)), STRING, "id")
+    found = prune_columns(job(sink(project(crossed, a=second, b=number(1)), OUT)))
+    (join,) = only(Join, found.sinks[0].input)
+    assert isinstance(join, Join)
+    assert isinstance(join.left, Project)
+    assert [describe(e) for e in join.left.expressions] == ["TRUE"]
+    assert names(join) == ["", "id"]
 
 
 def test_a_random_value_is_not_computed_twice():

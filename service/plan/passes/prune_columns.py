@@ -1,4 +1,8 @@
-"""Columns that nobody reads are dropped, down to the scan: a decoder decodes only what is used."""
+"""Columns that nobody reads are dropped, down to the scan: a decoder decodes only what is used.
+
+A join keeps rows without their weights, and an Arrow table without columns forgets how many rows it has; so an input of
+a join of which nothing is read gets one constant column. Its rows are then equal, and are kept as one with its count.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar, assert_never
 
-from service.plan.expressions import Column, columns_of, moved
+from service.plan.expressions import Column, Literal, columns_of, moved
 from service.plan.nodes import (
     Aggregate,
     AggregateCall,
     Attached,
+    Field,
     Filter,
     IntervalJoin,
     Job,
@@ -28,12 +33,16 @@ from service.plan.nodes import (
     WindowRows,
 )
 from service.plan.passes.expand_computed import watermark_columns
+from service.plan.types import BOOLEAN
 from service.plan.walk import fields, in_order, inputs, shows_right
 
 Places = Mapping[int, int]
 """Old positions of the columns that are left, and their new ones."""
 
 T = TypeVar("T")
+
+_ANY_ROW = Literal("true", BOOLEAN, "TRUE")
+"""The column of a relation whose rows are only counted."""
 
 
 class Pruned(NamedTuple):
@@ -112,7 +121,9 @@ def _attached(node: WindowAggregate) -> tuple[int, ...]:
 
 
 def _kept_calls(node: WindowAggregate | Aggregate, needed: set[int]) -> list[int]:
-    return [i for i in range(len(node.aggregates)) if i + len(node.keys) in needed]
+    """The calls that are read; where there would be no column at all, the first, so that the one row stays a row."""
+    kept = [i for i in range(len(node.aggregates)) if i + len(node.keys) in needed]
+    return kept if kept or len(node.fields) > len(node.aggregates) else [0]
 
 
 def _kept_over(node: Over, needed: set[int]) -> list[int]:
@@ -204,6 +215,7 @@ def _pruned_over(node: Over, needed: set[int], below: Pruned) -> Pruned:
 
 
 def _pruned_join(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> Pruned:
+    left, right = _with_a_column(left), _with_a_column(right)
     width, narrow_width = len(fields(node.left)), len(fields(left.node))
     both = {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}}
     shown = both if shows_right(node) else left.places
@@ -214,11 +226,30 @@ def _pruned_join(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> Prun
         left_keys=_at(node.left_keys, left.places),
         right_keys=_at(node.right_keys, right.places),
         residual=None if node.residual is None else moved(node.residual, both),
-        fields=_ordered(node.fields, shown),
+        fields=_joined_fields(node, left, right),
     )
     if isinstance(new, IntervalJoin):
         new = replace(new, left_time=left.places[new.left_time], right_time=right.places[new.right_time])
     return Pruned(new, shown)
+
+
+def _with_a_column(pruned: Pruned) -> Pruned:
+    """The input of a join, with a constant column where it has none."""
+    if fields(pruned.node):
+        return pruned
+    field = Field("", BOOLEAN, nullable=False)
+    return Pruned(Project(input=pruned.node, expressions=(_ANY_ROW,), fields=(field,)), pruned.places)
+
+
+def _joined_fields(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> tuple[Field, ...]:
+    """The fields of both inputs as the join shows them: of a side that it may pad they may be NULL."""
+    width = len(fields(node.left))
+    own = {p: node.fields[i] for i, p in left.places.items()}
+    shown = [own.get(p, field) for p, field in enumerate(fields(left.node))]
+    if shows_right(node):
+        theirs = {p: node.fields[width + i] for i, p in right.places.items()}
+        shown += [theirs.get(p, field) for p, field in enumerate(fields(right.node))]
+    return tuple(shown)
 
 
 def _only(pruned: Pruned, kept: list[int], wanted: tuple[object, ...]) -> Node:

@@ -20,8 +20,8 @@ from operators.kernel import WEIGHT
 from operators.sql import Sql
 from operators.state.block import among
 from operators.state.lookup import find_groups, nested
-from operators.state.operator_state import Order, State, TraceSpec
-from operators.state.pairing import BEFORE, paired, touching, write
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import PREVIOUS, read_keyed, restrict_to, write
 
 
 class Moved(NamedTuple):
@@ -31,15 +31,15 @@ class Moved(NamedTuple):
     gathered: list[str]
 
 
-def value_trace(keys: dict[str, pa.DataType], values: ValueSet, stamp: str | None) -> TraceSpec:
+def value_trace(keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None) -> TraceSpec:
     """How often each value of each key is there, found by key and value, or by key alone."""
-    stamps = {stamp: pa.int64()} if stamp is not None else {}
-    schema = pa.schema(list((keys | {"v": values.type, "n": pa.int64()} | stamps).items()))
-    return TraceSpec(schema=schema, order=Order.KEY, stamp=stamp)
+    timestamps = {timestamp: pa.int64()} if timestamp is not None else {}
+    schema = pa.schema(list((keys | {"v": values.type, "n": pa.int64()} | timestamps).items()))
+    return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp)
 
 
 def fold_values(
-    keys: Sequence[str], layout: Layout, at: int, state: State, partials: pa.Table, stamp: int | None, sql: Sql
+    keys: Sequence[str], layout: Layout, at: int, state: State, partials: pa.Table, timestamp: int | None, sql: Sql
 ) -> Moved:
     """Fold the value partials of set `at` into its trace, and tell what that changes for each key."""
     values, trace = layout.sets[at], state[f"values{at}"]
@@ -50,19 +50,19 @@ def fold_values(
         {"partials": partials},
     )
     places = range(len(keys))
-    orders = nested(bucket_hash(delta, places), bucket_hash(delta, range(len(keys) + 1)))
-    pairs = paired(sql, trace, delta, orders, len(keys) + 1)
-    before = pc.fill_null(pairs.rows.column(BEFORE + "n"), 0).to_numpy()
+    sort_keys = nested(bucket_hash(delta, places), bucket_hash(delta, range(len(keys) + 1)))
+    pairs = read_keyed(sql, trace, delta, sort_keys, len(keys) + 1)
+    before = pc.fill_null(pairs.rows.column(PREVIOUS + "n"), 0).to_numpy()
     after = before + pairs.rows.column("n").to_numpy()
     stays = after > 0
     turn = stays.astype(np.int64) - (before > 0)
-    if layout.append and stamp is None:  # that a value has come once more changes nothing that is kept
-        stays = among(pairs.orders, pairs.orders[turn > 0])
-        pairs = touching(pairs, pairs.orders[stays])
+    if layout.append and timestamp is None:  # that a value has come once more changes nothing that is kept
+        stays = among(pairs.sort_keys, pairs.sort_keys[turn > 0])
+        pairs = restrict_to(pairs, pairs.sort_keys[stays])
     kept = pairs.rows.select([*keys, "v"]).append_column("n", pa.array(after)).filter(pa.array(stays))
-    if stamp is not None and trace.spec.stamp is not None:
-        kept = kept.append_column(trace.spec.stamp, pa.array(np.full(kept.num_rows, stamp)))
-    write(trace, pairs, kept, pairs.orders[stays], stamp or 0)
+    if timestamp is not None and trace.spec.timestamp is not None:
+        kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
+    write(trace, pairs, kept, pairs.sort_keys[stays], timestamp or 0)
     turned = pairs.rows.select([*keys, "v"]).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
     return Moved(sql(_deltas(keys, values), {"turned": turned}), _gathered(values))
 

@@ -24,8 +24,8 @@ from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.operator_state import Order, State, TraceSpec
-from operators.state.pairing import BEFORE, FOUND, paired, write
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import FOUND, PREVIOUS, read_keyed, write
 from operators.time import Clock
 
 WRITTEN = "_written"
@@ -93,9 +93,9 @@ class GroupBy(Operator):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         layout, keys = layout_of(self.partial), self._key_types()
-        stamp = {WRITTEN: pa.int64()} if self.ttl else {}
-        groups = pa.schema(list((keys | layout.types | stamp).items()))
-        traces = {"groups": TraceSpec(schema=groups, order=Order.KEY, stamp=WRITTEN if self.ttl else None)}
+        timestamp = {WRITTEN: pa.int64()} if self.ttl else {}
+        groups = pa.schema(list((keys | layout.types | timestamp).items()))
+        traces = {"groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)}
         for i, values in enumerate(layout.sets):
             traces[f"values{i}"] = value_trace(keys, values, WRITTEN if self.ttl else None)
         return traces
@@ -105,12 +105,12 @@ class GroupBy(Operator):
         layout = layout_of(self.partial)
         if self.ttl:
             for name in self.traces():
-                state[name].forget(clock.now - self.ttl)
+                state[name].expire(clock.now - self.ttl)
         if partials.num_rows == 0:
             return Step(changes=no_changes(self.output))
         partials = partials.drop_columns([WEIGHT]).rename_columns(list(partial_types(self.partial)))
         moved = [
-            fold_values(self._key_names(), layout, i, state, partials, self._stamp(clock), sql)
+            fold_values(self._key_names(), layout, i, state, partials, self._timestamp(clock), sql)
             for i in range(len(layout.sets))
         ]
         return self._fold(self._gathered(layout, partials, moved, sql), layout, state, clock, sql)
@@ -122,7 +122,7 @@ class GroupBy(Operator):
         types = [self.partial.input.field(position).type for position in self.partial.keys]
         return dict(zip(self._key_names(), types, strict=True))
 
-    def _stamp(self, clock: Clock) -> int | None:
+    def _timestamp(self, clock: Clock) -> int | None:
         return clock.now if self.ttl else None
 
     def _gathered(self, layout: Layout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
@@ -139,9 +139,9 @@ class GroupBy(Operator):
         keys = self._key_names()
         groups = state["groups"]
         hashes = bucket_hash(delta, range(len(keys)))
-        pairs = paired(sql, groups, delta, hashes, len(keys))
-        after = [text for placed in layout.all_folds() for text in placed.add(BEFORE)]
-        known = [BEFORE + name for name in layout.types]
+        pairs = read_keyed(sql, groups, delta, hashes, len(keys))
+        after = [text for placed in layout.all_folds() for text in placed.add(PREVIOUS)]
+        known = [PREVIOUS + name for name in layout.types]
         first = [_as_first_seen(name, type_) for name, type_ in self._key_types().items()]
         if any(values.extremes for values in layout.sets):
             after += [
@@ -156,7 +156,7 @@ class GroupBy(Operator):
         types = self.output.types[len(keys) :]
         olds, news = [f"o{i}" for i in range(len(types))], [f"n{i}" for i in range(len(types))]
         differs = " OR ".join(f"{o} IS DISTINCT FROM {n}" for o, n in zip(olds, news, strict=True)) or "false"
-        items = [*keys, *layout.types, FOUND, *layout.read(BEFORE, olds, types), *layout.read("", news, types)]
+        items = [*keys, *layout.types, FOUND, *layout.read(PREVIOUS, olds, types), *layout.read("", news, types)]
         answers = sql(
             f"SELECT *, {ROWS} > 0 AS alive, {differs} AS differs FROM (SELECT {', '.join(items)} FROM {source})",
             tables,
@@ -165,7 +165,7 @@ class GroupBy(Operator):
         kept_rows = answers.filter(alive).select([*keys, *layout.types])
         if self.ttl:
             kept_rows = kept_rows.append_column(WRITTEN, pa.array(np.full(kept_rows.num_rows, clock.now)))
-        write(groups, pairs, kept_rows, pairs.orders[alive.to_numpy()], clock.now)
+        write(groups, pairs, kept_rows, pairs.sort_keys[alive.to_numpy()], clock.now)
         was, is_, differ = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differ, self.output, refresh=self.ttl > 0)
@@ -176,7 +176,7 @@ def _as_first_seen(key: str, type_: pa.DataType) -> str:
     """The key of a group as its rows have come out so far: 0.0 equals -0.0, but one does not take the other back."""
     if not (pa.types.is_floating(type_) or pa.types.is_nested(type_)):
         return key
-    return f"CASE WHEN {FOUND} THEN {BEFORE}{key} ELSE {key} END AS {key}"
+    return f"CASE WHEN {FOUND} THEN {PREVIOUS}{key} ELSE {key} END AS {key}"
 
 
 def _dropped(answers: pa.Table) -> int:
@@ -186,7 +186,7 @@ def _dropped(answers: pa.Table) -> int:
 
 def _contested(function: str, name: str) -> list[str]:
     """What is kept of an extreme: the old or a new one; `rescan` where the old has left and no arrival beats it."""
-    before, left, best = BEFORE + name, f"left_{name}", "LEAST" if function == "MIN" else "GREATEST"
+    before, left, best = PREVIOUS + name, f"left_{name}", "LEAST" if function == "MIN" else "GREATEST"
     lost = f"{before} IS NOT NULL AND {left} IS NOT DISTINCT FROM {before}"
     beaten = f"{name} IS NOT NULL AND {best}({name}, {before}) = {name}"
     return [

@@ -24,7 +24,7 @@ from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.block import distinct
 from operators.state.lookup import find
-from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.slices import Times
@@ -80,9 +80,9 @@ class IntervalJoin(Operator):
         traces = {}
         for name, schema, asks in zip(("left", "right"), self.inputs, self._asks(), strict=True):
             kept = pa.schema([*schema, pa.field(TIME, pa.int64())])
-            traces[name] = TraceSpec(schema=kept, order=Order.LOG, stamp=TIME)
+            traces[name] = TraceSpec(schema=kept, kind=TableKind.MULTISET, timestamp=TIME)
             if asks:
-                traces[f"{name}_open"] = TraceSpec(schema=schema, order=Order.TIME)
+                traces[f"{name}_open"] = TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)
         return traces
 
     def _asks(self) -> tuple[bool, bool]:
@@ -192,7 +192,7 @@ class IntervalJoin(Operator):
         """The rows whose last possible partner has passed and that have met none."""
         waiting = state[f"{name}_open"]
         rows = waiting.between(MIN_TIME, watermark).select(self.inputs[port].names)
-        waiting.forget(watermark)
+        waiting.expire(watermark)
         if rows.num_rows:
             rows = rows.filter(pa.array(~self._matched(rows, state, sql, port)))
         return self._padded(port, rows)
@@ -210,7 +210,7 @@ class IntervalJoin(Operator):
         asked = asks[1], asks[0] or self.kind == "semi"
         for port, name in enumerate(("left", "right")):
             reach = self._reach()[port]
-            state[name].forget(watermark - (max(reach, span) if asked[port] else reach))
+            state[name].expire(watermark - (max(reach, span) if asked[port] else reach))
 
     def _padded(self, port: int, rows: pa.Table) -> pa.Table:
         if self.kind == "anti":

@@ -88,7 +88,7 @@ class RegularJoin(Operator):
         sides = self._sides()
         for side in sides:
             if side.ttl:
-                state[side.name].forget(clock.now - side.ttl)
+                state[side.name].expire(clock.now - side.ttl)
         if not any(rows.num_rows for rows in inputs):
             return Step(changes=no_changes(self.output))
         split = [side.can_match(rows) for side, rows in zip(sides, inputs, strict=True)]
@@ -136,7 +136,7 @@ class RegularJoin(Operator):
         """
         if not side.matched:
             return []
-        split = len(changed.orders)
+        split = len(changed.sort_keys)
         count = [(t.old, t.new, t.matches, t.matched(g)) for t, g in ((changed, gained[:split]), (met, gained[split:]))]
         old, new, had, has = (np.concatenate(numbers) for numbers in zip(*count, strict=True))
         semi = self.kind == "semi"

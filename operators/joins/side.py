@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from operators.hashing import Hashes, bucket_hash
 from operators.kernel import WEIGHT
 from operators.sql import Sql
-from operators.state.block import Orders, among, distinct
-from operators.state.lookup import find, find_groups, nested, orders_of
-from operators.state.operator_state import Order, State, TraceSpec
-from operators.state.pairing import BEFORE, FOUND, paired
+from operators.state.block import SortKeys, among, distinct
+from operators.state.lookup import find, find_groups, nested, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import FOUND, PREVIOUS, read_keyed
 
 WRITTEN = "_written"
 COUNT = "_count"
@@ -33,24 +33,24 @@ Numbers = npt.NDArray[np.int64]
 class Touched:
     """Rows of one side that a batch touches: how often each was there and is there, and how many rows it matched.
 
-    `found` says which are kept already, and `stamps` when those were last written.
+    `found` says which are kept already, and `timestamps` when those were last written.
     """
 
     rows: pa.Table
-    orders: Orders
+    sort_keys: SortKeys
     old: Numbers
     new: Numbers
     matches: Numbers
     found: npt.NDArray[np.bool_]
-    stamps: Numbers
+    timestamps: Numbers
     others: pa.Table | None = None
     dropped: int = 0
 
     @classmethod
-    def logged(cls, rows: pa.Table, orders: Orders, *, old: int) -> Touched:
+    def logged(cls, rows: pa.Table, sort_keys: SortKeys, *, old: int) -> Touched:
         """Rows of a log: each is there once, and was there before or not."""
         zeros = np.zeros(rows.num_rows, dtype=np.int64)
-        return cls(rows, orders, zeros + old, zeros + 1, zeros, zeros > 0, zeros)
+        return cls(rows, sort_keys, zeros + old, zeros + 1, zeros, zeros > 0, zeros)
 
     def matched(self, gained: Numbers) -> Numbers:
         """How many rows each row matches now; `gained` holds all matches of rows that were not there before."""
@@ -78,8 +78,8 @@ class Side:
         """The trace that keeps this side's rows."""
         numbers = [] if self.is_log else [COUNT, *([MATCHES] if self.matched else [])]
         hidden = [pa.field(name, pa.int64()) for name in (*numbers, *([WRITTEN] if self.ttl else []))]
-        order = Order.LOG if self.is_log else Order.KEY
-        return TraceSpec(schema=pa.schema([*self.schema, *hidden]), order=order, stamp=WRITTEN if self.ttl else None)
+        kind = TableKind.MULTISET if self.is_log else TableKind.KEYED
+        return TraceSpec(schema=pa.schema([*self.schema, *hidden]), kind=kind, timestamp=WRITTEN if self.ttl else None)
 
     def hashes(self, touched: Touched) -> Hashes:
         """The hash of the join key of each row."""
@@ -100,24 +100,24 @@ class Side:
         """The rows that a batch changes, with what is kept of them."""
         if self.is_log:
             return Touched.logged(rows.select(self.schema.names), bucket_hash(rows, self.keys), old=0)
-        rows, orders = self._netted(rows, sql)
-        pairs = paired(sql, state[self.name], rows, orders, len(self.schema))
-        old = _numbers(pairs.rows, BEFORE + COUNT)
+        rows, sort_keys = self._netted(rows, sql)
+        pairs = read_keyed(sql, state[self.name], rows, sort_keys, len(self.schema))
+        old = _numbers(pairs.rows, PREVIOUS + COUNT)
         wanted = old + _numbers(pairs.rows, WEIGHT)
         new = np.maximum(wanted, 0)
         return Touched(
             rows=pairs.rows.select(self.schema.names),
-            orders=pairs.orders,
+            sort_keys=pairs.sort_keys,
             old=old,
             new=new,
-            matches=_numbers(pairs.rows, BEFORE + MATCHES) if self.matched else np.zeros_like(old),
+            matches=_numbers(pairs.rows, PREVIOUS + MATCHES) if self.matched else np.zeros_like(old),
             found=pairs.rows.column(FOUND).to_numpy(),
-            stamps=np.zeros_like(old),
+            timestamps=np.zeros_like(old),
             others=pairs.others,
             dropped=int((new - wanted).sum()),
         )
 
-    def _netted(self, rows: pa.Table, sql: Sql) -> tuple[pa.Table, Orders]:
+    def _netted(self, rows: pa.Table, sql: Sql) -> tuple[pa.Table, SortKeys]:
         """Equal rows as one, with the sum of their weights."""
         whole = bucket_hash(rows, range(len(self.schema)))
         if len(distinct(whole)) < len(whole):
@@ -135,21 +135,21 @@ class Side:
         trace = state[self.name]
         if self.is_log:
             rows = find(trace, distinct(keys))
-            return Touched.logged(rows.select(self.schema.names), orders_of(rows), old=1)
+            return Touched.logged(rows.select(self.schema.names), sort_keys_of(rows), old=1)
         rows = find_groups(trace, keys)
-        apart = ~among(orders_of(rows), changed.orders)
+        apart = ~among(sort_keys_of(rows), changed.sort_keys)
         rows = rows.filter(pa.array(apart))
         if changed.others is not None and changed.others.num_rows:
             rows = pa.concat_tables([rows, changed.others.select(rows.column_names)]).combine_chunks()
         count = _numbers(rows, COUNT)
         return Touched(
             rows=rows.select(self.schema.names),
-            orders=orders_of(rows),
+            sort_keys=sort_keys_of(rows),
             old=count,
             new=count,
             matches=_numbers(rows, MATCHES) if self.matched else np.zeros_like(count),
             found=np.ones(rows.num_rows, dtype=np.bool_),
-            stamps=_numbers(rows, WRITTEN) if self.ttl else np.zeros_like(count),
+            timestamps=_numbers(rows, WRITTEN) if self.ttl else np.zeros_like(count),
         )
 
     def keep(self, state: State, changed: Touched, met: Touched, gained: Numbers, now: int) -> None:
@@ -162,23 +162,23 @@ class Side:
             rows = changed.rows
             if self.ttl:
                 rows = rows.append_column(WRITTEN, pa.array(np.full(rows.num_rows, now)))
-            trace.add(rows, changed.orders)
+            trace.add(rows, changed.sort_keys)
             return
-        split = len(changed.orders)
-        orders = np.concatenate([changed.orders, met.orders])
+        split = len(changed.sort_keys)
+        sort_keys = np.concatenate([changed.sort_keys, met.sort_keys])
         counts = np.concatenate([changed.new, met.new])
         fresh = np.concatenate([np.ones(split, dtype=np.bool_), (gained[split:] != 0) & self.matched])
-        written = among(orders, orders[fresh])
-        found = orders[written & np.concatenate([changed.found, met.found])]
+        written = among(sort_keys, sort_keys[fresh])
+        found = sort_keys[written & np.concatenate([changed.found, met.found])]
         rows = pa.concat_tables([changed.rows, met.rows]).append_column(COUNT, pa.array(counts))
         if self.matched:
             matches = np.concatenate([changed.matched(gained[:split]), met.matched(gained[split:])])
             rows = rows.append_column(MATCHES, pa.array(matches))
         if self.ttl:
-            stamps = np.where(fresh, now, np.concatenate([changed.stamps, met.stamps]))
-            rows = rows.append_column(WRITTEN, pa.array(stamps))
+            timestamps = np.where(fresh, now, np.concatenate([changed.timestamps, met.timestamps]))
+            rows = rows.append_column(WRITTEN, pa.array(timestamps))
         stays = written & (counts > 0)
-        trace.replace(rows.filter(pa.array(stays)), orders[stays], found, now)
+        trace.replace(rows.filter(pa.array(stays)), sort_keys[stays], found, now)
 
 
 def _numbers(rows: pa.Table, name: str) -> Numbers:

@@ -19,10 +19,10 @@ from operators.aggregates.layout import Placed
 from operators.hashing import bucket_hash
 from operators.over.calls import NUMBER, TIME, OverCall, argument, bounded, function, starts, window
 from operators.sql import Sql
-from operators.state.block import Orders, among, distinct
-from operators.state.lookup import find, orders_of
-from operators.state.operator_state import Order, State, TraceSpec
-from operators.state.pairing import BEFORE, paired, write
+from operators.state.block import SortKeys, among, distinct
+from operators.state.lookup import find, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import PREVIOUS, read_keyed, write
 from operators.windows.slices import Times
 
 WRITTEN = "_written"
@@ -63,12 +63,12 @@ class Memory(ABC):
     ) -> dict[int, pa.ChunkedArray]:
         """The answers of each call for the rows that are `due`, sorted by time; what has to be is remembered."""
 
-    def forget(self, state: State, now: int) -> None:
+    def expire(self, state: State, now: int) -> None:
         """Forget the keys without a row for longer than the time to live."""
         if self.ttl:
-            state[self.name].forget(now - self.ttl)
+            state[self.name].expire(now - self.ttl)
 
-    def stamped(self, schema: pa.Schema) -> pa.Schema:
+    def with_timestamp(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
 
     def newest_answered(self, rows: pa.Table, times: Times, answered: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
@@ -132,9 +132,9 @@ class LastTime(Memory):
         return 2 * self.frame
 
     def spec(self) -> TraceSpec:
-        return TraceSpec(schema=self.schema, order=Order.TIME)
+        return TraceSpec(schema=self.schema, kind=TableKind.TIME_ORDERED)
 
-    def forget(self, state: State, now: int) -> None:
+    def expire(self, state: State, now: int) -> None:
         """Answered rows go with the watermark."""
 
     def _of_keys(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
@@ -153,7 +153,7 @@ class LastTime(Memory):
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         known = self._of_keys(state[self.name].between(int(times[0]) - self.frame - 1, previous), due)
-        before = _numbered(known.select(self.schema.names), orders_of(known), -known.num_rows)
+        before = _numbered(known.select(self.schema.names), sort_keys_of(known), -known.num_rows)
         rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
         return self.by_number(self.in_windows(rows, [], sql), due.num_rows)
 
@@ -174,7 +174,9 @@ class LastRows(Memory):
 
     def spec(self) -> TraceSpec:
         schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
-        return TraceSpec(schema=self.stamped(schema), order=Order.KEY, stamp=WRITTEN if self.ttl else None)
+        return TraceSpec(
+            schema=self.with_timestamp(schema), kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None
+        )
 
     def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         answered = find(state[self.name], distinct(bucket_hash(rows, self.partition)))
@@ -186,7 +188,7 @@ class LastRows(Memory):
         trace = state[self.name]
         hashes = bucket_hash(due, self.partition)
         known = find(trace, distinct(hashes))
-        found: Orders = orders_of(known)
+        found: SortKeys = sort_keys_of(known)
         # Stored in the order of arrival within each hash, which is all that a frame can tell.
         before = known.select([*self.schema.names, TIME])
         before = before.append_column(NUMBER, pa.array(np.arange(-known.num_rows, 0)))
@@ -196,13 +198,15 @@ class LastRows(Memory):
         answers = self.in_windows(rows, [back], sql)
         numbers = answers.column(NUMBER).to_numpy() + known.num_rows
         recent = np.sort(numbers[answers.column("back").to_numpy() <= self.kept])
-        orders = np.concatenate([found, hashes])[recent]
+        sort_keys = np.concatenate([found, hashes])[recent]
         stay = rows.take(pa.array(recent)).drop_columns([NUMBER])
         if self.ttl:
-            stamps = known.column(WRITTEN).to_numpy() if known.num_rows else np.empty(0, dtype=np.int64)
-            stamps = np.where(among(orders, hashes), now, np.concatenate([stamps, np.full(due.num_rows, now)])[recent])
-            stay = stay.append_column(WRITTEN, pa.array(stamps))
-        trace.replace(stay, orders, found, now)
+            timestamps = known.column(WRITTEN).to_numpy() if known.num_rows else np.empty(0, dtype=np.int64)
+            timestamps = np.where(
+                among(sort_keys, hashes), now, np.concatenate([timestamps, np.full(due.num_rows, now)])[recent]
+            )
+            stay = stay.append_column(WRITTEN, pa.array(timestamps))
+        trace.replace(stay, sort_keys, found, now)
         return self.by_number(answers, due.num_rows)
 
 
@@ -237,8 +241,8 @@ class Totals(Memory):
             for placed in folds
             for name, type_ in zip(placed.names, placed.fold.types, strict=True)
         ]
-        schema = self.stamped(pa.schema([*keys, *columns]))
-        return TraceSpec(schema=schema, order=Order.KEY, stamp=WRITTEN if self.ttl else None)
+        schema = self.with_timestamp(pa.schema([*keys, *columns]))
+        return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)
 
     def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         return np.zeros(rows.num_rows, dtype=np.bool_)
@@ -255,13 +259,13 @@ class Totals(Memory):
         group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
         delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due})
         trace = state[self.name]
-        pairs = paired(sql, trace, delta, bucket_hash(delta, range(len(keys))), len(keys))
-        after = [text for _, placed, _ in folds for p in placed for text in p.add(BEFORE)]
+        pairs = read_keyed(sql, trace, delta, bucket_hash(delta, range(len(keys))), len(keys))
+        after = [text for _, placed, _ in folds for p in placed for text in p.add(PREVIOUS)]
         kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
         if self.ttl:
             kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
         answers = self._running(_numbered(due, times, 0), pairs.rows, sql)
-        write(trace, pairs, kept, pairs.orders, now)
+        write(trace, pairs, kept, pairs.sort_keys, now)
         return self.by_number(answers, due.num_rows)
 
     def _running(self, due: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
@@ -270,12 +274,12 @@ class Totals(Memory):
         for i, folds, texts in self._placed(over=True):
             names = [name for placed in folds for name in placed.names]
             inner += [f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
-            middle += [text for placed in folds for text in placed.add(BEFORE)]
+            middle += [text for placed in folds for text in placed.add(PREVIOUS)]
             call, type_ = self.calls[i]
             groups = [list(placed.names) for placed in folds]
             answer = AGGREGATES[function(call)].finish(argument(call, self.schema), groups, type_)
             outer.append(f"{answer} AS a{i}")
-        known = known.select([name for name in known.column_names if name.startswith((BEFORE, "k"))])
+        known = known.select([name for name in known.column_names if name.startswith((PREVIOUS, "k"))])
         on = " AND ".join(f"c{place} IS NOT DISTINCT FROM k{i}" for i, place in enumerate(self.partition)) or "true"
         statement = (
             f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(middle)}"

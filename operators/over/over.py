@@ -19,7 +19,7 @@ from operators.kernel import WEIGHT, Step
 from operators.over.calls import Frame, OverCall
 from operators.over.frame_state import Memory, memories_of
 from operators.sql import Sql
-from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import END_OF_TIME, Clock
 from operators.windows.event_time import milliseconds, timed
 
@@ -50,7 +50,7 @@ class Over(Operator):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         traces = {m.name: m.spec() for m in self._memories() if m.name != "rows"}
-        return {"rows": TraceSpec(schema=self.input, order=Order.TIME), **traces}
+        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED), **traces}
 
     def _memories(self) -> list[Memory]:
         types = self.output.types[len(self.input) :]
@@ -59,7 +59,7 @@ class Over(Operator):
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         memories, waiting = self._memories(), state["rows"]
         for memory in memories:
-            memory.forget(state, clock.now)
+            memory.expire(state, clock.now)
         rows, dead = timed(inputs[0], self.time)
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(self.time))
@@ -80,7 +80,7 @@ class Over(Operator):
         reach = max((memory.reach for memory in memories), default=-1)
         if reach >= 0 and behind.num_rows:
             waiting.add(behind, times)
-        waiting.forget(watermark - max(reach, 0))
+        waiting.expire(watermark - max(reach, 0))
         return Step(
             changes=changes, late={0: weigh(late, 1)} if late.num_rows else {}, late_count=late.num_rows, dead=dead
         )

@@ -17,9 +17,9 @@ from operators.columns import as_changes, listed, no_changes
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.block import Orders
-from operators.state.lookup import find_groups, nested, orders_of
-from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.block import SortKeys
+from operators.state.lookup import find_groups, nested, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 
 COUNT = "_count"
@@ -42,7 +42,7 @@ class Materialize(Operator):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         hidden = [pa.field(COUNT, pa.int64()), pa.field(SINCE, pa.int64())]
-        return {"rows": TraceSpec(schema=pa.schema([*self.output, *hidden]), order=Order.KEY)}
+        return {"rows": TraceSpec(schema=pa.schema([*self.output, *hidden]), kind=TableKind.KEYED)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (changes,) = inputs
@@ -58,7 +58,7 @@ class Materialize(Operator):
         rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since))
         stay = rows.filter(pa.array(left > 0))
         stored = stay.select([*self.output.names, "now", "since"]).rename_columns([*self.output.names, COUNT, SINCE])
-        trace.replace(stored, self._orders(stored), orders_of(kept))
+        trace.replace(stored, self._sort_keys(stored), sort_keys_of(kept))
         return Step(changes=self._difference(rows), dropped=int(-left[left < 0].sum()))
 
     def _statement(self) -> str:
@@ -83,7 +83,7 @@ class Materialize(Operator):
             FROM rows
         """
 
-    def _orders(self, rows: pa.Table) -> Orders:
+    def _sort_keys(self, rows: pa.Table) -> SortKeys:
         return nested(bucket_hash(rows, self.key), bucket_hash(rows, range(len(self.output))))
 
     def _difference(self, rows: pa.Table) -> pa.Table:

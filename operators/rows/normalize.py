@@ -15,8 +15,8 @@ from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.block import among
-from operators.state.operator_state import Order, State, TraceSpec
-from operators.state.pairing import BEFORE, FOUND, paired, touching, write
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import FOUND, PREVIOUS, read_keyed, restrict_to, write
 from operators.time import Clock
 
 WRITTEN = "_written"
@@ -42,9 +42,9 @@ class Normalize(Operator):
     def traces(self) -> Mapping[str, TraceSpec]:
         fields = [self.output.field(name) for name in self._columns()]
         if not self.ttl:
-            return {"rows": TraceSpec(schema=pa.schema(fields), order=Order.KEY)}
+            return {"rows": TraceSpec(schema=pa.schema(fields), kind=TableKind.KEYED)}
         schema = pa.schema([*fields, pa.field(WRITTEN, pa.int64())])
-        return {"rows": TraceSpec(schema=schema, order=Order.KEY, stamp=WRITTEN)}
+        return {"rows": TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN)}
 
     def _columns(self) -> list[str]:
         """The names of the columns, those of the key first."""
@@ -55,26 +55,26 @@ class Normalize(Operator):
         (rows,) = inputs
         trace = state["rows"]
         if self.ttl:
-            trace.forget(clock.now - self.ttl)
+            trace.expire(clock.now - self.ttl)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output))
         names = self._columns()
         latest = self._latest(rows, sql).select([*names, WEIGHT])
-        pairs = paired(sql, trace, latest, bucket_hash(latest, range(len(self.key))), len(self.key))
-        differs = " OR ".join(f"{name} IS DISTINCT FROM {BEFORE}{name}" for name in names[len(self.key) :]) or "false"
+        pairs = read_keyed(sql, trace, latest, bucket_hash(latest, range(len(self.key))), len(self.key))
+        differs = " OR ".join(f"{name} IS DISTINCT FROM {PREVIOUS}{name}" for name in names[len(self.key) :]) or "false"
         was = pairs.rows.column(FOUND).to_numpy()
         is_ = pairs.rows.column(WEIGHT).to_numpy() >= 0
         changed = sql(f"SELECT {differs} AS differs FROM pairs", {"pairs": pairs.rows}).column("differs").to_numpy()
         kept = is_ if self.ttl else is_ & (~was | changed)
         if not self.ttl:
-            pairs = touching(pairs, pairs.orders[kept | ~is_])
-            kept = is_ & among(pairs.orders, pairs.orders[kept | ~is_])
+            pairs = restrict_to(pairs, pairs.sort_keys[kept | ~is_])
+            kept = is_ & among(pairs.sort_keys, pairs.sort_keys[kept | ~is_])
         stay = pairs.rows.select(names).filter(pa.array(kept))
         if self.ttl:
             stay = stay.append_column(WRITTEN, pa.array(np.full(stay.num_rows, clock.now)))
-        write(trace, pairs, stay, pairs.orders[kept], clock.now)
+        write(trace, pairs, stay, pairs.sort_keys[kept], clock.now)
         new = [f"c{i}" for i in range(len(self.output))]
-        old = [BEFORE + name for name in new]
+        old = [PREVIOUS + name for name in new]
         return Step(changes=difference(pairs.rows, old, new, was, is_, changed, self.output, refresh=self.ttl > 0))
 
     def _latest(self, rows: pa.Table, sql: Sql) -> pa.Table:

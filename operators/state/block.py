@@ -1,6 +1,6 @@
-"""Blocks: immutable tables of rows sorted by one whole number, the `_order`, kept as Arrow IPC and memory-mapped.
+"""Blocks: immutable tables of rows sorted by one whole number, the `_sort_key`, kept as Arrow IPC and memory-mapped.
 
-The order is a hash of the row's key (uint64) or its time (int64).
+The sort key is a hash of the row's key (uint64) or its time (int64).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-ORDER = "_order"
+SORT_KEY = "_sort_key"
 """The hidden column that a block is sorted by."""
 
-Orders = npt.NDArray[Any]
+SortKeys = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
 
 
@@ -24,8 +24,8 @@ Positions = npt.NDArray[np.int64]
 class Block:
     """What the manifest knows of a block.
 
-    Its orders lie in `low` to `high`, its stamps in `oldest` to `newest` (both inclusive). Rows whose order is below
-    `start` have moved on into a merged block and are not seen.
+    Its sort keys lie in `low` to `high`, its timestamps in `oldest` to `newest` (both inclusive). Rows whose sort key
+    is below `start` have moved on into a merged block and are not seen.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Block:
     start: int
 
     def seen_from(self, start: int) -> Block:
-        """The same block, seen only from the order `start` on."""
+        """The same block, seen only from the sort key `start` on."""
         return replace(self, start=start)
 
 
@@ -46,10 +46,10 @@ class Loaded(NamedTuple):
     """A block in memory: its rows and, as numpy sees it, the column they are sorted by."""
 
     rows: pa.RecordBatch
-    orders: Orders
+    sort_keys: SortKeys
 
 
-class Store:
+class BlockStore:
     """The blocks of one state: fetched once when first read, written with ids that are never used twice."""
 
     def __init__(self, fetch: Callable[[str], pa.Buffer], next_id: int) -> None:
@@ -67,8 +67,9 @@ class Store:
             loaded = self._loaded[block.id] = _read(buffer)
         return loaded
 
-    def write(self, rows: pa.Table, stamp: str | None) -> Block:
-        """A new block of `rows`, which are sorted by `_order` and at least one; `stamp` names the column of stamps."""
+    def write(self, rows: pa.Table, timestamp: str | None) -> Block:
+        """A new block of `rows`, which are sorted by `_sort_key` and at least one; `timestamp` names the column of
+        timestamps."""
         rows = rows.combine_chunks()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -78,9 +79,9 @@ class Store:
         self.next_id += 1
         self.added[name] = buffer
         loaded = self._loaded[name] = _read(buffer)
-        oldest, newest = _bounds(loaded.rows, stamp)
-        low = int(loaded.orders[0])
-        return Block(name, rows.num_rows, buffer.size, low, int(loaded.orders[-1]), oldest, newest, low)
+        oldest, newest = _bounds(loaded.rows, timestamp)
+        low = int(loaded.sort_keys[0])
+        return Block(name, rows.num_rows, buffer.size, low, int(loaded.sort_keys[-1]), oldest, newest, low)
 
     def drop(self, block: Block) -> None:
         """Forget `block`; one that was written since the last seal leaves no trace."""
@@ -103,21 +104,21 @@ class Store:
 def _read(buffer: pa.Buffer) -> Loaded:
     with pa.ipc.open_stream(pa.BufferReader(buffer)) as reader:
         rows = reader.read_next_batch()
-    return Loaded(rows, rows.column(ORDER).to_numpy(zero_copy_only=True))
+    return Loaded(rows, rows.column(SORT_KEY).to_numpy(zero_copy_only=True))
 
 
-def _bounds(rows: pa.RecordBatch, stamp: str | None) -> tuple[int, int]:
-    if stamp is None:
+def _bounds(rows: pa.RecordBatch, timestamp: str | None) -> tuple[int, int]:
+    if timestamp is None:
         return 0, 0
-    stamps = rows.column(stamp).to_numpy(zero_copy_only=True)
-    return int(stamps.min()), int(stamps.max())
+    timestamps = rows.column(timestamp).to_numpy(zero_copy_only=True)
+    return int(timestamps.min()), int(timestamps.max())
 
 
 def slice_between(loaded: Loaded, low: int, high: int | None) -> tuple[int, int]:
-    """The positions of the rows with low <= order < high (None = no upper bound)."""
-    kind = loaded.orders.dtype.type
-    first = int(np.searchsorted(loaded.orders, kind(low), "left"))
-    last = len(loaded.orders) if high is None else int(np.searchsorted(loaded.orders, kind(high), "left"))
+    """The positions of the rows with low <= sort key < high (None = no upper bound)."""
+    kind = loaded.sort_keys.dtype.type
+    first = int(np.searchsorted(loaded.sort_keys, kind(low), "left"))
+    last = len(loaded.sort_keys) if high is None else int(np.searchsorted(loaded.sort_keys, kind(high), "left"))
     return first, max(first, last)
 
 
@@ -130,20 +131,20 @@ def spread(starts: Positions, counts: Positions) -> Positions:
     return np.arange(total, dtype=np.int64) + np.repeat(starts - ends + counts, counts)
 
 
-def distinct(orders: Orders) -> Orders:
-    """The different ones among `orders`, sorted: numpy's own `unique` hashes, which takes ten times as long."""
-    ordered: Orders = np.sort(orders)
+def distinct(sort_keys: SortKeys) -> SortKeys:
+    """The different ones among `sort_keys`, sorted: numpy's own `unique` hashes, which takes ten times as long."""
+    ordered: SortKeys = np.sort(sort_keys)
     if len(ordered) < 2:
         return ordered
-    different: Orders = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    different: SortKeys = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
     return different
 
 
-def among(orders: Orders, wanted: Orders) -> npt.NDArray[np.bool_]:
-    """Which of `orders` are among the `wanted`: numpy's own `isin` is as slow as its `unique`."""
+def among(sort_keys: SortKeys, wanted: SortKeys) -> npt.NDArray[np.bool_]:
+    """Which of `sort_keys` are among the `wanted`: numpy's own `isin` is as slow as its `unique`."""
     if len(wanted) == 0:
-        return np.zeros(len(orders), dtype=np.bool_)
+        return np.zeros(len(sort_keys), dtype=np.bool_)
     ordered = np.sort(wanted)
-    at = np.minimum(np.searchsorted(ordered, orders), len(ordered) - 1)
-    found: npt.NDArray[np.bool_] = ordered[at] == orders
+    at = np.minimum(np.searchsorted(ordered, sort_keys), len(ordered) - 1)
+    found: npt.NDArray[np.bool_] = ordered[at] == sort_keys
     return found

@@ -1,4 +1,4 @@
-"""Merging sorted runs of blocks, a stretch at a time, so that no batch pays for a large merge."""
+"""Compaction: sorted runs of blocks are merged a step at a time, so that no batch pays for a large merge."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.state.block import ORDER, Block, Orders, Store, slice_between
+from operators.state.block import SORT_KEY, Block, BlockStore, SortKeys, slice_between
 
-GONE = "_gone"
-"""The hidden column (BOOLEAN) that marks a key of which nothing is left."""
+TOMBSTONE = "_tombstone"
+"""The hidden column (BOOLEAN) that marks a deleted key."""
 
 Run = tuple[Block, ...]
-"""Blocks whose seen orders do not overlap, ascending."""
+"""Blocks whose seen sort keys do not overlap, ascending."""
 
 FAN = 4
 """So many runs of one size make a run of the next size."""
@@ -42,13 +42,13 @@ def mergeable(sizes: list[int]) -> tuple[int, int] | None:
     return None
 
 
-def rows_left(run: Run, store: Store) -> int:
+def rows_left(run: Run, store: BlockStore) -> int:
     """The rows of `run` that are still seen."""
     return sum(b.rows if b.start <= b.low else b.rows - slice_between(store.load(b), b.start, None)[0] for b in run)
 
 
-def boundary(sources: list[Run], rows: int, store: Store) -> int | None:
-    """An order below which the runs hold about `rows` seen rows, at least one; None if that is all they hold."""
+def boundary(sources: list[Run], rows: int, store: BlockStore) -> int | None:
+    """A sort key below which the runs hold about `rows` seen rows, at least one; None if that is all they hold."""
     left = [rows_left(run, store) for run in sources]
     if sum(left) <= rows:
         return None
@@ -56,18 +56,18 @@ def boundary(sources: list[Run], rows: int, store: Store) -> int | None:
     wanted = rows * max(left) // sum(left)
     lowest: int | None = None
     for block in run:
-        orders = store.load(block).orders
-        first = int(np.searchsorted(orders, orders.dtype.type(block.start), "left"))
-        lowest = int(orders[first]) if lowest is None else lowest
+        sort_keys = store.load(block).sort_keys
+        first = int(np.searchsorted(sort_keys, sort_keys.dtype.type(block.start), "left"))
+        lowest = int(sort_keys[first]) if lowest is None else lowest
         if first + wanted < block.rows:
-            bound = max(int(orders[first + wanted]), lowest + 1)
-            return bound if bound <= np.iinfo(orders.dtype).max else None
+            bound = max(int(sort_keys[first + wanted]), lowest + 1)
+            return bound if bound <= np.iinfo(sort_keys.dtype).max else None
         wanted -= block.rows - first
     return None
 
 
-def taken(run: Run, below: int | None, store: Store) -> tuple[list[pa.RecordBatch], Run, list[Block]]:
-    """The seen rows of `run` with an order under `below`, what is left of the run, and the blocks used up."""
+def taken(run: Run, below: int | None, store: BlockStore) -> tuple[list[pa.RecordBatch], Run, list[Block]]:
+    """The seen rows of `run` with a sort key under `below`, what is left of the run, and the blocks used up."""
     slices: list[pa.RecordBatch] = []
     left: list[Block] = []
     used: list[Block] = []
@@ -86,10 +86,10 @@ def taken(run: Run, below: int | None, store: Store) -> tuple[list[pa.RecordBatc
     return slices, tuple(left), used
 
 
-def newest(orders: Orders, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The positions, sorted by order, of the newest rows of each order; `ages` count up from the newest."""
-    sequence = np.argsort(orders, kind="stable")
-    ordered, ages = orders[sequence], ages[sequence]
+def newest(sort_keys: SortKeys, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The positions, in sort-key order, of the newest rows of each sort key; `ages` count up from the newest."""
+    sequence = np.argsort(sort_keys, kind="stable")
+    ordered, ages = sort_keys[sequence], ages[sequence]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     if len(starts) == len(ordered):
         return sequence
@@ -101,16 +101,16 @@ def newest(orders: Orders, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]
 def merged(parts: list[list[pa.RecordBatch]], *, replacing: bool, oldest: bool) -> pa.Table:
     """The rows of `parts` (newest run first) in one sorted table.
 
-    Where rows are `replacing` others only the newest of each order stay, and where nothing `oldest` lies beneath, marks
-    of what is gone go too. Otherwise all rows stay, those of one order in the order of arrival.
+    Where rows are `replacing` others only the newest of each sort key stay, and where this is the `oldest` run,
+    tombstones go too. Otherwise all rows stay, those of one sort key in the order of arrival.
     """
     flat = [(age, batch) for age, run in enumerate(parts) for batch in run]
     if not replacing:
         flat.sort(key=lambda entry: -entry[0])
     table = pa.Table.from_batches([batch for _, batch in flat]).combine_chunks()
-    orders = table.column(ORDER).chunk(0).to_numpy(zero_copy_only=True)
+    sort_keys = table.column(SORT_KEY).chunk(0).to_numpy(zero_copy_only=True)
     if not replacing:
-        return table.take(pa.array(np.argsort(orders, kind="stable")))
+        return table.take(pa.array(np.argsort(sort_keys, kind="stable")))
     ages = np.repeat([age for age, _ in flat], [batch.num_rows for _, batch in flat])
-    table = table.take(pa.array(newest(orders, ages)))
-    return table.filter(pc.invert(table.column(GONE))) if oldest else table
+    table = table.take(pa.array(newest(sort_keys, ages)))
+    return table.filter(pc.invert(table.column(TOMBSTONE))) if oldest else table

@@ -7,23 +7,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import Hashes
-from operators.state.block import ORDER, Block, Orders, Positions, distinct, spread
+from operators.state.block import SORT_KEY, Block, Positions, SortKeys, distinct, spread
 from operators.state.compaction import newest
-from operators.state.trace import Order, Trace
+from operators.state.trace import TableKind, Trace
 
 PREFIX_BITS = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 def nested(prefix: Hashes, key: Hashes) -> Hashes:
-    """Orders by which rows are found by `prefix` as a group and by `key` alone: half of each hash."""
+    """Sort keys by which rows are found by `prefix` as a group and by `key` alone: half of each hash."""
     return (prefix & ~_LOW_HALF) | (key >> PREFIX_BITS)
 
 
 def find(trace: Trace, wanted: Hashes) -> pa.Table:
-    """The rows of `trace` with an order among `wanted`, which is sorted and without repetitions."""
+    """The rows of `trace` with a sort key among `wanted`, which is sorted and without repetitions."""
     parts: list[pa.RecordBatch] = []
-    replacing = trace.spec.order is Order.KEY
+    replacing = trace.spec.kind is TableKind.KEYED
     for run in trace.contents.runs.values():
         found = [hit for block in run for hit in _in_block(trace, block, wanted)]
         parts += [rows for rows, _ in found]
@@ -40,23 +40,23 @@ def find(trace: Trace, wanted: Hashes) -> pa.Table:
 
 
 def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.RecordBatch, Positions]]:
-    """The rows of `block` with a wanted order, and which of the wanted orders they have."""
+    """The rows of `block` with a wanted sort key, and which of the wanted ones they have."""
     first, last = np.searchsorted(wanted, np.array([max(block.low, block.start), block.high], np.uint64))
     if last < len(wanted) and wanted[last] == block.high:
         last += 1
     if first >= last:
         return []
-    rows, orders = trace.load(block)
+    rows, sort_keys = trace.load(block)
     needles = wanted[first:last]
-    if len(orders) < len(needles):
-        at = np.minimum(np.searchsorted(needles, orders), len(needles) - 1)
-        positions = np.flatnonzero((needles[at] == orders) & (orders >= np.uint64(block.start)))
+    if len(sort_keys) < len(needles):
+        at = np.minimum(np.searchsorted(needles, sort_keys), len(needles) - 1)
+        positions = np.flatnonzero((needles[at] == sort_keys) & (sort_keys >= np.uint64(block.start)))
         hits = at[positions]
     else:
-        starts = np.searchsorted(orders, needles)
-        hits = np.flatnonzero(orders[np.minimum(starts, len(orders) - 1)] == needles)
+        starts = np.searchsorted(sort_keys, needles)
+        hits = np.flatnonzero(sort_keys[np.minimum(starts, len(sort_keys) - 1)] == needles)
         starts = starts[hits]
-        ends = np.searchsorted(orders, needles[hits], "right")
+        ends = np.searchsorted(sort_keys, needles[hits], "right")
         positions = spread(starts, ends - starts)
     if len(positions) == 0:
         return []
@@ -70,10 +70,10 @@ def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
     ages: list[npt.NDArray[np.int64]] = []
     for age, run in enumerate(trace.contents.runs.values()):
         for block in run:
-            rows, orders = trace.load(block)
-            base = int(np.searchsorted(orders, np.uint64(block.start))) if block.start > block.low else 0
-            starts = np.maximum(np.searchsorted(orders, uppers), base)
-            counts = np.maximum(np.searchsorted(orders, uppers | _LOW_HALF, "right") - starts, 0)
+            rows, sort_keys = trace.load(block)
+            base = int(np.searchsorted(sort_keys, np.uint64(block.start))) if block.start > block.low else 0
+            starts = np.maximum(np.searchsorted(sort_keys, uppers), base)
+            counts = np.maximum(np.searchsorted(sort_keys, uppers | _LOW_HALF, "right") - starts, 0)
             positions = spread(starts, counts)
             if len(positions):
                 parts.append(rows.take(pa.array(positions)))
@@ -81,15 +81,15 @@ def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
     if not parts:
         return trace.visible(trace.spec.stored.empty_table())
     table = pa.Table.from_batches(parts).combine_chunks()
-    if trace.spec.order is Order.KEY and len(parts) > 1:
-        table = table.take(pa.array(newest(orders_of(table), np.concatenate(ages))))
+    if trace.spec.kind is TableKind.KEYED and len(parts) > 1:
+        table = table.take(pa.array(newest(sort_keys_of(table), np.concatenate(ages))))
     return trace.visible(table)
 
 
-def orders_of(rows: pa.Table) -> Orders:
-    """The orders of rows that were found."""
-    column = rows.column(ORDER)
+def sort_keys_of(rows: pa.Table) -> SortKeys:
+    """The sort keys of rows that were found."""
+    column = rows.column(SORT_KEY)
     if column.num_chunks == 1:
-        orders: Orders = column.chunk(0).to_numpy(zero_copy_only=True)
-        return orders
+        sort_keys: SortKeys = column.chunk(0).to_numpy(zero_copy_only=True)
+        return sort_keys
     return column.to_numpy()  # type: ignore[no-any-return]

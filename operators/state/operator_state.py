@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from operators.state.block import Block, Store
-from operators.state.trace import Contents, Merge, Order, Trace, TraceSpec
+from operators.state.block import Block, BlockStore
+from operators.state.trace import Contents, Merge, TableKind, Trace, TraceSpec
 
-__all__ = ["Figures", "Order", "Saved", "State", "TraceSpec"]
+__all__ = ["SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
 
 
-class Figures(NamedTuple):
+class TableSize(NamedTuple):
     """How large a trace is."""
 
     rows: int
     bytes: int
 
 
-class Saved(NamedTuple):
+class SealedState(NamedTuple):
     """What a batch changed: the manifest after it, the blocks it added, the blocks that are no longer needed."""
 
     manifest: bytes
@@ -37,7 +37,7 @@ class Saved(NamedTuple):
 class State:
     """The traces of one operator in one bucket, and a few numbers that it remembers beside them (`notes`)."""
 
-    def __init__(self, traces: dict[str, Trace], notes: dict[str, int], store: Store) -> None:
+    def __init__(self, traces: dict[str, Trace], notes: dict[str, int], store: BlockStore) -> None:
         self._traces = traces
         self._store = store
         self.notes = notes
@@ -50,29 +50,29 @@ class State:
         that this state has itself written and sealed meanwhile.
         """
         known: dict[str, Any] = json.loads(manifest) if manifest is not None else {"next": 0, "notes": {}, "traces": {}}
-        store = Store(fetch, known["next"])
+        store = BlockStore(fetch, known["next"])
         opened = {name: Trace(spec, _contents(known["traces"].get(name)), store) for name, spec in traces.items()}
         return cls(opened, known["notes"], store)
 
     def __getitem__(self, name: str) -> Trace:
         return self._traces[name]
 
-    def seal(self) -> Saved:
+    def seal(self) -> SealedState:
         """End the batch: everything written since `open` or the last `seal`."""
         for trace in self._traces.values():
-            trace.settle()
+            trace.compact()
         added, removed = self._store.seal()
         known = {
             "next": self._store.next_id,
             "notes": self.notes,
             "traces": {name: _listed(trace.contents) for name, trace in self._traces.items()},
         }
-        return Saved(json.dumps(known, separators=(",", ":"), sort_keys=True).encode(), added, removed)
+        return SealedState(json.dumps(known, separators=(",", ":"), sort_keys=True).encode(), added, removed)
 
-    def figures(self) -> Mapping[str, Figures]:
+    def table_sizes(self) -> Mapping[str, TableSize]:
         """Rows and bytes kept, by trace."""
         return {
-            name: Figures(trace.rows_seen(), sum(block.bytes for block in trace.blocks()))
+            name: TableSize(trace.rows_seen(), sum(block.bytes for block in trace.blocks()))
             for name, trace in self._traces.items()
         }
 
@@ -82,9 +82,9 @@ def _contents(known: dict[str, Any] | None) -> Contents:
         return Contents({}, [])
     return Contents(
         runs={number: tuple(Block(*block) for block in run) for number, run in known["runs"]},
-        merges=[Merge(target, tuple(sources), credit) for target, sources, credit in known["merges"]],
+        merges=[Merge(target, tuple(sources), fuel) for target, sources, fuel in known["merges"]],
         next_run=known["next"],
-        horizon=known["horizon"],
+        expired_upto=known["expired_upto"],
         live=known["live"],
     )
 
@@ -95,8 +95,8 @@ def _listed(contents: Contents) -> dict[str, object]:
             (number, [(b.id, b.rows, b.bytes, b.low, b.high, b.oldest, b.newest, b.start) for b in run])
             for number, run in contents.runs.items()
         ],
-        "merges": [(m.target, m.sources, m.credit) for m in contents.merges],
+        "merges": [(m.target, m.sources, m.fuel) for m in contents.merges],
         "next": contents.next_run,
-        "horizon": contents.horizon,
+        "expired_upto": contents.expired_upto,
         "live": contents.live,
     }

@@ -1,7 +1,7 @@
 """A trace: the rows that an operator remembers, as a log-structured merge tree of sorted blocks.
 
-A batch appends what it wrote as one new block, the newest. Runs of similar size are merged into larger ones, a stretch
-of orders at a time, so that the work of a batch follows what it wrote and not what is kept. While a merge is under way
+A batch appends what it wrote as one new block, the newest. Runs of similar size are merged into larger ones, a range of
+sort keys at a time, so that the work of a batch follows what it wrote and not what is kept. While a merge is under way
 its sources are seen from its cursor on and its target before it. Every decision depends on numbers in the manifest
 alone, so a replay makes the same blocks.
 """
@@ -16,59 +16,59 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.state.block import ORDER, Block, Loaded, Orders, Store, distinct, slice_between
-from operators.state.compaction import GONE, Run, boundary, mergeable, merged, rows_left, taken
+from operators.state.block import SORT_KEY, Block, BlockStore, Loaded, SortKeys, distinct, slice_between
+from operators.state.compaction import TOMBSTONE, Run, boundary, mergeable, merged, rows_left, taken
 from operators.time import MIN_TIME
 
-STRETCH = 32_768
+STEP_ROWS = 32_768
 """A merge advances by about so many rows at a time."""
 
 Combine = Callable[[pa.Table], pa.Table]
 
 
-class Order(Enum):
-    """How the rows of a trace are found again."""
+class TableKind(Enum):
+    """How the rows of a trace are found, and what writing a row means."""
 
-    KEY = "key"
+    KEYED = "keyed"
     """By the hash of their key; what is written replaces what was there for that hash."""
-    LOG = "log"
+    MULTISET = "multiset"
     """By the hash of their key; rows are only added, until they are too old."""
-    TIME = "time"
+    TIME_ORDERED = "time-ordered"
     """By time; rows are only added, until they are consumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSpec:
-    """What kind of table a trace is: the columns of its rows, how they are found, and which of them ages a row.
+    """Describe a state table: the columns of its rows, its kind, and the column by which rows expire.
 
-    `stamp` names a BIGINT column: rows whose stamp is at or below the horizon (see `Trace.forget`) are gone. The stamp
-    of a row by TIME is its time.
+    `timestamp` names a BIGINT column: rows whose timestamp is at or below the bound of `Trace.expire` are gone. The
+    timestamp of a time-ordered row is its time.
     """
 
     schema: pa.Schema
-    order: Order
-    stamp: str | None = None
+    kind: TableKind
+    timestamp: str | None = None
 
     @property
     def stored(self) -> pa.Schema:
         """The columns of a block."""
-        order = pa.field(ORDER, pa.int64() if self.order is Order.TIME else pa.uint64())
-        gone = [pa.field(GONE, pa.bool_())] if self.order is Order.KEY else []
-        return pa.schema([*self.schema, order, *gone])
+        sort_key = pa.field(SORT_KEY, pa.int64() if self.kind is TableKind.TIME_ORDERED else pa.uint64())
+        tombstone = [pa.field(TOMBSTONE, pa.bool_())] if self.kind is TableKind.KEYED else []
+        return pa.schema([*self.schema, sort_key, *tombstone])
 
     @property
-    def ages(self) -> str | None:
-        """The column that ages a row."""
-        return ORDER if self.order is Order.TIME else self.stamp
+    def expires_by(self) -> str | None:
+        """The column by which rows expire, if they do."""
+        return SORT_KEY if self.kind is TableKind.TIME_ORDERED else self.timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge under way: the run `target` takes the rows of the `sources` next to it, stretch by stretch."""
+    """A merge under way: the run `target` takes the rows of the `sources` next to it, step by step."""
 
     target: int
     sources: tuple[int, ...]
-    credit: int
+    fuel: int
 
 
 @dataclass(slots=True)
@@ -78,14 +78,14 @@ class Contents:
     runs: dict[int, Run]
     merges: list[Merge]
     next_run: int = 0
-    horizon: int = MIN_TIME
+    expired_upto: int = MIN_TIME
     live: int = 0
 
 
 class Trace:
     """One table of an operator's state."""
 
-    def __init__(self, spec: TraceSpec, contents: Contents, store: Store) -> None:
+    def __init__(self, spec: TraceSpec, contents: Contents, store: BlockStore) -> None:
         self.spec = spec
         self.contents = contents
         self._store = store
@@ -103,27 +103,27 @@ class Trace:
         return self._store.load(block)
 
     def visible(self, rows: pa.Table) -> pa.Table:
-        """`rows` without what is gone or too old, and without the mark."""
-        if self.spec.order is Order.KEY:
-            gone = rows.column(GONE)
+        """`rows` without tombstones and expired rows, and without the tombstone column."""
+        if self.spec.kind is TableKind.KEYED:
+            gone = rows.column(TOMBSTONE)
             if pc.any(gone).as_py():
                 rows = rows.filter(pc.invert(gone))
-            rows = rows.drop_columns([GONE])
-        if self.spec.stamp is not None and self.contents.horizon > MIN_TIME:
-            rows = rows.filter(pc.greater(rows.column(self.spec.stamp), self.contents.horizon))
+            rows = rows.drop_columns([TOMBSTONE])
+        if self.spec.timestamp is not None and self.contents.expired_upto > MIN_TIME:
+            rows = rows.filter(pc.greater(rows.column(self.spec.timestamp), self.contents.expired_upto))
         return rows
 
     def rows_seen(self) -> int:
         """How many rows are kept; where rows age, those not yet swept are counted too."""
-        if self.spec.order is Order.TIME:
-            return sum(self._time_slice(b, self.contents.horizon, None)[1] for b in self.blocks())
-        if self.spec.order is Order.KEY and self.spec.stamp is None:
+        if self.spec.kind is TableKind.TIME_ORDERED:
+            return sum(self._time_slice(b, self.contents.expired_upto, None)[1] for b in self.blocks())
+        if self.spec.kind is TableKind.KEYED and self.spec.timestamp is None:
             return self.contents.live
         return sum(rows_left(run, self._store) for run in self.contents.runs.values())
 
     def between(self, after: int, upto: int) -> pa.Table:
         """The rows with after < time <= upto, by time; rows of one time in the order of arrival."""
-        after = max(after, self.contents.horizon)
+        after = max(after, self.contents.expired_upto)
         parts = []
         for number in reversed(self.contents.runs):
             for block in self.contents.runs[number]:
@@ -136,8 +136,8 @@ class Trace:
         if len(parts) == 1:
             return rows
         rows = rows.combine_chunks()
-        orders = rows.column(ORDER).chunk(0).to_numpy(zero_copy_only=True)
-        return rows.take(pa.array(np.argsort(orders, kind="stable")))
+        sort_keys = rows.column(SORT_KEY).chunk(0).to_numpy(zero_copy_only=True)
+        return rows.take(pa.array(np.argsort(sort_keys, kind="stable")))
 
     def _time_slice(self, block: Block, after: int, upto: int | None) -> tuple[int, int]:
         low = max(block.start, after + 1)
@@ -148,44 +148,44 @@ class Trace:
 
     # -- writing
 
-    def add(self, rows: pa.Table, orders: Orders) -> None:
-        """Add `rows` in the place that `orders` gives each of them."""
+    def add(self, rows: pa.Table, sort_keys: SortKeys) -> None:
+        """Add `rows` in the place that `sort_keys` gives each of them."""
         if rows.num_rows == 0:
             return
-        rows = rows.select(self.spec.schema.names).append_column(ORDER, pa.array(orders))
-        if self.spec.order is Order.KEY:
-            rows = rows.append_column(GONE, pa.repeat(pa.scalar(False), rows.num_rows))
-        self._append(rows.cast(self.spec.stored), orders)
+        rows = rows.select(self.spec.schema.names).append_column(SORT_KEY, pa.array(sort_keys))
+        if self.spec.kind is TableKind.KEYED:
+            rows = rows.append_column(TOMBSTONE, pa.repeat(pa.scalar(False), rows.num_rows))
+        self._append(rows.cast(self.spec.stored), sort_keys)
 
-    def replace(self, rows: pa.Table, orders: Orders, found: Orders, stamp: int = 0) -> None:
-        """Put `rows` in place of all rows whose orders are among `found`, the orders of the rows found there before."""
+    def replace(self, rows: pa.Table, sort_keys: SortKeys, found: SortKeys, timestamp: int = 0) -> None:
+        """Put `rows` in place of all rows whose sort keys are among `found`, those of the rows found there before."""
         self.contents.live += rows.num_rows - len(found)
-        if self.contents.live == 0 and self.spec.stamp is None:
+        if self.contents.live == 0 and self.spec.timestamp is None:
             self.clear()
             return
-        emptied = _without(found, orders)
+        emptied = _without(found, sort_keys)
         if len(emptied) == 0:
-            self.add(rows, orders)
+            self.add(rows, sort_keys)
             return
         schema = self.spec.stored
         marks = {
-            ORDER: pa.array(emptied),
-            GONE: pa.repeat(pa.scalar(True), len(emptied)),
+            SORT_KEY: pa.array(emptied),
+            TOMBSTONE: pa.repeat(pa.scalar(True), len(emptied)),
         }
-        if self.spec.stamp is not None:
-            marks[self.spec.stamp] = pa.repeat(pa.scalar(stamp), len(emptied))
+        if self.spec.timestamp is not None:
+            marks[self.spec.timestamp] = pa.repeat(pa.scalar(timestamp), len(emptied))
         columns = [marks.get(f.name) for f in schema]
         nothing = [pa.nulls(len(emptied), f.type) if c is None else c for f, c in zip(schema, columns, strict=True)]
-        rows = rows.select(self.spec.schema.names).append_column(ORDER, pa.array(orders))
-        rows = rows.append_column(GONE, pa.repeat(pa.scalar(False), rows.num_rows)).cast(schema)
+        rows = rows.select(self.spec.schema.names).append_column(SORT_KEY, pa.array(sort_keys))
+        rows = rows.append_column(TOMBSTONE, pa.repeat(pa.scalar(False), rows.num_rows)).cast(schema)
         table = pa.concat_tables([rows, pa.table(nothing, schema=schema)])
-        self._append(table, np.concatenate([orders, emptied]))
+        self._append(table, np.concatenate([sort_keys, emptied]))
 
-    def _append(self, rows: pa.Table, orders: Orders) -> None:
-        if len(orders) > 1 and not bool((orders[1:] >= orders[:-1]).all()):
-            rows = rows.combine_chunks().take(pa.array(np.argsort(orders, kind="stable")))
+    def _append(self, rows: pa.Table, sort_keys: SortKeys) -> None:
+        if len(sort_keys) > 1 and not bool((sort_keys[1:] >= sort_keys[:-1]).all()):
+            rows = rows.combine_chunks().take(pa.array(np.argsort(sort_keys, kind="stable")))
         contents = self.contents
-        contents.runs = {contents.next_run: (self._store.write(rows, self.spec.ages),), **contents.runs}
+        contents.runs = {contents.next_run: (self._store.write(rows, self.spec.expires_by),), **contents.runs}
         contents.next_run += 1
         self._written += rows.num_rows
 
@@ -195,39 +195,42 @@ class Trace:
             self._store.drop(block)
         self.contents.runs, self.contents.merges, self.contents.live = {}, [], 0
 
-    def forget(self, horizon: int) -> None:
-        """Rows whose stamp (by TIME: whose time) is at or below `horizon` are gone; whole blocks of them unread."""
+    def expire(self, expired_upto: int) -> None:
+        """Expire the rows whose timestamp (of a time-ordered table: time) is at or below `expired_upto`.
+
+        A block of which all rows have expired is dropped without being read.
+        """
         contents = self.contents
-        if horizon <= contents.horizon:
+        if expired_upto <= contents.expired_upto:
             return
-        contents.horizon = horizon
+        contents.expired_upto = expired_upto
         for number, run in contents.runs.items():
             for block in run:
-                if block.newest <= horizon:
+                if block.newest <= expired_upto:
                     self._store.drop(block)
-            contents.runs[number] = tuple(b for b in run if b.newest > horizon)
+            contents.runs[number] = tuple(b for b in run if b.newest > expired_upto)
         busy = {n for m in contents.merges for n in (m.target, *m.sources)}
         contents.runs = {n: run for n, run in contents.runs.items() if run or n in busy}
 
     # -- keeping the tree in shape
 
-    def settle(self) -> None:
+    def compact(self) -> None:
         """Advance the merges by what this batch wrote, and begin those that are due."""
         contents = self.contents
         written, self._written = self._written, 0
         self._sweep()
         self._begin()
-        stretch = max(STRETCH, written)
-        budget = max(STRETCH, 8 * written)
-        for merge in sorted(contents.merges, key=self._left):
-            left = self._left(merge)
-            credit = merge.credit + 2 * written
-            while left and budget > 0 and (left <= stretch or credit >= stretch):
-                moved = self._advance(merge, stretch)
-                credit, budget = credit - moved, budget - moved
-                left = self._left(merge)
+        step = max(STEP_ROWS, written)
+        batch_fuel = max(STEP_ROWS, 8 * written)
+        for merge in sorted(contents.merges, key=self._rows_left):
+            left = self._rows_left(merge)
+            fuel = merge.fuel + 2 * written
+            while left and batch_fuel > 0 and (left <= step or fuel >= step):
+                moved = self._advance(merge, step)
+                fuel, batch_fuel = fuel - moved, batch_fuel - moved
+                left = self._rows_left(merge)
             at = contents.merges.index(merge)
-            contents.merges[at] = replace(merge, credit=max(0, credit))
+            contents.merges[at] = replace(merge, fuel=max(0, fuel))
             if left == 0:
                 del contents.merges[at]
                 for number in merge.sources:
@@ -236,7 +239,7 @@ class Trace:
                     contents.runs.pop(merge.target)
         self.combine = None
 
-    def _left(self, merge: Merge) -> int:
+    def _rows_left(self, merge: Merge) -> int:
         return sum(rows_left(self.contents.runs[n], self._store) for n in merge.sources)
 
     def _begin(self) -> None:
@@ -265,11 +268,11 @@ class Trace:
             contents.merges.append(Merge(target, sources, 0))
             busy |= {target, *sources}
 
-    def _advance(self, merge: Merge, stretch: int) -> int:
-        """Move one stretch from the sources of `merge` to its target; returns how many rows that read."""
+    def _advance(self, merge: Merge, step: int) -> int:
+        """Move one step from the sources of `merge` to its target; returns how many rows that read."""
         contents, store = self.contents, self._store
         sources = [contents.runs[n] for n in merge.sources]
-        bound = boundary(sources, stretch, store)
+        bound = boundary(sources, step, store)
         parts: list[list[pa.RecordBatch]] = []
         finished: list[Block] = []
         for number, run in zip(merge.sources, sources, strict=True):
@@ -280,7 +283,7 @@ class Trace:
         if moved:
             numbers = list(contents.runs)
             oldest = numbers[-1] == merge.sources[-1]
-            table = merged(parts, replacing=self.spec.order is Order.KEY, oldest=oldest)
+            table = merged(parts, replacing=self.spec.kind is TableKind.KEYED, oldest=oldest)
             self._keep(merge.target, table)
         for block in finished:
             store.drop(block)
@@ -288,18 +291,18 @@ class Trace:
 
     def _keep(self, target: int, rows: pa.Table) -> None:
         """Add what is not too old of the merged `rows` to the run `target`."""
-        ages = self.spec.ages
-        if ages is not None and self.contents.horizon > MIN_TIME:
-            rows = rows.filter(pc.greater(rows.column(ages), self.contents.horizon))
+        expires_by = self.spec.expires_by
+        if expires_by is not None and self.contents.expired_upto > MIN_TIME:
+            rows = rows.filter(pc.greater(rows.column(expires_by), self.contents.expired_upto))
         if self.combine is not None and rows.num_rows:
             rows = self.combine(rows)
         if rows.num_rows:
-            self.contents.runs[target] = (*self.contents.runs[target], self._store.write(rows, ages))
+            self.contents.runs[target] = (*self.contents.runs[target], self._store.write(rows, expires_by))
 
     def _sweep(self) -> None:
         """Write those blocks anew that hold more of what is too old than of what is not."""
-        contents, ages = self.contents, self.spec.ages
-        if ages is None or self.spec.order is Order.TIME or contents.horizon == MIN_TIME:
+        contents, expires_by = self.contents, self.spec.expires_by
+        if expires_by is None or self.spec.kind is TableKind.TIME_ORDERED or contents.expired_upto == MIN_TIME:
             return
         busy = {n for m in contents.merges for n in (m.target, *m.sources)}
         for number, run in list(contents.runs.items()):
@@ -307,20 +310,20 @@ class Trace:
                 continue
             kept: list[Block] = []
             for block in run:
-                if contents.horizon - block.oldest <= block.newest - contents.horizon:
+                if contents.expired_upto - block.oldest <= block.newest - contents.expired_upto:
                     kept.append(block)
                     continue
                 rows = pa.Table.from_batches([self._store.load(block).rows])
-                rows = rows.filter(pc.greater(rows.column(ages), contents.horizon))
+                rows = rows.filter(pc.greater(rows.column(expires_by), contents.expired_upto))
                 self._store.drop(block)
                 if rows.num_rows:
-                    kept.append(self._store.write(rows, ages))
+                    kept.append(self._store.write(rows, expires_by))
             contents.runs[number] = tuple(kept)
         contents.runs = {n: run for n, run in contents.runs.items() if run or n in busy}
 
 
-def _without(found: Orders, written: Orders) -> Orders:
-    """The orders among `found` that are not `written`, each once."""
+def _without(found: SortKeys, written: SortKeys) -> SortKeys:
+    """The sort keys among `found` that are not `written`, each once."""
     if len(found) == 0 or len(written) == 0:
         return distinct(found)
     if not bool((written[1:] >= written[:-1]).all()):

@@ -19,8 +19,8 @@ from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.block import ORDER, distinct
-from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.block import SORT_KEY, distinct
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock, window_columns
 from operators.windows.shapes import Attached
@@ -44,7 +44,7 @@ class WindowAggregate(Operator):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         schema = pa.schema(list(partial_types(self.partial).items()))
-        return {"slices": TraceSpec(schema=schema, order=Order.TIME)}
+        return {"slices": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         partial, slices = self.partial, state["slices"]
@@ -61,10 +61,10 @@ class WindowAggregate(Operator):
             again = Clock(now=clock.now, watermark=clock.previous, previous=MIN_TIME)
             changes.append(self._closing(rows, again, sql))
         if clock.watermark > clock.previous:
-            due = slices.between(after, upto).drop_columns([ORDER])
+            due = slices.between(after, upto).drop_columns([SORT_KEY])
             if due.num_rows:
                 changes.append(self._closing(due, clock, sql))
-            slices.forget(horizon(partial.window, clock.watermark, partial.zone))
+            slices.expire(horizon(partial.window, clock.watermark, partial.zone))
         return Step(changes=pa.concat_tables(changes), late_count=late_count)
 
     def _in_time(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
@@ -149,7 +149,6 @@ def _combined(partial: WindowPartial, rows: pa.Table, sql: Sql) -> pa.Table:
         values = [f"v{i}" for i in range(len(layout.sets))]
         by = [*by, "tag", *values]
         items = [*items, "CAST(SUM(n) AS BIGINT) AS n"]
-    statement = (
-        f"SELECT {', '.join([*by, *items, ORDER])} FROM rows GROUP BY {', '.join([*by, ORDER])} ORDER BY {ORDER}"
-    )
+    selected, group = ", ".join([*by, *items, SORT_KEY]), ", ".join([*by, SORT_KEY])
+    statement = f"SELECT {selected} FROM rows GROUP BY {group} ORDER BY {SORT_KEY}"
     return sql(statement, {"rows": rows}).select(rows.column_names).cast(rows.schema)

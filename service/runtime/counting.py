@@ -37,7 +37,7 @@ def count_step(figures: Figures, operator: Operator, step: Step) -> None:
 
 def measure_state(figures: Figures, operator: Operator, state: State) -> None:
     """The rows and bytes that an operator keeps in this bucket."""
-    for trace in state.figures().values():
+    for trace in state.table_sizes().values():
         figures.level("state_rows", trace.rows, operator=operator.name)
         figures.level("state_bytes", trace.bytes, operator=operator.name)
 

@@ -129,7 +129,7 @@ class Run:
 
     def state_rows(self) -> int:
         """How many rows all traces keep."""
-        return sum(figures.rows for state in self.states for figures in state.figures().values())
+        return sum(figures.rows for state in self.states for figures in state.table_sizes().values())
 
 
 def accumulated(kernel: Kernel, batches: Sequence[Batch], port: int = 0) -> pa.Table:

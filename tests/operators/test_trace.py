@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from operators.state import trace as tree
-from operators.state.block import ORDER
-from operators.state.lookup import find, find_groups, nested, orders_of
-from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.block import SORT_KEY
+from operators.state.lookup import find, find_groups, nested, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
 
 VALUES = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 
@@ -40,7 +40,7 @@ class Shelf:
 
 @pytest.fixture(params=[8, 100, 32_768])
 def stretch(request, monkeypatch):
-    monkeypatch.setattr(tree, "STRETCH", request.param)
+    monkeypatch.setattr(tree, "STEP_ROWS", request.param)
     monkeypatch.setattr("operators.state.compaction._SMALLEST", request.param // 8)
     return request.param
 
@@ -54,7 +54,7 @@ def rows_of(pairs) -> tuple[pa.Table, np.ndarray]:
 @pytest.mark.parametrize("reopen", [False, True])
 def test_the_last_row_written_for_a_key_is_found(stretch, seed, reopen):
     dice = random.Random(seed)
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, order=Order.KEY)})
+    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
     state = shelf.open()
     model: dict[int, str] = {}
     for batch in range(80):
@@ -68,27 +68,27 @@ def test_the_last_row_written_for_a_key_is_found(stretch, seed, reopen):
         for k in keys:
             model.pop(k, None)
         model |= dict(written)
-        rows, orders = rows_of(written)
-        state["t"].replace(rows, orders, orders_of(found))
+        rows, sort_keys = rows_of(written)
+        state["t"].replace(rows, sort_keys, sort_keys_of(found))
         shelf.seal(state)
         if reopen:
             state = shelf.open()
-        assert state.figures()["t"].rows == len(model)
+        assert state.table_sizes()["t"].rows == len(model)
     everything = find(state["t"], np.arange(300, dtype=np.uint64))
     assert sorted(everything["c0"].to_pylist()) == sorted(model)
     assert len(state["t"].blocks()) < 80
 
 
 def test_a_state_that_lives_on_and_one_opened_again_write_the_same_blocks(stretch):
-    shelves = [Shelf({"t": TraceSpec(schema=VALUES, order=Order.KEY)}) for _ in range(2)]
+    shelves = [Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)}) for _ in range(2)]
     lasting = shelves[0].open()
     dice = random.Random(1)
     for batch in range(100):
         keys = np.array(sorted({dice.randrange(200) for _ in range(20)}), dtype=np.uint64)
         for shelf, state in zip(shelves, (lasting, shelves[1].open()), strict=True):
             found = find(state["t"], keys)
-            rows, orders = rows_of([(k, str(batch)) for k in keys if k % 3])
-            state["t"].replace(rows, orders, orders_of(found))
+            rows, sort_keys = rows_of([(k, str(batch)) for k in keys if k % 3])
+            state["t"].replace(rows, sort_keys, sort_keys_of(found))
             shelf.seal(state)
         assert shelves[0].manifest == shelves[1].manifest
         assert {k: b.to_pybytes() for k, b in shelves[0].blocks.items()} == {
@@ -97,19 +97,19 @@ def test_a_state_that_lives_on_and_one_opened_again_write_the_same_blocks(stretc
 
 
 def test_when_nothing_is_left_no_block_is_left():
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, order=Order.KEY)})
+    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
     state = shelf.open()
-    rows, orders = rows_of([(k, "x") for k in range(50)])
-    state["t"].replace(rows, orders, orders[:0])
+    rows, sort_keys = rows_of([(k, "x") for k in range(50)])
+    state["t"].replace(rows, sort_keys, sort_keys[:0])
     shelf.seal(state)
-    state["t"].replace(rows.slice(0, 0), orders[:0], orders)
+    state["t"].replace(rows.slice(0, 0), sort_keys[:0], sort_keys)
     shelf.seal(state)
     assert shelf.blocks == {}
-    assert state.figures()["t"] == (0, 0)
+    assert state.table_sizes()["t"] == (0, 0)
 
 
 def test_groups_are_found_by_the_first_half_of_an_order(stretch):
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, order=Order.KEY)})
+    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.KEYED)})
     state = shelf.open()
     dice = random.Random(2)
     model: dict[tuple[int, int], str] = {}
@@ -121,9 +121,9 @@ def test_groups_are_found_by_the_first_half_of_an_order(stretch):
     for batch in range(60):
         touched = {(dice.randrange(10), dice.randrange(20)) for _ in range(10)}
         written = sorted((order(*k), f"{k} {batch}") for k in touched)
-        rows, orders = rows_of(written)
-        found = find(state["t"], orders)
-        state["t"].replace(rows, orders, orders_of(found))
+        rows, sort_keys = rows_of(written)
+        found = find(state["t"], sort_keys)
+        state["t"].replace(rows, sort_keys, sort_keys_of(found))
         model |= {k: f"{k} {batch}" for k in touched}
         shelf.seal(state)
         groups = [dice.randrange(10) for _ in range(3)]
@@ -133,7 +133,7 @@ def test_groups_are_found_by_the_first_half_of_an_order(stretch):
 
 @pytest.mark.parametrize("reopen", [False, True])
 def test_rows_by_time_come_in_the_order_of_arrival_and_go_when_consumed(stretch, reopen):
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, order=Order.TIME)})
+    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.TIME_ORDERED)})
     state = shelf.open()
     dice = random.Random(3)
     model: list[tuple[int, str]] = []
@@ -146,20 +146,20 @@ def test_rows_by_time_come_in_the_order_of_arrival_and_go_when_consumed(stretch,
         rows = state["t"].between(low, high)
         expected = sorted((r for r in model if low < r[0] <= high), key=lambda r: r[0])
         assert rows["c1"].to_pylist() == [v for _, v in expected]
-        state["t"].forget(high - 60)
+        state["t"].expire(high - 60)
         model = [r for r in model if r[0] > high - 60]
         shelf.seal(state)
-        assert state.figures()["t"].rows == len(model)
+        assert state.table_sizes()["t"].rows == len(model)
         if reopen:
             state = shelf.open()
-    state["t"].forget(10**6)
+    state["t"].expire(10**6)
     shelf.seal(state)
     assert shelf.blocks == {}
 
 
 def test_rows_in_a_log_go_when_their_stamp_is_behind_the_horizon(stretch):
     schema = pa.schema([*VALUES, ("_time", pa.int64())])
-    shelf = Shelf({"t": TraceSpec(schema=schema, order=Order.LOG, stamp="_time")})
+    shelf = Shelf({"t": TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp="_time")})
     state = shelf.open()
     dice = random.Random(4)
     model: list[tuple[int, int, str]] = []
@@ -169,10 +169,10 @@ def test_rows_in_a_log_go_when_their_stamp_is_behind_the_horizon(stretch):
         keys = np.array([k for k, _, _ in written], dtype=np.uint64)
         table = pa.table([keys.astype(np.int64), [v for _, _, v in written], [t for _, t, _ in written]], schema=schema)
         state["t"].add(table, keys)
-        state["t"].forget(batch * 10 - 100)
+        state["t"].expire(batch * 10 - 100)
         model = [r for r in model if r[1] > batch * 10 - 100]
         shelf.seal(state)
         wanted = np.array(sorted(dice.sample(range(20), 5)), dtype=np.uint64)
         assert sorted(find(state["t"], wanted)["c1"].to_pylist()) == sorted(v for k, _, v in model if k in wanted)
-        assert state.figures()["t"].rows <= 4 * len(model) + 4 * stretch
-    assert ORDER in find(state["t"], wanted).column_names
+        assert state.table_sizes()["t"].rows <= 4 * len(model) + 4 * stretch
+    assert SORT_KEY in find(state["t"], wanted).column_names

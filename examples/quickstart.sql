@@ -29,7 +29,9 @@ CREATE TABLE revenue (
   'connector' = 'kafka',
   'topic' = 'revenue',
   'properties.bootstrap.servers' = '${KAFKA:-localhost:9092}',
-  'format' = 'json'
+  'format' = 'json',
+  -- As people read it: 3382.20 and not 3382.2, never 3.4E+3.
+  'json.encode.decimal-as-plain-number' = 'true'
 );
 
 -- What each user has spent so far: an answer that changes, so each change takes the row before it back.
@@ -42,7 +44,8 @@ CREATE TABLE spending (
   'connector' = 'kafka',
   'topic' = 'spending',
   'properties.bootstrap.servers' = '${KAFKA:-localhost:9092}',
-  'format' = 'changelog-json'
+  'format' = 'changelog-json',
+  'changelog-json.encode.decimal-as-plain-number' = 'true'
 );
 
 EXECUTE STATEMENT SET

@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +21,14 @@ from service.host.machine import MachineError
 from service.host.scratch import scratch
 from service.kafka.admin import Cluster, Topic
 from service.kafka.local_broker.broker import EmbeddedKafka
+from service.observability.health import HttpServer
+from service.observability.observer import Observer
 from service.observability.redaction import Redaction
 from service.plan.lowering.lower import compile_job
-from service.run import Service, observer_for
-from service.settings import load
+from service.plan.nodes import Job
+from service.plan.program import Program
+from service.run import Service, http_server, observer_for
+from service.settings import Settings, load
 from service.sql.pipeline import load as load_pipeline
 
 PIPELINE = Path(__file__).resolve().parents[1] / "examples" / "quickstart.sql"
@@ -45,23 +50,27 @@ def demo(*, rate: int, seconds: float) -> int:
 
 
 def _show(bootstrap: str, folder: Path, rate: int, seconds: float) -> int:
-    print(f"A local Kafka runs at {bootstrap}. Orders come in, {rate} a second.")
-    print(
-        f"The pipeline is {PIPELINE.relative_to(PIPELINE.parents[1])}; Spark starts, this takes some seconds.\n",
-        flush=True,
-    )
     Cluster({"bootstrap.servers": bootstrap}).create(Topic(name=n, partitions=2, replication=1) for n in TOPICS)
     settings = load(
         {
             "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
             "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
             "TAILRACE_TOPICS__CREATE": "true",
-            "TAILRACE_HTTP__PORT": "0",
+            "TAILRACE_HTTP__HOST": "127.0.0.1",
         }
     )
     pipeline = load_pipeline(PIPELINE, {**os.environ, "KAFKA": bootstrap})
     programs = tuple(compile_job(job) for job in pipeline.jobs)
-    service = Service(programs, settings, observer_for(settings, Redaction(()), quiet=True))
+    redaction = Redaction(())
+    observer = observer_for(settings, redaction, quiet=True)
+    server = _serve(pipeline.jobs, programs, settings, observer, redaction)
+    print(f"The status page is at http://127.0.0.1:{server.port}/ and shows what follows as it runs.")
+    print(f"A local Kafka runs at {bootstrap}. Orders come in, {rate} a second.")
+    print(
+        f"The pipeline is {PIPELINE.relative_to(PIPELINE.parents[1])}; Spark starts, this takes some seconds.\n",
+        flush=True,
+    )
+    service = Service(programs, settings, observer)
     ended = threading.Event()
     threads = [
         threading.Thread(target=_feed, args=(bootstrap, rate, ended), name="orders"),
@@ -77,7 +86,18 @@ def _show(bootstrap: str, folder: Path, rate: int, seconds: float) -> int:
         ended.set()
         for thread in threads:
             thread.join()
+        server.close()
         print("\nThe demo has ended; its Kafka, its topics and its checkpoint are gone.")
+
+
+def _serve(
+    jobs: Sequence[Job], programs: tuple[Program, ...], settings: Settings, observer: Observer, redaction: Redaction
+) -> HttpServer:
+    """Serve the status page at the usual port, or at any free one if that is taken."""
+    try:
+        return http_server(jobs, programs, settings, observer, redaction, settings.http.port)
+    except OSError:
+        return http_server(jobs, programs, settings, observer, redaction, 0)
 
 
 def _feed(bootstrap: str, rate: int, ended: threading.Event) -> None:

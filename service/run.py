@@ -144,10 +144,8 @@ def run_jobs(jobs: Sequence[Job], secrets: Iterable[str] = ()) -> int:
         programs = tuple(compile_job(job, late_rows=bool(settings.topics.late)) for job in jobs)
         redaction = Redaction([*secrets_of(settings, programs), *secrets])
         observer = observer_for(settings, redaction)
-        plans = [explain(job, late_rows=bool(settings.topics.late)) for job in jobs]
-        page = answers(observer.recorder, observer.metrics, observer.health, settings, programs, plans, redaction)
-        http, registry = settings.http, observer.metrics.registry
-        server = HttpServer(http.host, http.port, observer.health, registry, page) if http.port else None
+        port = settings.http.port
+        server = http_server(jobs, programs, settings, observer, redaction, port) if port else None
     except ConfigError as error:
         return _refused(*error.mistakes)
     except OSError as error:
@@ -162,6 +160,23 @@ def run_jobs(jobs: Sequence[Job], secrets: Iterable[str] = ()) -> int:
     finally:
         if server is not None:
             server.close()
+
+
+def http_server(
+    jobs: Sequence[Job],
+    programs: tuple[Program, ...],
+    settings: Settings,
+    observer: Observer,
+    redaction: Redaction,
+    port: int,
+) -> HttpServer:
+    """Serve probes, metrics and the status page of `jobs` on `port`, 0 for any free one.
+
+    Raises OSError if the port is taken.
+    """
+    plans = [explain(job, late_rows=bool(settings.topics.late)) for job in jobs]
+    page = answers(observer.recorder, observer.metrics, observer.health, settings, programs, plans, redaction)
+    return HttpServer(settings.http.host, port, observer.health, observer.metrics.registry, page)
 
 
 def observer_for(settings: Settings, redaction: Redaction, *, quiet: bool = False) -> Observer:

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = (
     README,
-    ROOT / "ARCHITECTURE.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / folder / "README.md" for folder in ("bench", "charts/tailrace", "k8s")),
 )
 

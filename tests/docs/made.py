@@ -37,7 +37,7 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
 }
 """Pages that are made as a whole."""
 
-WITH_PARTS = (README, *(ROOT / "docs" / f"{name}.md" for name in ("differences", "operations", "sql")))
+WITH_PARTS = (README, *(ROOT / "docs" / f"{name}.md" for name in ("differences", "example", "operations", "sql")))
 
 MADE = (*WHOLE, *WITH_PARTS)
 

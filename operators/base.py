@@ -20,7 +20,7 @@ class Operator:
         """No state."""
         return {}
 
-    def hold(self, watermark: int) -> int:
+    def output_watermark(self, watermark: int) -> int:
         """The watermark passes unchanged."""
         return watermark
 

@@ -28,14 +28,14 @@ class Step:
 
     `changes` has columns c0, c1, ... and `_weight`. `late` has the columns of the input that the rows came from, by
     port, with `_weight`. `dead` holds rows that could not be computed: the columns of the input and `_reason`.
-    `dropped` counts retractions for which no state was found; `late_count` counts late rows, also those that a partial
-    aggregate has already folded and that cannot be shown.
+    `unmatched_retractions` counts retractions for which no state was found; `late_count` counts late rows, also those
+    that a partial aggregate has already folded and that cannot be shown.
     """
 
     changes: pa.Table
     late: Mapping[int, pa.Table] = field(default_factory=dict)
     dead: Mapping[int, pa.Table] = field(default_factory=dict)
-    dropped: int = 0
+    unmatched_retractions: int = 0
     late_count: int = 0
 
 
@@ -60,7 +60,7 @@ class Kernel(Protocol):
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         """Fold one batch of changes (one table a port, possibly empty) into `state` and return what follows from it."""
 
-    def hold(self, watermark: int) -> int:
+    def output_watermark(self, watermark: int) -> int:
         """The watermark of the output when that of the inputs is `watermark` (both in milliseconds)."""
 
     def fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""Folds: small sets of columns that are computed from some rows and put together with those of other rows."""
+"""Accumulators: small sets of columns that are computed from some rows and put together with those of other rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
+class Accumulator:
     """Columns that partial results are kept in.
 
-    `start` computes them from rows; `gather` from columns {0}, {1}, ... of many partials; `add` from {a0}, {a1}, ... of
-    what is kept (NULL where nothing is) and {b0}, {b1}, ... of what is added.
+    `create` computes them from rows; `combine` from columns {0}, {1}, ... of many partials; `merge` from {a0}, {a1},
+    ... of what is kept (NULL where nothing is) and {b0}, {b1}, ... of what is added.
     """
 
-    start: tuple[str, ...]
-    gather: tuple[str, ...]
-    add: tuple[str, ...]
+    create: tuple[str, ...]
+    combine: tuple[str, ...]
+    merge: tuple[str, ...]
     types: tuple[pa.DataType, ...]
 
 
@@ -25,8 +25,8 @@ class Fold:
 class Argument:
     """What an aggregate is computed from: DuckDB text `x` of type `type` (None for COUNT(*)), where `filter` is true.
 
-    In an append-only input all weights are 1 and are not read. `over` is the window that folds start in, if any; in a
-    window equal values may count once (`distinct`).
+    In an append-only input all weights are 1 and are not read. `over` is the window that accumulators are created in,
+    if any; in a window equal values may count once (`distinct`).
     """
 
     x: str | None

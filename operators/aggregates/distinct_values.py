@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.layout import Layout, ValueSet
+from operators.aggregates.layout import AccumulatorLayout, ValueSet
 from operators.columns import duckdb_type
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT
@@ -25,10 +25,10 @@ from operators.state.pairing import PREVIOUS, read_keyed, restrict_to, write
 
 
 class Moved(NamedTuple):
-    """What a batch changes in a set: `deltas` has a row of accumulators a key; `gathered` puts several together."""
+    """What a batch changes in a set: `deltas` has a row of accumulators a key; `combined` puts several together."""
 
     deltas: pa.Table
-    gathered: list[str]
+    combined: list[str]
 
 
 def value_trace(keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None) -> TraceSpec:
@@ -39,7 +39,13 @@ def value_trace(keys: dict[str, pa.DataType], values: ValueSet, timestamp: str |
 
 
 def fold_values(
-    keys: Sequence[str], layout: Layout, at: int, state: State, partials: pa.Table, timestamp: int | None, sql: Sql
+    keys: Sequence[str],
+    layout: AccumulatorLayout,
+    at: int,
+    state: State,
+    partials: pa.Table,
+    timestamp: int | None,
+    sql: Sql,
 ) -> Moved:
     """Fold the value partials of set `at` into its trace, and tell what that changes for each key."""
     values, trace = layout.sets[at], state[f"values{at}"]
@@ -64,23 +70,23 @@ def fold_values(
         kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
     write(trace, pairs, kept, pairs.sort_keys[stays], timestamp or 0)
     turned = pairs.rows.select([*keys, "v"]).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
-    return Moved(sql(_deltas(keys, values), {"turned": turned}), _gathered(values))
+    return Moved(sql(_deltas(keys, values), {"turned": turned}), _combined(values))
 
 
 def _deltas(keys: Sequence[str], values: ValueSet) -> str:
-    items = [text for placed in values.folds for text in placed.start()]
+    items = [text for placed in values.accumulators for text in placed.create()]
     for extreme in values.extremes:
         items.append(f"{extreme.function}(v) FILTER (WHERE {WEIGHT} > 0) AS {extreme.name}")
         items.append(f"{extreme.function}(v) FILTER (WHERE {WEIGHT} < 0) AS left_{extreme.name}")
     return f"SELECT {', '.join([*keys, *items])} FROM turned GROUP BY {', '.join(keys) or '()'}"
 
 
-def _gathered(values: ValueSet) -> list[str]:
+def _combined(values: ValueSet) -> list[str]:
     names = [(e.function, name) for e in values.extremes for name in (e.name, f"left_{e.name}")]
     return [f"{function}({name}) AS {name}" for function, name in names]
 
 
-def rescanned(keys: Sequence[str], layout: Layout, state: State, kept: pa.Table, sql: Sql) -> pa.Table:
+def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept: pa.Table, sql: Sql) -> pa.Table:
     """`kept` with each extreme whose value has left found anew among all values of its key."""
     for i, values in enumerate(layout.sets):
         for extreme in values.extremes:

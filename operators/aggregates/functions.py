@@ -1,9 +1,9 @@
-"""The aggregates: how each one starts from rows, gathers partials, adds one partial to another, and is read.
+"""The aggregates: how each one is created from rows, combines partials, merges one partial into another, and is read.
 
-`AGGREGATES` maps a name to its recipe. A recipe keeps one or more *folds*, small sets of columns that can be computed
-from some rows and put together with those of other rows; equal folds of several aggregates are kept once. What cannot
-be folded (DISTINCT, and MIN and MAX where rows are taken back) is computed from the multiset of its values, which
-`accumulators` arranges.
+`AGGREGATES` maps a name to its function. A function keeps one or more *accumulators*, small sets of columns that can be
+computed from some rows and put together with those of other rows; equal accumulators of several aggregates are kept
+once. What cannot be accumulated (DISTINCT, and MIN and MAX where rows are taken back) is computed from the multiset of
+its values, which `layout` arranges.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.aggregates.accumulator import Argument, Fold
-from operators.aggregates.sums import compensated_total, counted, narrowed, sum_fold, total_text
+from operators.aggregates.accumulator import Accumulator, Argument
+from operators.aggregates.sums import compensated_total, counted, narrowed, sum_accumulator, total_text
 from operators.columns import duckdb_type
 
 
@@ -35,10 +35,10 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How an aggregate is computed: the folds it keeps, and its answer from their columns, one list a fold."""
+class AggregateFunction:
+    """How an aggregate is computed: the accumulators it keeps, and its answer from their columns, one list each."""
 
-    folds: Callable[[Argument], tuple[Fold, ...]]
+    accumulators: Callable[[Argument], tuple[Accumulator, ...]]
     finish: Callable[[Argument, Sequence[Sequence[str]], pa.DataType], str]
 
 
@@ -46,8 +46,8 @@ def _count_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataT
     return f"CAST({columns[0][0]} AS {duckdb_type(type_)})"
 
 
-def _sum_folds(argument: Argument) -> tuple[Fold, ...]:
-    return (sum_fold(argument),) if argument.append else (sum_fold(argument), counted(argument))
+def _sum_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
+    return (sum_accumulator(argument),) if argument.append else (sum_accumulator(argument), counted(argument))
 
 
 def _sum_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
@@ -56,8 +56,8 @@ def _sum_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.
     return text if argument.append else f"CASE WHEN {columns[1][0]} > 0 THEN {text} END"
 
 
-def _avg_folds(argument: Argument) -> tuple[Fold, ...]:
-    return sum_fold(argument), counted(argument)
+def _avg_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
+    return sum_accumulator(argument), counted(argument)
 
 
 def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
@@ -82,12 +82,12 @@ def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.
     return f"CASE WHEN {count} > 0 THEN CAST({text} AS {duckdb_type(type_)}) END"
 
 
-def _deviation_folds(argument: Argument) -> tuple[Fold, ...]:
+def _deviation_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
     x = f"CAST({argument.text} AS DOUBLE)"
     return counted(argument), compensated_total(argument, x), compensated_total(argument, f"{x} * {x}")
 
 
-def _deviation(*, sample: bool, root: bool) -> Recipe:
+def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
     def finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
         (count,), (total, lost), (square, square_lost) = columns
         mean = f"({total} + {lost}) * ({total} + {lost}) / {count}"
@@ -95,17 +95,17 @@ def _deviation(*, sample: bool, root: bool) -> Recipe:
         text = f"GREATEST(({square} + {square_lost}) - {mean}, 0) / ({count} - {least})"
         return f"CASE WHEN {count} > {least} THEN CAST({f'SQRT({text})' if root else text} AS {duckdb_type(type_)}) END"
 
-    return Recipe(folds=_deviation_folds, finish=finish)
+    return AggregateFunction(accumulators=_deviation_accumulators, finish=finish)
 
 
-def _kept(argument: Argument, function: str, add: str, *conditions: str) -> Fold:
-    """A fold of one column of the argument's type that one DuckDB aggregate both starts and gathers."""
+def _kept(argument: Argument, function: str, merge: str, *conditions: str) -> Accumulator:
+    """An accumulator of one column of the argument's type that one DuckDB aggregate both creates and combines."""
     assert argument.type is not None
     present = " FILTER (WHERE {0} IS NOT NULL)" if conditions else ""
-    return Fold(
-        start=(f"{function}({argument.text}){argument.where(*conditions)}",),
-        gather=(f"{function}({{0}}){present}",),
-        add=(add,),
+    return Accumulator(
+        create=(f"{function}({argument.text}){argument.where(*conditions)}",),
+        combine=(f"{function}({{0}}){present}",),
+        merge=(merge,),
         types=(argument.type,),
     )
 
@@ -114,49 +114,51 @@ def _as_is(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) ->
     return f"CAST({columns[0][0]} AS {duckdb_type(type_)})"
 
 
-def _listed(argument: Argument) -> tuple[Fold, ...]:
+def _listed(argument: Argument) -> tuple[Accumulator, ...]:
     separator = argument.constants[0] if argument.constants else "','"
     literal = separator.replace("{", "{{").replace("}", "}}")
-    fold = Fold(
-        start=(f"STRING_AGG({argument.text}, {separator}){argument.where()}",),
-        gather=(f"STRING_AGG({{0}}, {literal})",),
-        add=(f"COALESCE({{a0}} || {literal} || {{b0}}, {{a0}}, {{b0}})",),
+    accumulator = Accumulator(
+        create=(f"STRING_AGG({argument.text}, {separator}){argument.where()}",),
+        combine=(f"STRING_AGG({{0}}, {literal})",),
+        merge=(f"COALESCE({{a0}} || {literal} || {{b0}}, {{a0}}, {{b0}})",),
         types=(pa.string(),),
     )
-    return (fold,)
+    return (accumulator,)
 
 
-def _collected(argument: Argument) -> tuple[Fold, ...]:
-    fold = Fold(
-        start=(f"LIST({argument.text}){argument.where()}",),
-        gather=("FLATTEN(LIST({0}) FILTER (WHERE {0} IS NOT NULL))",),
-        add=("CASE WHEN {a0} IS NULL THEN {b0} WHEN {b0} IS NULL THEN {a0} ELSE LIST_CONCAT({a0}, {b0}) END",),
+def _collected(argument: Argument) -> tuple[Accumulator, ...]:
+    accumulator = Accumulator(
+        create=(f"LIST({argument.text}){argument.where()}",),
+        combine=("FLATTEN(LIST({0}) FILTER (WHERE {0} IS NOT NULL))",),
+        merge=("CASE WHEN {a0} IS NULL THEN {b0} WHEN {b0} IS NULL THEN {a0} ELSE LIST_CONCAT({a0}, {b0}) END",),
         types=(pa.list_(argument.type),),
     )
-    return (fold,)
+    return (accumulator,)
 
 
-def _present(argument: Argument, function: str, add: str) -> tuple[Fold, ...]:
-    return (_kept(argument, function, add, f"{argument.text} IS NOT NULL"),)
+def _present(argument: Argument, function: str, merge: str) -> tuple[Accumulator, ...]:
+    return (_kept(argument, function, merge, f"{argument.text} IS NOT NULL"),)
 
 
-AGGREGATES: Mapping[str, Recipe] = {
-    "COUNT": Recipe(folds=lambda a: (counted(a),), finish=_count_finish),
-    "SUM": Recipe(folds=_sum_folds, finish=_sum_finish),
-    "AVG": Recipe(folds=_avg_folds, finish=_avg_finish),
-    "MIN": Recipe(folds=lambda a: (_kept(a, "MIN", "LEAST({a0}, {b0})"),), finish=_as_is),
-    "MAX": Recipe(folds=lambda a: (_kept(a, "MAX", "GREATEST({a0}, {b0})"),), finish=_as_is),
-    "APPROX_COUNT_DISTINCT": Recipe(folds=lambda a: (counted(a),), finish=_count_finish),
+AGGREGATES: Mapping[str, AggregateFunction] = {
+    "COUNT": AggregateFunction(accumulators=lambda a: (counted(a),), finish=_count_finish),
+    "SUM": AggregateFunction(accumulators=_sum_accumulators, finish=_sum_finish),
+    "AVG": AggregateFunction(accumulators=_avg_accumulators, finish=_avg_finish),
+    "MIN": AggregateFunction(accumulators=lambda a: (_kept(a, "MIN", "LEAST({a0}, {b0})"),), finish=_as_is),
+    "MAX": AggregateFunction(accumulators=lambda a: (_kept(a, "MAX", "GREATEST({a0}, {b0})"),), finish=_as_is),
+    "APPROX_COUNT_DISTINCT": AggregateFunction(accumulators=lambda a: (counted(a),), finish=_count_finish),
     "VAR_POP": _deviation(sample=False, root=False),
     "VAR_SAMP": _deviation(sample=True, root=False),
     "VARIANCE": _deviation(sample=True, root=False),
     "STDDEV_POP": _deviation(sample=False, root=True),
     "STDDEV_SAMP": _deviation(sample=True, root=True),
     "STDDEV": _deviation(sample=True, root=True),
-    "FIRST_VALUE": Recipe(folds=lambda a: _present(a, "FIRST", "COALESCE({a0}, {b0})"), finish=_as_is),
-    "LAST_VALUE": Recipe(folds=lambda a: _present(a, "LAST", "COALESCE({b0}, {a0})"), finish=_as_is),
-    "LISTAGG": Recipe(folds=_listed, finish=_as_is),
-    "ARRAY_AGG": Recipe(folds=_collected, finish=_as_is),
+    "FIRST_VALUE": AggregateFunction(
+        accumulators=lambda a: _present(a, "FIRST", "COALESCE({a0}, {b0})"), finish=_as_is
+    ),
+    "LAST_VALUE": AggregateFunction(accumulators=lambda a: _present(a, "LAST", "COALESCE({b0}, {a0})"), finish=_as_is),
+    "LISTAGG": AggregateFunction(accumulators=_listed, finish=_as_is),
+    "ARRAY_AGG": AggregateFunction(accumulators=_collected, finish=_as_is),
 }
 """How each aggregate is computed, by its name in SQL."""
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from operators.aggregates.distinct_values import Moved, fold_values, rescanned, value_trace
 from operators.aggregates.functions import Aggregate
-from operators.aggregates.layout import ROWS, Layout
+from operators.aggregates.layout import ROWS, AccumulatorLayout
 from operators.base import Operator
 from operators.changes import difference, weigh
 from operators.columns import as_changes, no_changes, positional
@@ -63,9 +63,9 @@ class GroupPartial(Operator):
 
 
 @lru_cache(maxsize=64)
-def layout_of(partial: GroupPartial) -> Layout:
+def layout_of(partial: GroupPartial) -> AccumulatorLayout:
     """The accumulators of a grouping."""
-    return Layout(partial.input, partial.aggregates, partial.append)
+    return AccumulatorLayout(partial.input, partial.aggregates, partial.append)
 
 
 def partial_types(partial: GroupPartial) -> dict[str, pa.DataType]:
@@ -113,7 +113,7 @@ class GroupBy(Operator):
             fold_values(self._key_names(), layout, i, state, partials, self._timestamp(clock), sql)
             for i in range(len(layout.sets))
         ]
-        return self._fold(self._gathered(layout, partials, moved, sql), layout, state, clock, sql)
+        return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
 
     def _key_names(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.partial.keys))]
@@ -125,22 +125,22 @@ class GroupBy(Operator):
     def _timestamp(self, clock: Clock) -> int | None:
         return clock.now if self.ttl else None
 
-    def _gathered(self, layout: Layout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
+    def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
         """What the batch adds to each group: one row a key."""
         sources = {"partials": partials, **{f"moved{i}": m.deltas for i, m in enumerate(moved)}}
         plain = "SELECT * FROM partials WHERE tag = 0" if layout.sets else "SELECT * FROM partials"
         union = " UNION ALL BY NAME ".join([plain, *(f"SELECT * FROM moved{i}" for i in range(len(moved)))])
-        extremes = [text for m in moved for text in m.gathered]
-        items = ", ".join([*self._key_names(), *layout.gathered(), *extremes])
+        extremes = [text for m in moved for text in m.combined]
+        items = ", ".join([*self._key_names(), *layout.combined(), *extremes])
         group = ", ".join(self._key_names()) or "()"
         return sql(f"SELECT {items} FROM ({union}) GROUP BY {group}", sources)
 
-    def _fold(self, delta: pa.Table, layout: Layout, state: State, clock: Clock, sql: Sql) -> Step:
+    def _merge_groups(self, delta: pa.Table, layout: AccumulatorLayout, state: State, clock: Clock, sql: Sql) -> Step:
         keys = self._key_names()
         groups = state["groups"]
         hashes = bucket_hash(delta, range(len(keys)))
         pairs = read_keyed(sql, groups, delta, hashes, len(keys))
-        after = [text for placed in layout.all_folds() for text in placed.add(PREVIOUS)]
+        after = [text for placed in layout.all_accumulators() for text in placed.merge(PREVIOUS)]
         known = [PREVIOUS + name for name in layout.types]
         first = [_as_first_seen(name, type_) for name, type_ in self._key_types().items()]
         if any(values.extremes for values in layout.sets):
@@ -169,7 +169,7 @@ class GroupBy(Operator):
         was, is_, differ = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differ, self.output, refresh=self.ttl > 0)
-        return Step(changes=changes, dropped=_dropped(answers))
+        return Step(changes=changes, unmatched_retractions=_unmatched_retractions(answers))
 
 
 def _as_first_seen(key: str, type_: pa.DataType) -> str:
@@ -179,7 +179,7 @@ def _as_first_seen(key: str, type_: pa.DataType) -> str:
     return f"CASE WHEN {FOUND} THEN {PREVIOUS}{key} ELSE {key} END AS {key}"
 
 
-def _dropped(answers: pa.Table) -> int:
+def _unmatched_retractions(answers: pa.Table) -> int:
     """How many retractions found no row to take back."""
     return -int(pc.sum(pc.min_element_wise(answers.column(ROWS), 0)).as_py() or 0)
 

@@ -1,8 +1,8 @@
-"""How the aggregates of a query are kept: which folds, in which columns, and which multisets of values.
+"""How the aggregates of a query are kept: which accumulators, in which columns, and which multisets of values.
 
-A *partial* is a row that stands for rows of one key. A plain partial (tag 0) has the columns of all folds over rows; a
-value partial (tag i + 1) says how often a value of set i has come or gone. `Layout` gives the names of all columns and
-the SQL texts that start, gather, add and read them.
+A *partial* is a row that stands for rows of one key. A plain partial (tag 0) has the columns of all accumulators over
+rows; a value partial (tag i + 1) says how often a value of set i has come or gone. `AccumulatorLayout` gives the names
+of all columns and the SQL texts that create, combine, merge and read them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from operators.aggregates.accumulator import Argument, Fold
-from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, Aggregate, Recipe, refusal
+from operators.aggregates.accumulator import Accumulator, Argument
+from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, Aggregate, AggregateFunction, refusal
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
 from operators.kernel import WEIGHT
@@ -23,25 +23,28 @@ ROWS = "p0"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A fold and the names of the accumulators that it is kept in."""
+class PlacedAccumulator:
+    """An accumulator and the names of the columns that it is kept in."""
 
-    fold: Fold
+    accumulator: Accumulator
     names: tuple[str, ...]
 
-    def start(self) -> Iterable[str]:
-        return (f"{text} AS {name}" for text, name in zip(self.fold.start, self.names, strict=True))
+    def create(self) -> Iterable[str]:
+        return (f"{text} AS {name}" for text, name in zip(self.accumulator.create, self.names, strict=True))
 
-    def gather(self) -> Iterable[str]:
+    def combine(self) -> Iterable[str]:
         return (
-            f"{text.format(*self.names)} AS {name}" for text, name in zip(self.fold.gather, self.names, strict=True)
+            f"{text.format(*self.names)} AS {name}"
+            for text, name in zip(self.accumulator.combine, self.names, strict=True)
         )
 
-    def add(self, before: str) -> Iterable[str]:
-        """What is kept after the columns named like this fold's are added to those that begin with `before`."""
+    def merge(self, before: str) -> Iterable[str]:
+        """What is kept after the columns named like this accumulator's are merged to those that begin with `before`."""
         sides = {f"a{i}": before + name for i, name in enumerate(self.names)}
         sides |= {f"b{i}": name for i, name in enumerate(self.names)}
-        return (f"{text.format(**sides)} AS {name}" for text, name in zip(self.fold.add, self.names, strict=True))
+        return (
+            f"{text.format(**sides)} AS {name}" for text, name in zip(self.accumulator.merge, self.names, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +57,35 @@ class Extreme:
 
 @dataclass(slots=True)
 class ValueSet:
-    """The multiset of the values of one column (under one filter), and what is read from it: folds of its distinct
-    values, and extremes."""
+    """The multiset of the values of one column (under one filter), and what is read from it: accumulators of its
+    distinct values, and extremes."""
 
     x: str
     type: pa.DataType
     filter: str | None
-    folds: list[Placed] = field(default_factory=list)
+    accumulators: list[PlacedAccumulator] = field(default_factory=list)
     extremes: list[Extreme] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Answer:
+class AggregateResult:
     """How one aggregate is read."""
 
-    recipe: Recipe
+    function: AggregateFunction
     argument: Argument
     columns: list[tuple[str, ...]]
 
 
-class Layout:
+class AccumulatorLayout:
     """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not."""
 
     def __init__(self, input: pa.Schema, aggregates: Sequence[Aggregate], append: bool) -> None:
         self.append = append
         self.types: dict[str, pa.DataType] = {}
-        self.folds: list[Placed] = []
+        self.accumulators: list[PlacedAccumulator] = []
         self.sets: list[ValueSet] = []
-        self.answers: list[Answer] = []
-        self._place(self.folds, counted(Argument(x=None, type=None, filter=None, append=append)))
+        self.results: list[AggregateResult] = []
+        self._place(self.accumulators, counted(Argument(x=None, type=None, filter=None, append=append)))
         for aggregate in aggregates:
             self._arrange(input, aggregate)
 
@@ -90,7 +93,7 @@ class Layout:
         distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
         if (reason := refusal(aggregate.function, distinct=distinct, append=self.append)) is not None:
             raise ValueError(reason)
-        recipe = AGGREGATES[aggregate.function]
+        function = AGGREGATES[aggregate.function]
         condition = None if aggregate.filter is None else f"c{aggregate.filter}"
         x, type_ = None, None
         if aggregate.arguments:
@@ -99,8 +102,8 @@ class Layout:
         extreme = aggregate.function in EXTREMES
         if x is None or type_ is None or (self.append if extreme else not distinct or aggregate.function in ORDERED):
             argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
-            names = [self._place(self.folds, fold) for fold in recipe.folds(argument)]
-            self.answers.append(Answer(recipe, argument, names))
+            names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
+            self.results.append(AggregateResult(function, argument, names))
             return
         values = self._set(x, type_, condition)
         argument = Argument(x="v", type=type_, filter=None, append=False, constants=aggregate.constants)
@@ -108,20 +111,20 @@ class Layout:
             names = [(self._name(type_),)]
             values.extremes.append(Extreme(aggregate.function, names[0][0]))
         else:
-            names = [self._place(values.folds, fold) for fold in recipe.folds(argument)]
-        self.answers.append(Answer(recipe, argument, names))
+            names = [self._place(values.accumulators, accumulator) for accumulator in function.accumulators(argument)]
+        self.results.append(AggregateResult(function, argument, names))
 
     def _name(self, type_: pa.DataType) -> str:
         name = f"p{len(self.types)}"
         self.types[name] = type_
         return name
 
-    def _place(self, folds: list[Placed], fold: Fold) -> tuple[str, ...]:
-        for placed in folds:
-            if placed.fold == fold:
+    def _place(self, accumulators: list[PlacedAccumulator], accumulator: Accumulator) -> tuple[str, ...]:
+        for placed in accumulators:
+            if placed.accumulator == accumulator:
                 return placed.names
-        names = tuple(self._name(type_) for type_ in fold.types)
-        folds.append(Placed(fold, names))
+        names = tuple(self._name(type_) for type_ in accumulator.types)
+        accumulators.append(PlacedAccumulator(accumulator, names))
         return names
 
     def _set(self, x: str, type_: pa.DataType, condition: str | None) -> ValueSet:
@@ -135,8 +138,8 @@ class Layout:
 
     @property
     def plain(self) -> list[str]:
-        """The accumulators of folds over rows."""
-        return [name for placed in self.folds for name in placed.names]
+        """The columns of accumulators over rows."""
+        return [name for placed in self.accumulators for name in placed.names]
 
     def partial_types(self) -> dict[str, pa.DataType]:
         """The columns of a partial after its key, by name."""
@@ -150,7 +153,7 @@ class Layout:
         """The statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
         named = [f"{text} AS {name}" for text, name in keys]
         group = f"GROUP BY {', '.join(str(i + 1) for i in range(len(keys))) or '()'}"
-        starts = [text for placed in self.folds for text in placed.start()]
+        starts = [text for placed in self.accumulators for text in placed.create()]
         if not self.sets:
             return f"SELECT {', '.join([*named, *starts])} FROM {source} {group}"
         nothing = [f"CAST(NULL AS {duckdb_type(self.types[name])}) AS {name}" for name in self.plain]
@@ -169,18 +172,18 @@ class Layout:
 
     # -- accumulators
 
-    def all_folds(self) -> list[Placed]:
-        """The folds over rows and over distinct values."""
-        return [*self.folds, *(placed for values in self.sets for placed in values.folds)]
+    def all_accumulators(self) -> list[PlacedAccumulator]:
+        """The accumulators over rows and over distinct values."""
+        return [*self.accumulators, *(placed for values in self.sets for placed in values.accumulators)]
 
-    def gathered(self) -> list[str]:
+    def combined(self) -> list[str]:
         """SELECT items that put many rows of accumulators of one key together."""
-        return [text for placed in self.all_folds() for text in placed.gather()]
+        return [text for placed in self.all_accumulators() for text in placed.combine()]
 
     def read(self, prefix: str, names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:
         """SELECT items that read the answers, as `names`, from accumulators whose names begin with `prefix`."""
         items = []
-        for answer, name, type_ in zip(self.answers, names, types, strict=True):
+        for answer, name, type_ in zip(self.results, names, types, strict=True):
             columns = [[prefix + column for column in group] for group in answer.columns]
-            items.append(f"{answer.recipe.finish(answer.argument, columns, type_)} AS {name}")
+            items.append(f"{answer.function.finish(answer.argument, columns, type_)} AS {name}")
         return items

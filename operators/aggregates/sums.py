@@ -1,4 +1,4 @@
-"""How often and how much: the folds of counts and sums, exact for integers and decimals, compensated for DOUBLE."""
+"""The accumulators of counts and sums: exact for integers and decimals, compensated for DOUBLE."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from operators.aggregates.accumulator import Argument, Fold
+from operators.aggregates.accumulator import Accumulator, Argument
 from operators.columns import duckdb_type
 from operators.kernel import WEIGHT
 
@@ -19,17 +19,17 @@ _SAFE_DIGITS = 28
 """So many digits leave room in 38 for the sum of ten billion rows."""
 
 
-def counted(argument: Argument) -> Fold:
+def counted(argument: Argument) -> Accumulator:
     """How many rows (or values that are not NULL) there are."""
     if argument.append:
         start = f"COUNT({'*' if argument.x is None else argument.taken(argument.x)}){argument.where()}"
     else:
         present = [] if argument.x is None else [f"{argument.x} IS NOT NULL"]
         start = f"CAST(COALESCE(SUM({WEIGHT}){argument.where(*present)}, 0) AS BIGINT)"
-    return Fold(
-        start=(start,),
-        gather=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
-        add=("COALESCE({a0}, 0) + COALESCE({b0}, 0)",),
+    return Accumulator(
+        create=(start,),
+        combine=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
+        merge=("COALESCE({a0}, 0) + COALESCE({b0}, 0)",),
         types=(pa.int64(),),
     )
 
@@ -45,16 +45,16 @@ def narrowed(text: str, type_: pa.DataType) -> str:
     return f"COALESCE(TRY_CAST({text} AS {duckdb_type(type_)}), {wrapped(f'CAST({text} AS HUGEINT)', type_)})"
 
 
-def _whole_total(argument: Argument) -> Fold:
+def _whole_total(argument: Argument) -> Accumulator:
     """The sum of integers modulo 2^64, which is exact whenever the sum fits its type; NULL if there was no value."""
     weighted = argument.text if argument.append else f"CAST({argument.text} AS HUGEINT) * {WEIGHT}"
     if argument.type != pa.int64() and not argument.append:
         weighted = f"CAST({argument.text} AS BIGINT) * {WEIGHT}"
     around = wrapped("(CAST({a0} AS HUGEINT) + {b0})", pa.int64())
-    return Fold(
-        start=(narrowed(f"SUM({argument.taken(weighted)}){argument.where()}", pa.int64()),),
-        gather=(narrowed("SUM({0})", pa.int64()),),
-        add=(
+    return Accumulator(
+        create=(narrowed(f"SUM({argument.taken(weighted)}){argument.where()}", pa.int64()),),
+        combine=(narrowed("SUM({0})", pa.int64()),),
+        merge=(
             "COALESCE(TRY({a0} + {b0}),"
             f" CASE WHEN {{a0}} IS NULL THEN {{b0}} WHEN {{b0}} IS NULL THEN {{a0}} ELSE {around} END)",
         ),
@@ -62,7 +62,7 @@ def _whole_total(argument: Argument) -> Fold:
     )
 
 
-def _decimal_total(argument: Argument) -> Fold:
+def _decimal_total(argument: Argument) -> Accumulator:
     """The sum of decimals of few enough digits, exactly; NULL if there was no value."""
     assert argument.type is not None
     kind = pa.decimal128(38, argument.type.scale)
@@ -70,15 +70,15 @@ def _decimal_total(argument: Argument) -> Fold:
     weighted = argument.text
     if not argument.append:
         weighted = f"CAST({argument.text} AS {wide}) * CAST({WEIGHT} AS DECIMAL(18, 0))"
-    return Fold(
-        start=(f"CAST(SUM({argument.taken(weighted)}){argument.where()} AS {wide})",),
-        gather=(f"CAST(SUM({{0}}) AS {wide})",),
-        add=("COALESCE({a0} + {b0}, {a0}, {b0})",),
+    return Accumulator(
+        create=(f"CAST(SUM({argument.taken(weighted)}){argument.where()} AS {wide})",),
+        combine=(f"CAST(SUM({{0}}) AS {wide})",),
+        merge=("COALESCE({a0} + {b0}, {a0}, {b0})",),
         types=(kind,),
     )
 
 
-def _wide_total(argument: Argument) -> Fold:
+def _wide_total(argument: Argument) -> Accumulator:
     """The sum of decimals of which two may overflow, exactly: whole units above and below `_LIMB`, and fractions."""
     assert argument.type is not None
     kind = pa.decimal128(38, argument.type.scale)
@@ -87,23 +87,23 @@ def _wide_total(argument: Argument) -> Fold:
     times, decimal_times = ("", "") if argument.append else (f" * {WEIGHT}", f" * CAST({WEIGHT} AS DECIMAL(18, 0))")
     sums = (f"SUM({whole} // {_LIMB}{times})", f"SUM({whole} % {_LIMB}{times})", f"SUM({fraction}{decimal_times})")
     types = (_WHOLE, _WHOLE, kind)
-    return Fold(
-        start=tuple(f"CAST({s}{argument.where()} AS {duckdb_type(t)})" for s, t in zip(sums, types, strict=True)),
-        gather=tuple(f"CAST(SUM({{{i}}}) AS {duckdb_type(t)})" for i, t in enumerate(types)),
-        add=tuple(f"COALESCE({{a{i}}} + {{b{i}}}, {{a{i}}}, {{b{i}}})" for i in range(len(types))),
+    return Accumulator(
+        create=tuple(f"CAST({s}{argument.where()} AS {duckdb_type(t)})" for s, t in zip(sums, types, strict=True)),
+        combine=tuple(f"CAST(SUM({{{i}}}) AS {duckdb_type(t)})" for i, t in enumerate(types)),
+        merge=tuple(f"COALESCE({{a{i}}} + {{b{i}}}, {{a{i}}}, {{b{i}}})" for i in range(len(types))),
         types=types,
     )
 
 
-def compensated_total(argument: Argument, x: str) -> Fold:
+def compensated_total(argument: Argument, x: str) -> Accumulator:
     """The sum of floating-point values `x` in two columns: the sum, and what rounding has lost of it (Neumaier)."""
     weighted = x if argument.append else f"{x} * {WEIGHT}"
     error = "({a0} - (({a0} + {b0}) - (({a0} + {b0}) - {a0}))) + ({b0} - (({a0} + {b0}) - {a0}))"
     lost = f"CASE WHEN isfinite({{a0}} + {{b0}}) THEN {error} ELSE 0 END"
-    return Fold(
-        start=(f"FSUM({argument.taken(weighted)}){argument.where()}", "CAST(0 AS DOUBLE)"),
-        gather=("FSUM({0})", "COALESCE(FSUM({1}), 0)"),
-        add=(
+    return Accumulator(
+        create=(f"FSUM({argument.taken(weighted)}){argument.where()}", "CAST(0 AS DOUBLE)"),
+        combine=("FSUM({0})", "COALESCE(FSUM({1}), 0)"),
+        merge=(
             "COALESCE({a0} + {b0}, {a0}, {b0})",
             f"COALESCE({{a1}}, 0) + COALESCE({{b1}}, 0) + COALESCE({lost}, 0)",
         ),
@@ -111,7 +111,7 @@ def compensated_total(argument: Argument, x: str) -> Fold:
     )
 
 
-def sum_fold(argument: Argument) -> Fold:
+def sum_accumulator(argument: Argument) -> Accumulator:
     """The sum of the argument in whatever columns its type needs."""
     assert argument.type is not None
     if pa.types.is_decimal(argument.type):

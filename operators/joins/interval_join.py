@@ -43,7 +43,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalJoin(Operator):
+class IntervalJoinOperator(Operator):
     """Pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive; append-only on all sides.
 
     Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`. `processing` says that the times are
@@ -72,7 +72,7 @@ class IntervalJoin(Operator):
     def output(self) -> pa.Schema:
         return positional([*self.left.types, *(() if self.kind in ("semi", "anti") else self.right.types)])
 
-    def hold(self, watermark: int) -> int:
+    def output_watermark(self, watermark: int) -> int:
         """Held back by the larger bound: a row may still be joined that much after its time has passed."""
         return watermark - max(self.upper, -self.lower, 0)
 
@@ -103,8 +103,8 @@ class IntervalJoin(Operator):
             rows, without = timed(rows, place)
             if without:
                 dead[port] = without[0]
-            rows, alone = self._can_match(rows.drop_columns([WEIGHT]), keys[port])
-            unmatched.append(alone)
+            rows, unmatchable = self._can_match(rows.drop_columns([WEIGHT]), keys[port])
+            unmatched.append(unmatchable)
             sides.append(_Rows(rows, milliseconds(rows.column(place)), rows.num_rows))
         known = [
             self._known(state, name, mine, sides[1 - port], keys[1 - port])
@@ -119,8 +119,8 @@ class IntervalJoin(Operator):
             if self._asks()[port]:
                 tables.append(self._padded(port, unmatched[port]))
                 tables.append(self._padded(port, sides[port].rows.filter(pa.array(closed & ~met))))
-            elif (lost := closed & ~met & (sides[port].times <= clock.previous)).any():
-                late[port] = weigh(sides[port].rows.filter(pa.array(lost)), 1)
+            elif (hopeless := closed & ~met & (sides[port].times <= clock.previous)).any():
+                late[port] = weigh(sides[port].rows.filter(pa.array(hopeless)), 1)
             self._keep(state, port, name, sides[port], closed)
         for port, name in enumerate(("left", "right")):
             if self._asks()[port]:

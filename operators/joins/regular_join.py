@@ -1,9 +1,9 @@
 """A regular join: the change of a ⋈ b is Δa ⋈ b + a ⋈ Δb + Δa ⋈ Δb, and every row of both sides is kept.
 
 A pair (l, r) was there l.old · r.old times and is there l.new · r.new times; only pairs with a changed row are looked
-at. A row of an outer side stands alone, padded with NULLs, as long as it matches nothing, so each row is kept with the
-number of its matches, and one whose number becomes or leaves zero loses or gets back its padded form. A semi join has
-the left rows that match, an anti join those that do not.
+at. A row of an outer side stands alone, padded with NULLs, as long as it matches nothing, so each row is kept with its
+degree, the number of its matches, and one whose degree leaves or becomes zero loses or gets back its padded form. A
+semi join has the left rows that match, an anti join those that do not.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RegularJoin(Operator):
             keys=self.left_keys,
             null_safe=self.null_safe,
             append=self.append[0],
-            matched=self.kind in ("left", "full", "semi", "anti"),
+            tracks_degree=self.kind in ("left", "full", "semi", "anti"),
             ttl=self.ttl[0],
         )
         right = Side(
@@ -79,7 +79,7 @@ class RegularJoin(Operator):
             keys=self.right_keys,
             null_safe=self.null_safe,
             append=self.append[1],
-            matched=self.kind in ("right", "full"),
+            tracks_degree=self.kind in ("right", "full"),
             ttl=self.ttl[1],
         )
         return left, right
@@ -93,59 +93,78 @@ class RegularJoin(Operator):
             return Step(changes=no_changes(self.output))
         split = [side.can_match(rows) for side, rows in zip(sides, inputs, strict=True)]
         left, right = sides
-        lc, rc = (side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True))
-        ls, rs = left.met(state, right.hashes(rc), lc), right.met(state, left.hashes(lc), rc)
+        left_changed, right_changed = (
+            side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
+        )
+        left_matching, right_matching = (
+            left.matching(state, right.hashes(right_changed), left_changed),
+            right.matching(state, left.hashes(left_changed), right_changed),
+        )
         width = len(self.left)
         on = condition(self.left_keys, self.right_keys, self.null_safe, width, self.residual)
-        every = pa.concat_tables([rc.rows, rs.rows])
-        parts = [(lc.rows, every, 0, 0), (ls.rows, rc.rows, lc.rows.num_rows, 0)]
+        right_rows = pa.concat_tables([right_changed.rows, right_matching.rows])
+        parts = [
+            (left_changed.rows, right_rows, 0, 0),
+            (left_matching.rows, right_changed.rows, left_changed.rows.num_rows, 0),
+        ]
         pairs = match_where_computable(sql, on, self.residual, parts, width)
-        old, new = _joined(lc.old, ls.old), _joined(lc.new, ls.new)
-        other_old, other_new = _joined(rc.old, rs.old), _joined(rc.new, rs.new)
-        gained = (
-            _gained(pairs.left, old, other_old[pairs.right], other_new[pairs.right]),
-            _gained(pairs.right, other_old, old[pairs.left], new[pairs.left]),
+        old, new = _joined(left_changed.old, left_matching.old), _joined(left_changed.new, left_matching.new)
+        other_old, other_new = (
+            _joined(right_changed.old, right_matching.old),
+            _joined(right_changed.new, right_matching.new),
         )
-        left.keep(state, lc, ls, gained[0], clock.now)
-        right.keep(state, rc, rs, gained[1], clock.now)
-        tables = self._alone(left, lc, ls, gained[0], split[0][1]) + self._alone(right, rc, rs, gained[1], split[1][1])
+        degree_deltas = (
+            _degree_deltas(pairs.left, old, other_old[pairs.right], other_new[pairs.right]),
+            _degree_deltas(pairs.right, other_old, old[pairs.left], new[pairs.left]),
+        )
+        left.keep(state, left_changed, left_matching, degree_deltas[0], clock.now)
+        right.keep(state, right_changed, right_matching, degree_deltas[1], clock.now)
+        tables = self._padded_changes(
+            left, left_changed, left_matching, degree_deltas[0], split[0][1]
+        ) + self._padded_changes(right, right_changed, right_matching, degree_deltas[1], split[1][1])
         if self.kind not in ("semi", "anti"):
             before, after = old[pairs.left] * other_old[pairs.right], new[pairs.left] * other_new[pairs.right]
-            rows = (pa.concat_tables([lc.rows, ls.rows]), every)
+            rows = (pa.concat_tables([left_changed.rows, left_matching.rows]), right_rows)
             tables.append(self._together(rows, pairs, before, after))
         tables.sort(key=_first_weight)
-        return Step(changes=pa.concat_tables([no_changes(self.output), *tables]), dropped=lc.dropped + rc.dropped)
+        return Step(
+            changes=pa.concat_tables([no_changes(self.output), *tables]),
+            unmatched_retractions=left_changed.unmatched_retractions + right_changed.unmatched_retractions,
+        )
 
     def _together(self, rows: tuple[pa.Table, pa.Table], pairs: Pairs, before: Numbers, after: Numbers) -> pa.Table:
         """The pairs whose number has changed, and those written again unchanged."""
         weights = after - before
-        told = (weights != 0) | (after > 0) & (before == after)
-        left, right = rows[0].take(pa.array(pairs.left[told])), rows[1].take(pa.array(pairs.right[told]))
-        return self._weighed([*left.columns, *right.columns], weights[told])
+        emitted = (weights != 0) | (after > 0) & (before == after)
+        left, right = rows[0].take(pa.array(pairs.left[emitted])), rows[1].take(pa.array(pairs.right[emitted]))
+        return self._weighed([*left.columns, *right.columns], weights[emitted])
 
     def _weighed(self, columns: Sequence[pa.ChunkedArray], weights: Numbers) -> pa.Table:
         table = pa.table([*columns, pa.array(weights)], names=[*self.output.names, WEIGHT])
         return as_changes(table, self.output)
 
-    def _alone(
-        self, side: Side, changed: Touched, met: Touched, gained: Numbers, unmatched: pa.Table
+    def _padded_changes(
+        self, side: Side, changed: Touched, matching: Touched, degree_deltas: Numbers, unmatched: pa.Table
     ) -> list[pa.Table]:
         """The changes of rows that stand for themselves: padded rows, and those of a semi or anti join.
 
         `unmatched` are changes of rows that can match nothing, whatever comes.
         """
-        if not side.matched:
+        if not side.tracks_degree:
             return []
         split = len(changed.sort_keys)
-        count = [(t.old, t.new, t.matches, t.matched(g)) for t, g in ((changed, gained[:split]), (met, gained[split:]))]
+        count = [
+            (t.old, t.new, t.degrees, t.degrees_after(g))
+            for t, g in ((changed, degree_deltas[:split]), (matching, degree_deltas[split:]))
+        ]
         old, new, had, has = (np.concatenate(numbers) for numbers in zip(*count, strict=True))
         semi = self.kind == "semi"
         before, after = old * ((had > 0) == semi), new * ((has > 0) == semi)
         refreshed = np.arange(len(old)) < split
         weights = after - before
-        told = (weights != 0) | refreshed & (after > 0) & (before == after)
-        rows = pa.concat_tables([changed.rows, met.rows])
-        gone, come = told & (weights < 0), told & (weights >= 0)
+        emitted = (weights != 0) | refreshed & (after > 0) & (before == after)
+        rows = pa.concat_tables([changed.rows, matching.rows])
+        gone, come = emitted & (weights < 0), emitted & (weights >= 0)
         tables = [self._padded(side, rows.filter(pa.array(mask)), weights[mask]) for mask in (gone, come)]
         if not semi and unmatched.num_rows:
             weights = unmatched.column(WEIGHT).to_numpy()
@@ -165,11 +184,11 @@ def _joined(first: Numbers, second: Numbers) -> Numbers:
     return np.concatenate([first, second])
 
 
-def _gained(places: Numbers, old: Numbers, other_old: Numbers, other_new: Numbers) -> Numbers:
+def _degree_deltas(places: Numbers, old: Numbers, other_old: Numbers, other_new: Numbers) -> Numbers:
     """How many matches each row gains: of one that was there, the change of its partners; of a new one, all of them."""
-    gained = np.zeros(len(old), dtype=np.int64)
-    np.add.at(gained, places, other_new - np.where(old[places] > 0, other_old, 0))
-    return gained
+    degree_deltas = np.zeros(len(old), dtype=np.int64)
+    np.add.at(degree_deltas, places, other_new - np.where(old[places] > 0, other_old, 0))
+    return degree_deltas
 
 
 def _first_weight(table: pa.Table) -> int:

@@ -2,7 +2,7 @@
 
 A side whose input only inserts, and of which nobody counts matches, is a log: rows are added and never looked up to be
 written. Otherwise a row is kept once with how often it is there and, where the join pads or withholds rows of this
-side, with how many rows of the other side it matches (the associated rows of seed 001's pseudo-code).
+side, with its degree: the number of rows of the other side that it matches.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from operators.state.pairing import FOUND, PREVIOUS, read_keyed
 
 WRITTEN = "_written"
 COUNT = "_count"
-MATCHES = "_matches"
+DEGREE = "_degree"
 
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Rows of one side that a batch touches: how often each was there and is there, and how many rows it matched.
+    """Rows of one side that a batch touches: how often each was there and is there, and its degree: how many rows it
+    matched.
 
     `found` says which are kept already, and `timestamps` when those were last written.
     """
@@ -40,11 +41,11 @@ class Touched:
     sort_keys: SortKeys
     old: Numbers
     new: Numbers
-    matches: Numbers
+    degrees: Numbers
     found: npt.NDArray[np.bool_]
     timestamps: Numbers
     others: pa.Table | None = None
-    dropped: int = 0
+    unmatched_retractions: int = 0
 
     @classmethod
     def logged(cls, rows: pa.Table, sort_keys: SortKeys, *, old: int) -> Touched:
@@ -52,31 +53,31 @@ class Touched:
         zeros = np.zeros(rows.num_rows, dtype=np.int64)
         return cls(rows, sort_keys, zeros + old, zeros + 1, zeros, zeros > 0, zeros)
 
-    def matched(self, gained: Numbers) -> Numbers:
-        """How many rows each row matches now; `gained` holds all matches of rows that were not there before."""
-        return np.where(self.old > 0, self.matches, 0) + gained
+    def degrees_after(self, degree_deltas: Numbers) -> Numbers:
+        """How many rows each row matches now; `degree_deltas` holds all matches of rows that were not there before."""
+        return np.where(self.old > 0, self.degrees, 0) + degree_deltas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What a join knows of one input: columns, keys, whether it only inserts, whether its matches are counted."""
+    """What a join knows of one input: columns, keys, whether it only inserts, whether its rows have a degree."""
 
     name: str
     schema: pa.Schema
     keys: tuple[int, ...]
     null_safe: tuple[bool, ...]
     append: bool
-    matched: bool
+    tracks_degree: bool
     ttl: int
 
     @property
     def is_log(self) -> bool:
         """Whether rows are only ever added."""
-        return self.append and not self.matched
+        return self.append and not self.tracks_degree
 
     def spec(self) -> TraceSpec:
         """The trace that keeps this side's rows."""
-        numbers = [] if self.is_log else [COUNT, *([MATCHES] if self.matched else [])]
+        numbers = [] if self.is_log else [COUNT, *([DEGREE] if self.tracks_degree else [])]
         hidden = [pa.field(name, pa.int64()) for name in (*numbers, *([WRITTEN] if self.ttl else []))]
         kind = TableKind.MULTISET if self.is_log else TableKind.KEYED
         return TraceSpec(schema=pa.schema([*self.schema, *hidden]), kind=kind, timestamp=WRITTEN if self.ttl else None)
@@ -110,11 +111,11 @@ class Side:
             sort_keys=pairs.sort_keys,
             old=old,
             new=new,
-            matches=_numbers(pairs.rows, PREVIOUS + MATCHES) if self.matched else np.zeros_like(old),
+            degrees=_numbers(pairs.rows, PREVIOUS + DEGREE) if self.tracks_degree else np.zeros_like(old),
             found=pairs.rows.column(FOUND).to_numpy(),
             timestamps=np.zeros_like(old),
             others=pairs.others,
-            dropped=int((new - wanted).sum()),
+            unmatched_retractions=int((new - wanted).sum()),
         )
 
     def _netted(self, rows: pa.Table, sql: Sql) -> tuple[pa.Table, SortKeys]:
@@ -130,7 +131,7 @@ class Side:
             whole = bucket_hash(rows, range(len(self.schema)))
         return rows, nested(bucket_hash(rows, self.keys), whole)
 
-    def met(self, state: State, keys: Hashes, changed: Touched) -> Touched:
+    def matching(self, state: State, keys: Hashes, changed: Touched) -> Touched:
         """The kept rows, other than those `changed`, whose keys have one of the hashes `keys`."""
         trace = state[self.name]
         if self.is_log:
@@ -147,15 +148,16 @@ class Side:
             sort_keys=sort_keys_of(rows),
             old=count,
             new=count,
-            matches=_numbers(rows, MATCHES) if self.matched else np.zeros_like(count),
+            degrees=_numbers(rows, DEGREE) if self.tracks_degree else np.zeros_like(count),
             found=np.ones(rows.num_rows, dtype=np.bool_),
             timestamps=_numbers(rows, WRITTEN) if self.ttl else np.zeros_like(count),
         )
 
-    def keep(self, state: State, changed: Touched, met: Touched, gained: Numbers, now: int) -> None:
-        """Write what a batch has changed: the counts of the rows `changed`, and the matches that all have `gained`.
+    def keep(self, state: State, changed: Touched, matching: Touched, degree_deltas: Numbers, now: int) -> None:
+        """Write the counts of the rows `changed`, and the degrees of all rows as changed by `degree_deltas`.
 
-        Rows that share an order are replaced together, so those that do with a row to be written are written too.
+        Rows that share a sort key are replaced together, so those that share one with a row to be written are written
+        too.
         """
         trace = state[self.name]
         if self.is_log:
@@ -165,17 +167,19 @@ class Side:
             trace.add(rows, changed.sort_keys)
             return
         split = len(changed.sort_keys)
-        sort_keys = np.concatenate([changed.sort_keys, met.sort_keys])
-        counts = np.concatenate([changed.new, met.new])
-        fresh = np.concatenate([np.ones(split, dtype=np.bool_), (gained[split:] != 0) & self.matched])
+        sort_keys = np.concatenate([changed.sort_keys, matching.sort_keys])
+        counts = np.concatenate([changed.new, matching.new])
+        fresh = np.concatenate([np.ones(split, dtype=np.bool_), (degree_deltas[split:] != 0) & self.tracks_degree])
         written = among(sort_keys, sort_keys[fresh])
-        found = sort_keys[written & np.concatenate([changed.found, met.found])]
-        rows = pa.concat_tables([changed.rows, met.rows]).append_column(COUNT, pa.array(counts))
-        if self.matched:
-            matches = np.concatenate([changed.matched(gained[:split]), met.matched(gained[split:])])
-            rows = rows.append_column(MATCHES, pa.array(matches))
+        found = sort_keys[written & np.concatenate([changed.found, matching.found])]
+        rows = pa.concat_tables([changed.rows, matching.rows]).append_column(COUNT, pa.array(counts))
+        if self.tracks_degree:
+            degrees = np.concatenate(
+                [changed.degrees_after(degree_deltas[:split]), matching.degrees_after(degree_deltas[split:])]
+            )
+            rows = rows.append_column(DEGREE, pa.array(degrees))
         if self.ttl:
-            timestamps = np.where(fresh, now, np.concatenate([changed.timestamps, met.timestamps]))
+            timestamps = np.where(fresh, now, np.concatenate([changed.timestamps, matching.timestamps]))
             rows = rows.append_column(WRITTEN, pa.array(timestamps))
         stays = written & (counts > 0)
         trace.replace(rows.filter(pa.array(stays)), sort_keys[stays], found, now)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.aggregates.accumulator import Argument, Fold
+from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, refusal
 from operators.columns import duckdb_type
 
@@ -73,7 +73,7 @@ def argument(call: OverCall, schema: pa.Schema, over: str = "", condition: str |
     )
 
 
-def function(call: OverCall) -> str:
+def aggregate_of(call: OverCall) -> str:
     """The aggregate that answers `call`: a row's number is how many rows there are up to it."""
     bounded_frame = call.frame.preceding is not None
     if call.function != "ROW_NUMBER" and (
@@ -83,12 +83,12 @@ def function(call: OverCall) -> str:
     return "COUNT" if call.function == "ROW_NUMBER" else call.function
 
 
-def starts(call: OverCall, fold: Fold, given: Argument) -> tuple[str, ...]:
-    """The texts that compute the columns of `fold` in a window, in which a first or last value is looked up."""
+def starts(call: OverCall, accumulator: Accumulator, given: Argument) -> tuple[str, ...]:
+    """The texts that compute the columns of `accumulator` in a window, in which a first or last value is looked up."""
     if call.function in ("FIRST_VALUE", "LAST_VALUE"):
         value = given.text if given.filter is None else f"CASE WHEN {given.filter} THEN {given.text} END"
         return (f"{call.function}({value} IGNORE NULLS){given.over}",)
-    return fold.start
+    return accumulator.create
 
 
 def bounded(call: OverCall, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType) -> tuple[list[str], str]:
@@ -98,10 +98,10 @@ def bounded(call: OverCall, schema: pa.Schema, partition: Sequence[int], type_: 
         rest = "".join(f", {text}" for text in call.constants)
         return [f"LAG(c{call.arguments[0]}{rest}) OVER ({by}ORDER BY {NUMBER})"], f"CAST({{0}} AS {duckdb_type(type_)})"
     given = argument(call, schema, window(call.frame, partition))
-    recipe = AGGREGATES[function(call)]
+    function = AGGREGATES[aggregate_of(call)]
     texts: list[str] = []
     groups = []
-    for fold in recipe.folds(given):
-        groups.append([f"{{{len(texts) + i}}}" for i in range(len(fold.types))])
-        texts += starts(call, fold, given)
-    return texts, recipe.finish(given, groups, type_)
+    for accumulator in function.accumulators(given):
+        groups.append([f"{{{len(texts) + i}}}" for i in range(len(accumulator.types))])
+        texts += starts(call, accumulator, given)
+    return texts, function.finish(given, groups, type_)

@@ -1,4 +1,5 @@
-"""What OVER windows remember of answered rows: one memory for each kind of frame.
+"""The state of OVER windows: one `FrameState` for each kind of frame, which keeps what later rows need of those
+emitted.
 
 RANGE frames need the rows of the last so many milliseconds; they stay where they waited. ROWS frames (and LAG) need the
 last so many rows of each key. Unbounded frames need the accumulators of each key.
@@ -15,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.aggregates.functions import AGGREGATES
-from operators.aggregates.layout import Placed
+from operators.aggregates.layout import PlacedAccumulator
 from operators.hashing import bucket_hash
-from operators.over.calls import NUMBER, TIME, OverCall, argument, bounded, function, starts, window
+from operators.over.calls import NUMBER, TIME, OverCall, aggregate_of, argument, bounded, starts, window
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
@@ -31,8 +32,8 @@ Calls = Mapping[int, tuple[OverCall, pa.DataType]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory(ABC):
-    """What one kind of frame remembers, and the calls (by number) that it answers."""
+class FrameState(ABC):
+    """The state of one kind of frame, and the calls (by number) that it evaluates."""
 
     schema: pa.Schema
     partition: tuple[int, ...]
@@ -46,7 +47,7 @@ class Memory(ABC):
 
     @property
     def reach(self) -> int:
-        """How many ms answered rows stay among the waiting ones; -1 if they need not."""
+        """How many ms emitted rows stay among the waiting ones; -1 if they need not."""
         return -1
 
     @abstractmethod
@@ -54,11 +55,11 @@ class Memory(ABC):
         """What kind of trace that is."""
 
     @abstractmethod
-    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        """Which `rows` behind the watermark `previous` can still be answered."""
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        """Which `rows` behind the watermark `previous` are on time: they can still be evaluated and emitted."""
 
     @abstractmethod
-    def answer(
+    def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         """The answers of each call for the rows that are `due`, sorted by time; what has to be is remembered."""
@@ -71,17 +72,17 @@ class Memory(ABC):
     def with_timestamp(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
 
-    def newest_answered(self, rows: pa.Table, times: Times, answered: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
-        """Which `rows` are newer than all the `answered` rows (whose times are in `_t`) of their keys."""
+    def later_than_emitted(self, rows: pa.Table, times: Times, emitted: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
+        """Which `rows` are newer than all the `emitted` rows (whose times are in `_t`) of their keys."""
         asked = _numbered(rows, times, 0)
         keys = [f"c{i}" for i in self.partition]
         on = " AND ".join(f"r.{k} IS NOT DISTINCT FROM a.{k}" for k in keys) or "true"
-        last = f"SELECT {', '.join([*keys, f'MAX({TIME}) AS last'])} FROM answered GROUP BY {', '.join(keys) or '()'}"
+        last = f"SELECT {', '.join([*keys, f'MAX({TIME}) AS last'])} FROM emitted GROUP BY {', '.join(keys) or '()'}"
         statement = f"SELECT {NUMBER} FROM rows r JOIN ({last}) a ON {on} WHERE r.{TIME} <= a.last"
-        stale = sql(statement, {"rows": asked, "answered": answered}).column(NUMBER).to_numpy()
-        newer = np.ones(rows.num_rows, dtype=np.bool_)
-        newer[stale] = False
-        return newer
+        stale = sql(statement, {"rows": asked, "emitted": emitted}).column(NUMBER).to_numpy()
+        on_time = np.ones(rows.num_rows, dtype=np.bool_)
+        on_time[stale] = False
+        return on_time
 
     def in_windows(self, rows: pa.Table, extra: Sequence[str], sql: Sql) -> pa.Table:
         """`_n`, the answer a<i> of each call i, and `extra` columns, of all `rows`."""
@@ -110,11 +111,11 @@ def _numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastTime(Memory):
+class RangeFrameState(FrameState):
     """RANGE frames: the rows of the last `reach` ms, among those that wait.
 
-    A row behind the watermark by less than the longest frame can still be answered if it is newer than the last answer
-    of its key; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
+    A row behind the watermark by less than the longest frame is on time if it is newer than the last row emitted
+    for its key; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
     what its frame held is gone.
     """
 
@@ -135,7 +136,7 @@ class LastTime(Memory):
         return TraceSpec(schema=self.schema, kind=TableKind.TIME_ORDERED)
 
     def expire(self, state: State, now: int) -> None:
-        """Answered rows go with the watermark."""
+        """Emitted rows go with the watermark."""
 
     def _of_keys(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
         """Those of `rows` whose partition has the hash of one of `keys`."""
@@ -144,12 +145,12 @@ class LastTime(Memory):
         wanted = distinct(bucket_hash(keys, self.partition))
         return rows.filter(pa.array(among(bucket_hash(rows, self.partition), wanted)))
 
-    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        answered = self._of_keys(state[self.name].between(int(times.min()) - 1, previous), rows)
-        newest = self.newest_answered(rows, times, answered.rename_columns([*self.schema.names, TIME]), sql)
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        emitted = self._of_keys(state[self.name].between(int(times.min()) - 1, previous), rows)
+        newest = self.later_than_emitted(rows, times, emitted.rename_columns([*self.schema.names, TIME]), sql)
         return newest & (times > previous - self.frame)
 
-    def answer(
+    def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         known = self._of_keys(state[self.name].between(int(times[0]) - self.frame - 1, previous), due)
@@ -159,7 +160,7 @@ class LastTime(Memory):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastRows(Memory):
+class RowsFrameState(FrameState):
     """ROWS frames and LAG: the last rows of each key, at least one."""
 
     @property
@@ -178,11 +179,11 @@ class LastRows(Memory):
             schema=self.with_timestamp(schema), kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None
         )
 
-    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        answered = find(state[self.name], distinct(bucket_hash(rows, self.partition)))
-        return self.newest_answered(rows, times, answered, sql)
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+        emitted = find(state[self.name], distinct(bucket_hash(rows, self.partition)))
+        return self.later_than_emitted(rows, times, emitted, sql)
 
-    def answer(
+    def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         trace = state[self.name]
@@ -211,25 +212,27 @@ class LastRows(Memory):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals(Memory):
+class UnboundedFrameState(FrameState):
     """Unbounded frames: the accumulators of each key."""
 
     @property
     def name(self) -> str:
         return "totals"
 
-    def _placed(self, *, over: bool) -> list[tuple[int, list[Placed], list[str]]]:
+    def _placed(self, *, over: bool) -> list[tuple[int, list[PlacedAccumulator], list[str]]]:
         """For each call its folds with the names of their columns, and the texts that start those."""
         result = []
         for i, (call, _) in self.calls.items():
             given = argument(call, self.schema, window(call.frame, self.partition) if over else "")
             count = 0
-            placed: list[Placed] = []
+            placed: list[PlacedAccumulator] = []
             texts: list[str] = []
-            for fold in AGGREGATES[function(call)].folds(given):
-                placed.append(Placed(fold, tuple(f"p{i}_{count + j}" for j in range(len(fold.types)))))
-                count += len(fold.types)
-                texts += starts(call, fold, given) if over else fold.start
+            for accumulator in AGGREGATES[aggregate_of(call)].accumulators(given):
+                placed.append(
+                    PlacedAccumulator(accumulator, tuple(f"p{i}_{count + j}" for j in range(len(accumulator.types))))
+                )
+                count += len(accumulator.types)
+                texts += starts(call, accumulator, given) if over else accumulator.create
             result.append((i, placed, texts))
         return result
 
@@ -237,30 +240,32 @@ class Totals(Memory):
         keys = [pa.field(f"k{i}", self.schema.field(place).type) for i, place in enumerate(self.partition)]
         columns = [
             pa.field(name, type_)
-            for _, folds, _ in self._placed(over=False)
-            for placed in folds
-            for name, type_ in zip(placed.names, placed.fold.types, strict=True)
+            for _, accumulators, _ in self._placed(over=False)
+            for placed in accumulators
+            for name, type_ in zip(placed.names, placed.accumulator.types, strict=True)
         ]
         schema = self.with_timestamp(pa.schema([*keys, *columns]))
         return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)
 
-    def newer(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         return np.zeros(rows.num_rows, dtype=np.bool_)
 
-    def answer(
+    def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         keys = [f"k{i}" for i in range(len(self.partition))]
         named = [f"c{place} AS {key}" for place, key in zip(self.partition, keys, strict=True)]
-        folds = self._placed(over=False)
+        accumulators = self._placed(over=False)
         items = [
-            f"{t} AS {n}" for _, ps, ts in folds for t, n in zip(ts, (n for p in ps for n in p.names), strict=True)
+            f"{t} AS {n}"
+            for _, ps, ts in accumulators
+            for t, n in zip(ts, (n for p in ps for n in p.names), strict=True)
         ]
         group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
         delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due})
         trace = state[self.name]
         pairs = read_keyed(sql, trace, delta, bucket_hash(delta, range(len(keys))), len(keys))
-        after = [text for _, placed, _ in folds for p in placed for text in p.add(PREVIOUS)]
+        after = [text for _, placed, _ in accumulators for p in placed for text in p.merge(PREVIOUS)]
         kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
         if self.ttl:
             kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
@@ -271,13 +276,13 @@ class Totals(Memory):
     def _running(self, due: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
         """The answers from what was kept of each key before and what has come up to each row."""
         inner, middle, outer = [NUMBER, *(f"c{place}" for place in self.partition)], [NUMBER], [NUMBER]
-        for i, folds, texts in self._placed(over=True):
-            names = [name for placed in folds for name in placed.names]
+        for i, accumulators, texts in self._placed(over=True):
+            names = [name for placed in accumulators for name in placed.names]
             inner += [f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
-            middle += [text for placed in folds for text in placed.add(PREVIOUS)]
+            middle += [text for placed in accumulators for text in placed.merge(PREVIOUS)]
             call, type_ = self.calls[i]
-            groups = [list(placed.names) for placed in folds]
-            answer = AGGREGATES[function(call)].finish(argument(call, self.schema), groups, type_)
+            groups = [list(placed.names) for placed in accumulators]
+            answer = AGGREGATES[aggregate_of(call)].finish(argument(call, self.schema), groups, type_)
             outer.append(f"{answer} AS a{i}")
         known = known.select([name for name in known.column_names if name.startswith((PREVIOUS, "k"))])
         on = " AND ".join(f"c{place} IS NOT DISTINCT FROM k{i}" for i, place in enumerate(self.partition)) or "true"
@@ -288,16 +293,16 @@ class Totals(Memory):
         return sql(statement, {"due": due, "known": known})
 
 
-def memories_of(
+def frame_states_of(
     schema: pa.Schema, partition: tuple[int, ...], calls: Sequence[OverCall], types: Sequence[pa.DataType], ttl: int
-) -> list[Memory]:
-    """The memories that `calls` need, each with its calls."""
-    kinds: dict[type[Memory], dict[int, tuple[OverCall, pa.DataType]]] = {}
+) -> list[FrameState]:
+    """The frame states that `calls` need, each with its calls."""
+    kinds: dict[type[FrameState], dict[int, tuple[OverCall, pa.DataType]]] = {}
     for i, (call, type_) in enumerate(zip(calls, types, strict=True)):
-        kind: type[Memory] = LastTime
+        kind: type[FrameState] = RangeFrameState
         if call.function == "LAG" or (call.frame.rows and call.frame.preceding is not None):
-            kind = LastRows
+            kind = RowsFrameState
         if call.function == "ROW_NUMBER" or (call.function != "LAG" and call.frame.preceding is None):
-            kind = Totals
+            kind = UnboundedFrameState
         kinds.setdefault(kind, {})[i] = (call, type_)
     return [kind(schema=schema, partition=partition, calls=chosen, ttl=ttl) for kind, chosen in kinds.items()]

@@ -1,7 +1,7 @@
 """OVER windows: a row out per row in, in time order, once the watermark reaches its time.
 
-Rows wait by time; that a row has been answered follows from the watermark alone. What the frames still need of answered
-rows is kept by the memories of `over_frames`, one for each kind of frame.
+Rows wait by time; that a row has been emitted follows from the watermark alone. What the frames still need of emitted
+rows is kept by the frame states, one for each kind of frame.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.over.calls import Frame, OverCall
-from operators.over.frame_state import Memory, memories_of
+from operators.over.frame_state import FrameState, frame_states_of
 from operators.sql import Sql
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import END_OF_TIME, Clock
 from operators.windows.event_time import milliseconds, timed
 
-__all__ = ["Frame", "Over", "OverCall"]
+__all__ = ["Frame", "OverCall", "OverOperator"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Over(Operator):
+class OverOperator(Operator):
     """OVER windows that share PARTITION BY and ORDER BY. `output` has the input's columns, then one a call.
 
-    `time` is the position of the time attribute; with `processing` rows are answered at once in arrival order. A row is
-    late when it is not newer than the last row answered for its key, over RANGE also when it is behind the watermark by
+    `time` is the position of the time attribute; with `processing` rows are emitted at once in arrival order. A row is
+    late when it is not newer than the last row emitted for its key, over RANGE also when it is behind the watermark by
     the length of the longest frame; where a frame is unbounded, when it is not newer than the watermark.
     `ttl` ms of processing time without a row let what is kept of a key be forgotten (0 = never).
     """
@@ -49,17 +49,17 @@ class Over(Operator):
         return (self.input,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        traces = {m.name: m.spec() for m in self._memories() if m.name != "rows"}
+        traces = {m.name: m.spec() for m in self._frame_states() if m.name != "rows"}
         return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED), **traces}
 
-    def _memories(self) -> list[Memory]:
+    def _frame_states(self) -> list[FrameState]:
         types = self.output.types[len(self.input) :]
-        return memories_of(self.input, self.partition, self.calls, types, self.ttl)
+        return frame_states_of(self.input, self.partition, self.calls, types, self.ttl)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        memories, waiting = self._memories(), state["rows"]
-        for memory in memories:
-            memory.expire(state, clock.now)
+        frame_states, waiting = self._frame_states(), state["rows"]
+        for frame_state in frame_states:
+            frame_state.expire(state, clock.now)
         rows, dead = timed(inputs[0], self.time)
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(self.time))
@@ -70,14 +70,14 @@ class Over(Operator):
             waiting.add(rows.filter(pa.array(early)), times[early])
             behind, times = rows.filter(pa.array(~early)), times[~early]
         if not self.processing and behind.num_rows:
-            behind, times, late = self._in_time(memories, state, behind, times, previous, sql)
+            behind, times, late = self.split_late(frame_states, state, behind, times, previous, sql)
         due = waiting.between(previous, watermark).select(self.input.names)
         if behind.num_rows:
             due = pa.concat_tables([due, behind]).combine_chunks()
         changes = no_changes(self.output)
         if due.num_rows:
-            changes = self._answered(memories, state, due, previous, clock, sql)
-        reach = max((memory.reach for memory in memories), default=-1)
+            changes = self._evaluate(frame_states, state, due, previous, clock, sql)
+        reach = max((frame_state.reach for frame_state in frame_states), default=-1)
         if reach >= 0 and behind.num_rows:
             waiting.add(behind, times)
         waiting.expire(watermark - max(reach, 0))
@@ -85,17 +85,24 @@ class Over(Operator):
             changes=changes, late={0: weigh(late, 1)} if late.num_rows else {}, late_count=late.num_rows, dead=dead
         )
 
-    def _in_time(
-        self, memories: Sequence[Memory], state: State, rows: pa.Table, times: np.ndarray, previous: int, sql: Sql
+    def split_late(
+        self,
+        frame_states: Sequence[FrameState],
+        state: State,
+        rows: pa.Table,
+        times: np.ndarray,
+        previous: int,
+        sql: Sql,
     ) -> tuple[pa.Table, np.ndarray, pa.Table]:
-        """Of rows behind the watermark those that are newer than all that was answered for their keys; the others."""
-        newer = np.ones(rows.num_rows, dtype=np.bool_)
-        for memory in memories:
-            newer &= memory.newer(state, rows, times, previous, sql)
-        return rows.filter(pa.array(newer)), times[newer], rows.filter(pa.array(~newer))
+        """Split rows behind the watermark into those newer than all that was emitted for their keys, their times, and
+        late rows."""
+        on_time = np.ones(rows.num_rows, dtype=np.bool_)
+        for frame_state in frame_states:
+            on_time &= frame_state.on_time(state, rows, times, previous, sql)
+        return rows.filter(pa.array(on_time)), times[on_time], rows.filter(pa.array(~on_time))
 
-    def _answered(
-        self, memories: Sequence[Memory], state: State, due: pa.Table, previous: int, clock: Clock, sql: Sql
+    def _evaluate(
+        self, frame_states: Sequence[FrameState], state: State, due: pa.Table, previous: int, clock: Clock, sql: Sql
     ) -> pa.Table:
         """The rows that are `due`, in the order of their times, each with the answers of all calls."""
         times = milliseconds(due.column(self.time))
@@ -103,7 +110,7 @@ class Over(Operator):
             order = np.argsort(times, kind="stable")
             due, times = due.take(pa.array(order)), times[order]
         answers: dict[int, pa.ChunkedArray] = {}
-        for memory in memories:
-            answers |= memory.answer(state, due, times, previous, clock.now, sql)
+        for frame_state in frame_states:
+            answers |= frame_state.evaluate(state, due, times, previous, clock.now, sql)
         columns = [*due.columns, *(answers[i] for i in range(len(self.calls)))]
         return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)

@@ -59,7 +59,7 @@ class Materialize(Operator):
         stay = rows.filter(pa.array(left > 0))
         stored = stay.select([*self.output.names, "now", "since"]).rename_columns([*self.output.names, COUNT, SINCE])
         trace.replace(stored, self._sort_keys(stored), sort_keys_of(kept))
-        return Step(changes=self._difference(rows), dropped=int(-left[left < 0].sum()))
+        return Step(changes=self._difference(rows), unmatched_retractions=int(-left[left < 0].sum()))
 
     def _statement(self) -> str:
         """Every row of the touched keys with its count before and after, and whether it was and is the one shown."""

@@ -24,7 +24,7 @@ WRITTEN = "_written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Normalize(Operator):
+class NormalizeOperator(Operator):
     """A row of weight 0 or more replaces the row of its key; one of weight -1 deletes it, whatever else it holds.
 
     Rows count in the order of the block. The net change of each key is emitted. A key that has not been written for

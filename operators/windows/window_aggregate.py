@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.layout import ROWS, Layout
+from operators.aggregates.layout import ROWS, AccumulatorLayout
 from operators.base import Operator
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -29,10 +29,11 @@ from operators.windows.window_partial import WindowPartial, closed_at, key_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowAggregate(Operator):
+class WindowAggregateOperator(Operator):
     """The input is the output of `partial`. Windows come out in the order of their ends.
 
-    `output` has the keys, the aggregates, then window_start, window_end and window_time as `WindowRows` defines them.
+    `output` has the keys, the aggregates, then window_start, window_end and window_time as `WindowRowsOperator` defines
+    them.
     """
 
     partial: WindowPartial
@@ -50,7 +51,7 @@ class WindowAggregate(Operator):
         partial, slices = self.partial, state["slices"]
         clock = running_clock(state, clock, partial.processing)
         rows = inputs[0].drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
-        rows, late_count = self._in_time(rows, clock.previous)
+        rows, late_count = self.split_late(rows, clock.previous)
         if rows.num_rows:
             slices.add(rows, rows.column("s").to_numpy())
         slices.combine = lambda merged: _combined(partial, merged, sql)
@@ -67,7 +68,7 @@ class WindowAggregate(Operator):
             slices.expire(horizon(partial.window, clock.watermark, partial.zone))
         return Step(changes=pa.concat_tables(changes), late_count=late_count)
 
-    def _in_time(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
+    def split_late(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
         """The partials of slices that are in a window still open, and how many rows the others stand for."""
         if previous == MIN_TIME or self.partial.processing or rows.num_rows == 0:
             return rows, 0
@@ -100,7 +101,7 @@ class WindowAggregate(Operator):
         start = "w" if isinstance(self.partial.window, Attached) else "windows.ws"
         joined = pa.table([windows.slices, windows.starts, windows.ends], names=["s", "ws", "we"])
         by = [*keys, "ws", "we"]
-        types = self.output.types[len(keys) : len(keys) + len(layout.answers)]
+        types = self.output.types[len(keys) : len(keys) + len(layout.results)]
         names = [f"o{i}" for i in range(len(types))]
         rows = f"(SELECT due.*, {start} AS ws, we FROM due JOIN windows ON due.s = windows.s)"
         statement = (
@@ -119,15 +120,15 @@ class WindowAggregate(Operator):
         return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
 
 
-def _totals(layout: Layout, by: Sequence[str], rows: str) -> str:
+def _totals(layout: AccumulatorLayout, by: Sequence[str], rows: str) -> str:
     """The statement that puts the partials of each window and key together, those of values as distinct values."""
     keys = ", ".join(by)
     if not layout.sets:
-        return f"SELECT {keys}, {', '.join(layout.gathered())} FROM {rows} GROUP BY {keys}"
+        return f"SELECT {keys}, {', '.join(layout.combined())} FROM {rows} GROUP BY {keys}"
     parts = [f"SELECT {', '.join([*by, *layout.plain])} FROM rows WHERE tag = 0"]
     extremes = []
     for i, values in enumerate(layout.sets):
-        items = [text for placed in values.folds for text in placed.start()]
+        items = [text for placed in values.accumulators for text in placed.create()]
         items += [f"{extreme.function}(v) AS {extreme.name}" for extreme in values.extremes]
         extremes += [f"{extreme.function}({extreme.name}) AS {extreme.name}" for extreme in values.extremes]
         distinct = (
@@ -136,7 +137,7 @@ def _totals(layout: Layout, by: Sequence[str], rows: str) -> str:
         )
         parts.append(f"SELECT {', '.join([*by, *items])} FROM ({distinct}) GROUP BY {keys}")
     union = " UNION ALL BY NAME ".join(parts)
-    gathered = ", ".join([*layout.gathered(), *extremes])
+    gathered = ", ".join([*layout.combined(), *extremes])
     return f"WITH rows AS {rows} SELECT {keys}, {gathered} FROM ({union}) GROUP BY {keys}"
 
 
@@ -144,7 +145,7 @@ def _combined(partial: WindowPartial, rows: pa.Table, sql: Sql) -> pa.Table:
     """Partials of equal slice and key put together, for a merge of blocks."""
     layout = layout_of(partial)
     by = [*key_names(partial), "s", *(["w"] if isinstance(partial.window, Attached) else [])]
-    items = [text for placed in layout.folds for text in placed.gather()]
+    items = [text for placed in layout.accumulators for text in placed.combine()]
     if layout.sets:
         values = [f"v{i}" for i in range(len(layout.sets))]
         by = [*by, "tag", *values]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.aggregates.functions import Aggregate
-from operators.aggregates.layout import Layout
+from operators.aggregates.layout import AccumulatorLayout
 from operators.base import Operator
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
@@ -25,12 +25,12 @@ from operators.windows.slices import Times, instants, last_ends, local, slice_te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPartial(Operator):
-    """A stateless step, before the exchange or just before `WindowAggregate`.
+    """A stateless step, before the exchange or just before `WindowAggregateOperator`.
 
-    `time` is the position of the time attribute and `zone` as in `WindowRows`; with `Attached` windows `time` is not
-    read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows were closed as of
+    `time` is the position of the time attribute and `zone` as in `WindowRowsOperator`; with `Attached` windows `time`
+    is not read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows were closed as of
     `clock.previous` comes out on `late`; where rows enter, before the exchange, pass a clock whose `previous` is
-    MIN_TIME, and `WindowAggregate` counts what is late. The first columns of the output are the keys.
+    MIN_TIME, and `WindowAggregateOperator` counts what is late. The first columns of the output are the keys.
     """
 
     input: pa.Schema
@@ -52,7 +52,7 @@ class WindowPartial(Operator):
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
-        rows, late = self._in_time(rows, event_clock(clock, self.processing).previous, sql)
+        rows, late = self.split_late(rows, event_clock(clock, self.processing).previous, sql)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
         source = "changes"
@@ -68,7 +68,7 @@ class WindowPartial(Operator):
         table = weigh(partials.rename_columns(self.output.names), 1)
         return Step(changes=as_changes(table, self.output), late=late, late_count=_count(late), dead=dead)
 
-    def _in_time(self, rows: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, dict[int, pa.Table]]:
+    def split_late(self, rows: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, dict[int, pa.Table]]:
         """The rows that are in a window still open at `previous`, and those that are not."""
         if previous == MIN_TIME or rows.num_rows == 0:
             return rows, {}
@@ -96,9 +96,9 @@ def _count(late: dict[int, pa.Table]) -> int:
 
 
 @lru_cache(maxsize=64)
-def layout_of(partial: WindowPartial) -> Layout:
+def layout_of(partial: WindowPartial) -> AccumulatorLayout:
     """The accumulators of a windowed grouping."""
-    return Layout(partial.input, partial.aggregates, partial.append)
+    return AccumulatorLayout(partial.input, partial.aggregates, partial.append)
 
 
 def key_names(partial: WindowPartial) -> list[str]:

@@ -21,7 +21,7 @@ from operators.windows.slices import local, slice_text, windows_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowRows(Operator):
+class WindowRowsOperator(Operator):
     """The columns of `input`, then window_start, window_end (wall clock of `zone`) and window_time (end - 1 ms, UTC).
 
     `time` is the position of the time attribute, a TIMESTAMP; `zone` is None where it is wall-clock time already, else

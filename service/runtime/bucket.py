@@ -140,7 +140,7 @@ class Bucket:
                     self._states[operator.id], inputs, Clock(now, watermark, previous), self._sql
                 )
             produced[operator.id] = step.changes
-            out = Reading(operator.kernel.hold(watermark), reading.idle)
+            out = Reading(operator.kernel.output_watermark(watermark), reading.idle)
             readings[operator.id] = out
             count_step(figures, operator, step)
             measure_state(figures, operator, self._states[operator.id])

@@ -31,7 +31,7 @@ def count_step(figures: Figures, operator: Operator, step: Step) -> None:
     name = operator.name
     count_changes(figures, "changes_total", step.changes, operator=name)
     figures.count("late_records_total", step.late_count, operator=name)
-    figures.count("dropped_retractions_total", step.dropped, operator=name)
+    figures.count("dropped_retractions_total", step.unmatched_retractions, operator=name)
     figures.count("dead_records_total", sum(t.num_rows for t in step.dead.values()), operator=name)
 
 

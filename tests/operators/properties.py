@@ -82,7 +82,7 @@ class Run:
     log: list[tuple[Row, int]] = field(default_factory=list)
     late: list[Row] = field(default_factory=list)
     late_count: int = 0
-    dropped: int = 0
+    unmatched_retractions: int = 0
 
     def __post_init__(self) -> None:
         self._blocks: list[dict[str, pa.Buffer]] = [{} for _ in self.kernels]
@@ -113,7 +113,7 @@ class Run:
         return inputs[0]
 
     def _note(self, step: Step) -> None:
-        self.dropped += step.dropped
+        self.unmatched_retractions += step.unmatched_retractions
         self.late_count += step.late_count
         for rows in step.late.values():
             self.late += [row[:-1] for row in rows_of(rows)]
@@ -200,7 +200,7 @@ def holds_undo(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
         run(Batch(undone, batch.now, batch.watermark))
     assert run.applied == Counter()
     assert run.state_rows() == 0
-    assert run.dropped == 0
+    assert run.unmatched_retractions == 0
 
 
 def every(

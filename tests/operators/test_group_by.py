@@ -107,7 +107,7 @@ def test_groups_equal_a_batch_query(keys, append):
     run = holds_oracle(
         grouping(keys, AGGREGATES, append), generated(7, 25, append), query(keys, AGGREGATES), restart=append
     )
-    assert run.dropped == 0
+    assert run.unmatched_retractions == 0
 
 
 @pytest.mark.parametrize("place", range(len(AGGREGATES)))
@@ -177,7 +177,7 @@ def test_a_batch_that_changes_no_answer_says_nothing():
 def test_a_retraction_for_a_key_without_state_is_dropped_and_counted():
     run = Run(grouping((0,), SUM))
     run(Batch([Change(row("ann", 5), -1)]))
-    assert (run.log, run.dropped, run.state_rows()) == ([], 1, 0)
+    assert (run.log, run.unmatched_retractions, run.state_rows()) == ([], 1, 0)
 
 
 def test_a_group_is_forgotten_exactly_when_its_time_to_live_has_passed():

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.joins.interval_join import IntervalJoin
+from operators.joins.interval_join import IntervalJoinOperator
 from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
@@ -27,7 +27,7 @@ def at(ms: int) -> datetime:
 
 
 def joined(kind="inner", bounds=(-10, 20), residual=None, **options):
-    return IntervalJoin(
+    return IntervalJoinOperator(
         left=LEFT,
         right=RIGHT,
         kind=kind,
@@ -181,9 +181,9 @@ def test_a_residual_condition_decides_too():
 
 
 def test_the_watermark_is_held_back_by_the_larger_bound():
-    assert joined(bounds=(-10, 20)).hold(100) == 80
-    assert joined(bounds=(-30, 20)).hold(100) == 70
-    assert joined(bounds=(5, 8)).hold(100) == 92
+    assert joined(bounds=(-10, 20)).output_watermark(100) == 80
+    assert joined(bounds=(-30, 20)).output_watermark(100) == 70
+    assert joined(bounds=(5, 8)).output_watermark(100) == 92
 
 
 def test_in_processing_time_partners_meet_by_the_clock():

@@ -78,7 +78,7 @@ def test_a_row_that_was_written_again_says_so():
 def test_what_was_never_there_is_dropped_and_counted():
     run = Run((KERNEL,))
     assert came(run, ("a", 1, -1)) == []
-    assert (run.dropped, run.state_rows()) == (1, 0)
+    assert (run.unmatched_retractions, run.state_rows()) == (1, 0)
 
 
 def test_there_is_one_row_for_every_key_that_has_any():

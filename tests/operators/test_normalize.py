@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.rows.normalize import Normalize
+from operators.rows.normalize import NormalizeOperator
 from tests.operators.properties import Batch, Change, Row, Run, holds_restart
 
 SCHEMA = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", pa.list_(pa.int64()))])
@@ -31,7 +31,7 @@ def upserts(seed: int, batches: int, keys: int = 12) -> list[Batch]:
 
 
 def test_the_relation_holds_the_last_row_of_each_key():
-    run = Run((Normalize(output=SCHEMA, key=(1,)),))
+    run = Run((NormalizeOperator(output=SCHEMA, key=(1,)),))
     model: dict[object, Row] = {}
     for batch in upserts(1, 40):
         run(batch)
@@ -49,7 +49,7 @@ def test_how_upserts_are_cut_does_not_change_the_relation():
     changes = [c for batch in upserts(2, 12) for c in batch.changes]
     results = []
     for size in (1, 5, 1000):
-        run = Run((Normalize(output=SCHEMA, key=(1,)),))
+        run = Run((NormalizeOperator(output=SCHEMA, key=(1,)),))
         for start in range(0, len(changes), size):
             run(Batch(changes[start : start + size]))
         results.append(run.applied)
@@ -57,7 +57,7 @@ def test_how_upserts_are_cut_does_not_change_the_relation():
 
 
 def test_deleting_every_key_leaves_nothing():
-    run = Run((Normalize(output=SCHEMA, key=(1,)),))
+    run = Run((NormalizeOperator(output=SCHEMA, key=(1,)),))
     batches = upserts(3, 12)
     for batch in batches:
         run(batch)
@@ -68,7 +68,7 @@ def test_deleting_every_key_leaves_nothing():
 
 
 def test_normalizing_survives_a_restart_bit_by_bit():
-    holds_restart((Normalize(output=SCHEMA, key=(1,)),), upserts(4, 25))
+    holds_restart((NormalizeOperator(output=SCHEMA, key=(1,)),), upserts(4, 25))
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
@@ -80,14 +80,14 @@ def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
 
 
 def test_the_same_row_again_says_nothing():
-    run = Run((Normalize(output=SCHEMA, key=(1,)),))
+    run = Run((NormalizeOperator(output=SCHEMA, key=(1,)),))
     run(Batch([Change((1, "a", None))]))
     run(Batch([Change((1, "a", None))]))
     assert run.log == [((1, "a", None), 1)]
 
 
 def test_with_a_time_to_live_the_same_row_again_is_a_refresh():
-    run = Run((Normalize(output=SCHEMA, key=(1,), ttl=100),))
+    run = Run((NormalizeOperator(output=SCHEMA, key=(1,), ttl=100),))
     run(Batch([Change((1, "a", None))], now=0))
     run(Batch([Change((1, "a", None))], now=99))
     run(Batch([Change((2, "a", None))], now=198))
@@ -103,6 +103,6 @@ def test_with_a_time_to_live_the_same_row_again_is_a_refresh():
 
 @pytest.mark.parametrize("first", [1, -1])
 def test_the_last_of_several_changes_of_a_key_counts(first):
-    run = Run((Normalize(output=SCHEMA, key=(1,)),))
+    run = Run((NormalizeOperator(output=SCHEMA, key=(1,)),))
     run(Batch([Change((1, "a", None), first), Change((2, "a", None)), Change((3, "a", None), -first)]))
     assert run.applied == (Counter() if first == 1 else Counter({(3, "a", None): 1}))

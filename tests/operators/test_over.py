@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.over.over import Frame, Over, OverCall
+from operators.over.over import Frame, OverCall, OverOperator
 from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
@@ -81,7 +81,7 @@ def at(ms: int) -> datetime:
 def over(calls, partition=(0,), schema=INPUT, time=2, **options):
     types = [*schema.types, *(t for _, t, _ in calls)]
     output = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
-    return Over(
+    return OverOperator(
         input=schema, output=output, partition=partition, time=time, calls=tuple(c for c, _, _ in calls), **options
     )
 

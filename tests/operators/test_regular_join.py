@@ -80,7 +80,7 @@ def generated(seed: int, batches: int, append: bool = False, keys: int = 6) -> l
 @pytest.mark.parametrize("residual", [None, "c1 = c2"])
 def test_joins_equal_a_batch_query(kind, residual):
     run = holds_oracle((joined(kind, residual),), generated(1, 25), oracle(kind, residual))
-    assert run.dropped == 0
+    assert run.unmatched_retractions == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -170,7 +170,7 @@ def test_an_anti_join_does_the_reverse():
 
 def test_a_retraction_without_a_row_is_dropped_and_counted():
     run = replay(joined("left"), right(1, "b"), left(1, "a", -1), left(1, "a"))
-    assert (run.log, run.dropped) == ([(AB, 1)], 1)
+    assert (run.log, run.unmatched_retractions) == ([(AB, 1)], 1)
 
 
 @pytest.mark.parametrize("append", [(False, False), (True, True)])

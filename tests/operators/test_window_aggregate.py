@@ -13,9 +13,9 @@ from operators.aggregates.functions import Aggregate
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.shapes import Attached, Cumulate, Hop, tumble
-from operators.windows.window_aggregate import WindowAggregate
+from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import WindowPartial
-from operators.windows.window_rows import WindowRows
+from operators.windows.window_rows import WindowRowsOperator
 from tests.operators.properties import (
     SQL,
     Batch,
@@ -60,7 +60,10 @@ def windowed(window, aggregates=AGGREGATES, **options):
         input=INPUT, time=2, window=window, keys=(0,), aggregates=tuple(a for a, _, _ in aggregates), **options
     )
     types = [pa.string(), *(t for _, t, _ in aggregates), STAMP, STAMP, STAMP]
-    return (partial, WindowAggregate(partial=partial, output=pa.schema([(f"c{i}", t) for i, t in enumerate(types)])))
+    return (
+        partial,
+        WindowAggregateOperator(partial=partial, output=pa.schema([(f"c{i}", t) for i, t in enumerate(types)])),
+    )
 
 
 def brute(window) -> str:
@@ -279,7 +282,7 @@ def test_a_window_over_a_window_closes_with_the_same_watermark():
     )
     types = [pa.string(), pa.int64(), STAMP, STAMP, STAMP]
     schema = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
-    run = Run((*inner, outer, WindowAggregate(partial=outer, output=schema)))
+    run = Run((*inner, outer, WindowAggregateOperator(partial=outer, output=schema)))
     run(Batch([Change(("a", 3, at(1))), Change(("a", 4, at(2))), Change(("a", 5, at(15)))], watermark=18))
     assert run.log == []
     run(Batch([], watermark=19))
@@ -287,7 +290,7 @@ def test_a_window_over_a_window_closes_with_the_same_watermark():
 
 
 def test_rows_that_carry_their_windows_are_grouped_by_them():
-    exploded = WindowRows(input=INPUT, time=2, window=Hop(size=20, slide=10))
+    exploded = WindowRowsOperator(input=INPUT, time=2, window=Hop(size=20, slide=10))
     partial = WindowPartial(
         input=exploded.output,
         time=2,
@@ -300,7 +303,7 @@ def test_rows_that_carry_their_windows_are_grouped_by_them():
     changes = arrivals(5, 80)
     batches = cut(changes, steps(5))
     holds_oracle(
-        (exploded, partial, WindowAggregate(partial=partial, output=schema)),
+        (exploded, partial, WindowAggregateOperator(partial=partial, output=schema)),
         batches,
         oracle(Hop(size=20, slide=10), COUNT),
     )
@@ -312,4 +315,4 @@ def test_a_window_table_function_gives_each_row_once_a_window(window):
         f"SELECT t0.*, make_timestamp(ws * 1000), make_timestamp(we * 1000), make_timestamp(we * 1000 - 1000) FROM t0"
         f" JOIN (VALUES {brute(window)}) w(ws, we) ON epoch_ms(c2) >= ws AND epoch_ms(c2) < we"
     )
-    holds_oracle((WindowRows(input=INPUT, time=2, window=window),), cut(arrivals(6, 60), steps(6)), query)
+    holds_oracle((WindowRowsOperator(input=INPUT, time=2, window=window),), cut(arrivals(6, 60), steps(6)), query)

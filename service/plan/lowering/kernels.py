@@ -104,23 +104,23 @@ def partial_window(node: WindowAggregate) -> window_partial.WindowPartial:
     )
 
 
-def full_window(node: WindowAggregate) -> window_aggregate.WindowAggregate:
+def full_window(node: WindowAggregate) -> window_aggregate.WindowAggregateOperator:
     """The stateful half of a window aggregate."""
-    return window_aggregate.WindowAggregate(partial=partial_window(node), output=schema(node.fields))
+    return window_aggregate.WindowAggregateOperator(partial=partial_window(node), output=schema(node.fields))
 
 
-def window_rows(node: WindowRows) -> window_rows_kernel.WindowRows:
+def window_rows(node: WindowRows) -> window_rows_kernel.WindowRowsOperator:
     """A window table function by itself."""
     window = _window(node.window)
     assert not isinstance(window, windows.Attached), "rows that carry their windows need none attached"
-    return window_rows_kernel.WindowRows(
+    return window_rows_kernel.WindowRowsOperator(
         input=schema(fields(node.input)), time=node.time, window=window, zone=_zone(node)
     )
 
 
-def over(node: Over) -> over_kernel.Over:
+def over(node: Over) -> over_kernel.OverOperator:
     """OVER windows that share their partitions and order."""
-    return over_kernel.Over(
+    return over_kernel.OverOperator(
         input=schema(fields(node.input)),
         output=schema(node.fields),
         partition=node.partition,
@@ -156,9 +156,9 @@ def join(node: Join) -> regular_join.RegularJoin:
     )
 
 
-def interval(node: IntervalJoin) -> interval_join.IntervalJoin:
+def interval(node: IntervalJoin) -> interval_join.IntervalJoinOperator:
     """An interval join."""
-    return interval_join.IntervalJoin(
+    return interval_join.IntervalJoinOperator(
         left=schema(fields(node.left)),
         right=schema(fields(node.right)),
         kind=_JOIN_KINDS[node.kind],
@@ -174,9 +174,9 @@ def interval(node: IntervalJoin) -> interval_join.IntervalJoin:
     )
 
 
-def normalize(node: Normalize) -> normalize_kernel.Normalize:
+def normalize(node: Normalize) -> normalize_kernel.NormalizeOperator:
     """The last row of each key."""
-    return normalize_kernel.Normalize(output=schema(fields(node)), key=node.key, ttl=node.ttl)
+    return normalize_kernel.NormalizeOperator(output=schema(fields(node)), key=node.key, ttl=node.ttl)
 
 
 def _aggregate(call: AggregateCall) -> AggregateSpec:

@@ -173,3 +173,19 @@ def test_no_secret_is_logged_or_told_by_readyz_wherever_an_error_quotes_it():
     for text in [log.getvalue(), *map(str, told), str(seen.recorder.jobs())]:
         assert "login of ann" in text
         assert "hush" not in text
+
+
+class _Gone(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_reader_of_the_output_or_of_the_log_that_goes_away_takes_nothing_along(monkeypatch: pytest.MonkeyPatch):
+    log = io.StringIO()
+    monkeypatch.setattr("sys.stdout", _Gone())
+    told = {"batch": 0, "figures": asdict(Figures()), "lines": ["+I  t  a=1"], "samples": []}
+    Observer(Health(600), Metrics(), "json", log).heard("q", told)
+    assert "rows of 'print' tables are dropped" in log.getvalue()
+    Observer(Health(600), Metrics(), "json", _Gone()).heard("q", told)

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,6 +28,9 @@ from service.spark.query.attempts import tried
 from service.spark.query.egress import Egress
 from service.spark.query.executor_memory import measure_executor
 from service.spark.query.job_spec import Job, worker_sql
+
+DRIVER_PATIENCE = 5
+"""Seconds that a batch waits for a driver that does not listen; what it misses are figures."""
 
 
 @dataclass
@@ -77,7 +81,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
             return Written(figures.to_json(), (), ())
         partition = context.partitionId() if job.ship.program.levels else crc32(envelopes[0].channel.encode())
         with figures.timed("encode"):
-            egress = Egress(job, worker_sql(), figures)
+            egress = Egress(job, worker_sql(job.ship.scratch), figures)
             by_writer, lines = egress.records(envelopes)
             samples = egress.samples(envelopes)
         # A batch of the clock only is made from no rows: its own time tells it from another one.
@@ -130,6 +134,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
         }
         try:
             with socket.socket(socket.AF_UNIX) as connection:
+                # Not `settimeout`, with which a queue that is full for a moment is an error at once.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", DRIVER_PATIENCE, 0))
                 connection.connect(job.ship.driver_socket)
                 connection.sendall(json.dumps(told).encode())
         except OSError:

@@ -46,7 +46,7 @@ class IngestTask:
             source,
             job.ship.decoders[self._source],
             job.buckets,
-            worker_sql(),
+            worker_sql(job.ship.scratch),
             job.ship.limits,
         )
         topics = source.table.connector.topics or (source.table.name,)

@@ -66,7 +66,7 @@ class BucketProcessor(StatefulProcessor):
                 self._level,
                 number,
                 job.buckets,
-                worker_sql(),
+                worker_sql(job.ship.scratch),
                 manifest,
                 lambda block: cache.fetch(block, self._load),
             )

@@ -18,7 +18,7 @@ from service.observability.metrics.series import absorb
 from service.observability.page.recorder import Recorder
 from service.observability.progress import Offsets, Progress
 from service.observability.redaction import Redaction
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 
 _END_OF_TIME = 253402300800.0
 """The year 10,000, in seconds; the watermark of a source that has ended is later."""
@@ -74,10 +74,10 @@ class Observer:
         self.say("info", "started", query=query)
 
     def heard(self, query: str, told: Mapping[str, Any]) -> None:
-        """The figures of one batch."""
-        figures = Figures(**told["figures"])
-        absorb(self.metrics, query, figures)
-        self.recorder.heard(query, told["batch"], figures.counts, told["samples"])
+        """Take in the metrics of one batch."""
+        task_metrics = TaskMetrics(**told["metrics"])
+        absorb(self.metrics, query, task_metrics)
+        self.recorder.heard(query, told["batch"], task_metrics.counts, told["samples"])
         self._clear()
         self._print(told["lines"])
 

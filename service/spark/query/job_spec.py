@@ -15,7 +15,7 @@ from service.formats.contract import Decoder, Encoder
 from service.host.machine import cores, memory
 from service.kafka.writer.settings import WriterSettings
 from service.plan.program import Program
-from service.runtime.topology import Wiring
+from service.runtime.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Job:
 
     def __init__(self, ship: Ship) -> None:
         self.ship = ship
-        self.wiring = Wiring(ship.program)
+        self.topology = Topology(ship.program)
         self.number_of_key = {key: number for number, key in enumerate(ship.bucket_keys)}
 
     @cached_property

@@ -62,7 +62,7 @@ class BucketProcessor(StatefulProcessor):
         bucket = residents.take(place, manifest)
         if bucket is None:
             bucket = Bucket(
-                job.wiring,
+                job.topology,
                 self._level,
                 number,
                 job.buckets,

@@ -87,13 +87,27 @@ def _deviation_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
     return counted(argument), compensated_total(argument, x), compensated_total(argument, f"{x} * {x}")
 
 
+def _cut_off(count: str, total: Sequence[str], square: Sequence[str], least: int, inexact: str) -> str:
+    """The whole part of a variance of integers, from whole numbers, so that 9 does not become 8.99 and then 8.
+
+    Sums of up to 38 digits are whole in the two columns that keep them; of larger ones `inexact` is cut off.
+    """
+    sums, squares = (" + ".join(f"CAST({part} AS HUGEINT)" for part in parts) for parts in (total, square))
+    exact = f"(({squares}) * {count} - ({sums}) * ({sums})) // (CAST({count} AS HUGEINT) * ({count} - {least}))"
+    return f"COALESCE(CAST(GREATEST(TRY({exact}), 0) AS DOUBLE), TRUNC({inexact}))"
+
+
 def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
+    least = 1 if sample else 0
+
     def finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
         (count,), (total, lost), (square, square_lost) = columns
         mean = f"({total} + {lost}) * ({total} + {lost}) / {count}"
-        least = 1 if sample else 0
         text = f"GREATEST(({square} + {square_lost}) - {mean}, 0) / ({count} - {least})"
-        return f"CASE WHEN {count} > {least} THEN CAST({f'SQRT({text})' if root else text} AS {duckdb_type(type_)}) END"
+        if pa.types.is_integer(type_):
+            text = _cut_off(count, (total, lost), (square, square_lost), least, text)
+        text = f"TRUNC(SQRT({text}))" if root and pa.types.is_integer(type_) else f"SQRT({text})" if root else text
+        return f"CASE WHEN {count} > {least} THEN CAST({text} AS {duckdb_type(type_)}) END"
 
     return AggregateFunction(accumulators=_deviation_accumulators, finish=finish)
 

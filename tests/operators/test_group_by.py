@@ -35,6 +35,8 @@ INPUT = pa.schema(
 )
 WIDE = pa.decimal128(38, 2)
 
+SQUARES = "(SUM(c5 * c5) * COUNT(c5) - SUM(c5) * SUM(c5))"
+
 AGGREGATES = [
     (Aggregate(function="COUNT"), pa.int64(), "COUNT(*)"),
     (Aggregate(function="COUNT", arguments=(1,)), pa.int64(), "COUNT(c1)"),
@@ -59,6 +61,16 @@ AGGREGATES = [
     ),
     (Aggregate(function="VAR_POP", arguments=(5,)), pa.float64(), "VAR_POP(c5)"),
     (Aggregate(function="STDDEV_SAMP", arguments=(5,)), pa.float64(), "STDDEV_SAMP(c5)"),
+    (
+        Aggregate(function="VAR_SAMP", arguments=(5,)),
+        pa.int32(),
+        f"CAST({SQUARES} // NULLIF(COUNT(c5) * (COUNT(c5) - 1), 0) AS INTEGER)",
+    ),
+    (
+        Aggregate(function="STDDEV_POP", arguments=(1,)),
+        pa.int64(),
+        f"CAST(TRUNC(SQRT({SQUARES.replace('c5', 'c1')} // NULLIF(COUNT(c1) * COUNT(c1), 0))) AS BIGINT)",
+    ),
 ]
 
 

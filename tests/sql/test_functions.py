@@ -87,7 +87,7 @@ VALUES = [
     ("CASE i WHEN 7 THEN 'seven' WHEN 8 THEN 'eight' END", "seven"),
     ("IF(none = 1, 1, 2)", 2),
     ("CAST(ROUND(f * 1.1, 1) AS STRING)", "2.8"),
-    ("JSON_OBJECT('row' VALUE r, 'list' VALUE a)", '{"row":{"x":1,"in":{"y":"deep"}},"list":[3,null,5]}'),
+    ("JSON_OBJECT('row' VALUE r, 'list' VALUE a)", '{"list":[3,null,5],"row":{"in":{"y":"deep"},"x":1}}'),
     ("JSON_VALUE('{\"a\":{}}', 'lax $.a' DEFAULT s ON EMPTY)", "hello"),
     ("x'00ff'", b"\x00\xff"),
     ("d / 3", Decimal("4.1166666666667")),

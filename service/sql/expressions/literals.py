@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from math import isinf
 
 from sqlglot import exp
 
@@ -42,6 +43,10 @@ def string(text: str) -> Literal:
 def number(text: str) -> Literal:
     """A number: INT, BIGINT or DECIMAL by its digits, DOUBLE if it has an exponent."""
     if "e" in text.lower():
+        if not re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
+            raise SqlError(f'"{text}" is no number', hint="write the digits of the exponent, as in 1e3")
+        if isinf(float(text)):
+            raise SqlError(f"the number {text} is too large for a DOUBLE")
         return Literal(f"CAST('{text}' AS DOUBLE)", types.DOUBLE, text)
     whole, point, fraction = text.partition(".")
     if not fraction:

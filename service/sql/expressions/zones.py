@@ -29,6 +29,21 @@ def wall_clock(instant: str, zone: str) -> str:
     return instant if zone in _UTC else f"timezone({quoted(zone)}, make_timestamptz(epoch_us({instant})))"
 
 
-def instant(wall: str, zone: str) -> str:
-    """The instant at which the clocks of `zone` show `wall`."""
+def later_instant(wall: str, zone: str) -> str:
+    """The instant at which the clocks of `zone` show `wall`; of a time that comes twice the second, as in old Java."""
     return wall if zone in _UTC else f"make_timestamp(epoch_us(timezone({quoted(zone)}, {wall})))"
+
+
+def instant(wall: str, zone: str) -> str:
+    """The instant at which the clocks of `zone` show `wall`; of a time that comes twice the first.
+
+    The clocks of the day before tell what the first would be.
+    """
+    if zone in _UTC:
+        return wall
+    known = f"list_transform([{wall}], lambda w: struct_pack(wall := w, later := {later_instant('w', zone)}))"
+    yesterday = "(k.later - INTERVAL '1 day')"
+    first = f"(k.wall - ({wall_clock(yesterday, zone)} - {yesterday}))"
+    tried = f"list_transform({known}, lambda k: struct_pack(wall := k.wall, later := k.later, first := {first}))"
+    chosen = f"CASE WHEN {wall_clock('k.first', zone)} = k.wall THEN least(k.first, k.later) ELSE k.later END"
+    return f"list_transform({tried}, lambda k: {chosen})[1]"

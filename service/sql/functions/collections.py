@@ -129,6 +129,7 @@ _POSITION = (
     "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN CAST(coalesce(list_position({0}, {1}), 0) AS INTEGER) END"
 )
 _FIRST = "CASE WHEN {1} = 0 THEN 1 ELSE {1} END"
+_LAST = "CASE WHEN {2} = 0 THEN 1 ELSE {2} END"
 # The cast of what is no number is what raises.
 _ONLY = "CASE WHEN len({0}) > 1 THEN [{0}[1]][CAST('ELEMENT: ' || len({0}) || ' elements' AS INTEGER)] ELSE {0}[1] END"
 
@@ -198,7 +199,7 @@ COLLECTIONS: Table = {
     "ARRAY_SORT": (built("ARRAY", _sorted), built("ARRAY, BOOLEAN", _sorted)),
     "ARRAY_SLICE": (
         plain("ARRAY, INT", same, f"list_slice({{0}}, {_FIRST}, len({{0}}))"),
-        plain("ARRAY, INT, INT", same, f"list_slice({{0}}, {_FIRST}, {{2}})"),
+        plain("ARRAY, INT, INT", same, f"list_slice({{0}}, {_FIRST}, {_LAST})"),
     ),
     "ARRAY_CONCAT": (built("ARRAY, ARRAY*", _of_arrays("{0}")),),
     "ARRAY_UNION": (built("ARRAY, ARRAY", _of_arrays(_known(_distinct("({0} || {1})")))),),

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from service.sql.errors import SqlError
 from service.sql.functions.signature import template_text
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"(?:{'|'.join(names)})"
+
 
 # Letters repeated so many times -> the directive that writes them, and what Java reads for them.
 _FIELDS: Mapping[str, tuple[str, str]] = {
@@ -19,8 +30,8 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
     "u": ("%Y", "[0-9]{1,4}"),
     "M": ("%-m", "[0-9]{1,2}"),
     "MM": ("%m", "[0-9]{2}"),
-    "MMM": ("%b", "[A-Za-z]{3}"),
-    "MMMM": ("%B", "[A-Za-z]+"),
+    "MMM": ("%b", _one_of(n[:3] for n in _MONTHS)),
+    "MMMM": ("%B", _one_of(_MONTHS)),
     "d": ("%-d", "[0-9]{1,2}"),
     "dd": ("%d", "[0-9]{2}"),
     "D": ("%-j", "[0-9]{1,3}"),
@@ -34,10 +45,8 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
     "s": ("%-S", "[0-9]{1,2}"),
     "ss": ("%S", "[0-9]{2}"),
     "a": ("%p", "(?:AM|PM)"),
-    "E": ("%a", "[A-Za-z]{3}"),
-    "EE": ("%a", "[A-Za-z]{3}"),
-    "EEE": ("%a", "[A-Za-z]{3}"),
-    "EEEE": ("%A", "[A-Za-z]+"),
+    **dict.fromkeys(("E", "EE", "EEE"), ("%a", _one_of(n[:3] for n in _DAYS))),
+    "EEEE": ("%A", _one_of(_DAYS)),
 }
 _WRITTEN_ONLY: Mapping[str, str] = {
     "Q": "CAST(quarter({0}) AS VARCHAR)",
@@ -108,31 +117,58 @@ def written(pattern: str) -> str:
 
 
 class Reader(NamedTuple):
-    """How a Java pattern is read: texts that match `expression`, by the strptime format `directives`."""
+    """How a Java pattern is read: texts that match `expression`, by the strptime format `directives`.
+
+    `weekday` is the directive of a day of the week, which must be that of the date; its name is the first group of
+    `expression`. `century` is an expression whose first group is what stands before a year of two digits.
+    """
 
     expression: str
     directives: str
+    weekday: str = ""
+    century: str = ""
 
     def moment(self, text: str) -> str:
         """DuckDB text: the TIMESTAMP that `text` says, NULL if it does not fit the pattern."""
-        checked = f"regexp_extract({text}, {template_text(self.expression)})"
-        return f"try_strptime({checked}, {template_text(self.directives)})"
+        read = f"regexp_extract({text}, {template_text(self.expression)})"
+        if self.century:
+            read = f"regexp_replace({read}, {template_text(self.century)}, '\\120\\2')"
+        moment = f"try_strptime({read}, {template_text(self.directives)})"
+        if "%Y" not in self.directives and "%y" not in self.directives:
+            moment = f"try_strptime('1970 ' || {read}, {template_text('%Y ' + self.directives)})"
+        if not self.weekday:
+            return moment
+        named = f"regexp_extract({text}, {template_text(self.expression)}, 1)"
+        return f"CASE WHEN strftime({moment}, {template_text(self.weekday)}) = {named} THEN {moment} END"
 
 
 def reader(pattern: str, *, lenient: bool = False) -> Reader:
-    """How to read text by a Java pattern; leniently, a number may have fewer digits and more text may follow."""
+    """How to read text by a Java pattern; leniently, a number may have fewer digits and more text may follow.
+
+    A date without a year is one of 1970. A year of two digits is one of this century; leniently, it is one from 1969 to
+    2068.
+    """
     expression, directives = "", ""
+    weekday, century = "", ""
+    before = ""
     for letters, literal in _tokens(pattern):
-        if not letters:
-            expression += re.escape(literal)
-            directives += literal.replace("%", "%%")
-        elif letters in _FIELDS and letters not in ("y", "u", "D", "DDD"):
-            directive, digits = _FIELDS[letters]
-            expression += re.sub(r"\{(\d)\}", r"{1,\1}", digits) if lenient else digits
-            directives += directive.replace("-", "")
-        elif set(letters) == {"S"} and len(letters) <= 6:
-            expression += f"[0-9]{{1,{len(letters)}}}" if lenient else f"[0-9]{{{len(letters)}}}"
-            directives += "%f"
-        else:
+        form, directive = re.escape(literal), literal.replace("%", "%%")
+        group = "{}"
+        if letters in _FIELDS and letters not in ("y", "u", "D", "DDD"):
+            directive, form = _FIELDS[letters]
+            directive = directive.replace("-", "")
+            if lenient:
+                form = re.sub(r"\{(\d)\}", r"{1,\1}", form).replace("(?:", "(?i:")
+            elif directive == "%y":
+                century, directive = f"^({before})({form})", "%Y"
+            elif letters[0] == "E" and not weekday:
+                weekday, group = directive, "({})"
+        elif letters and set(letters) == {"S"} and len(letters) <= 6:
+            form = f"[0-9]{{1,{len(letters)}}}" if lenient else f"[0-9]{{{len(letters)}}}"
+            directive = "%f"
+        elif letters:
             raise _unknown(letters, pattern)
-    return Reader(f"^{expression}" if lenient else f"^{expression}$", directives)
+        before += form
+        expression += group.format(form)
+        directives += directive
+    return Reader(f"^{expression}" if lenient else f"^{expression}$", directives, weekday, century)

@@ -122,9 +122,9 @@ def json_query(form: Form) -> Expression:
     missing = empty if path.lax else error
     match wrapper:
         case "UNCONDITIONAL":
-            answer = f"'[' || {text} || ']'"
+            answer = f"CASE WHEN {kind} = 'NULL' THEN {empty} ELSE '[' || {text} || ']' END"
         case "CONDITIONAL":
-            answer = f"CASE WHEN {kind} = 'ARRAY' THEN {text} ELSE '[' || {text} || ']' END"
+            answer = f"CASE {kind} WHEN 'ARRAY' THEN {text} WHEN 'NULL' THEN {empty} ELSE '[' || {text} || ']' END"
         case _:
             answer = (
                 f"CASE {kind} WHEN 'OBJECT' THEN {text} WHEN 'ARRAY' THEN {text}"

@@ -33,15 +33,23 @@ def json_text(type_: DataType) -> str:
             return f"'[' || array_to_string(list_transform({{0}}, lambda v: {_part(element, 'v')}), ',') || ']'"
         case Map(key, value) if is_text(key):
             entry = f"CAST(to_json(v.key) AS VARCHAR) || ':' || {_part(value, 'v.value')}"
-            return f"'{{{{' || array_to_string(list_transform(map_entries({{0}}), lambda v: {entry}), ',') || '}}}}'"
+            entries = "list_sort(map_entries({0}))"
+            return f"'{{{{' || array_to_string(list_transform({entries}, lambda v: {entry}), ',') || '}}}}'"
         case Row(names, fields):
             parts = [
                 f"{template_text(_quoted(name) + ':')} || {_part(field, f'struct_extract_at({{0}}, {i})')}"
-                for i, (name, field) in enumerate(zip(names, fields, strict=True), 1)
+                for i, name, field in sorted(
+                    zip(range(1, len(names) + 1), names, fields, strict=True), key=lambda f: _java_order(f[1])
+                )
             ]
             joined = " || ',' || ".join(parts)
             return f"'{{{{' || {joined} || '}}}}'"
     raise SqlError(f"a value of type {flink(type_)} is not written as JSON here", hint="CAST it to STRING")
+
+
+def _java_order(key: str) -> bytes:
+    """What keys of an object are sorted by: Java compares texts by their UTF-16 units."""
+    return key.encode("utf-16-be", "surrogatepass")
 
 
 def _part(type_: DataType, argument: str) -> str:
@@ -66,9 +74,12 @@ def _absent(form: Form, default: str) -> bool:
 
 
 def json_object(form: Form) -> Expression:
-    """JSON_OBJECT(KEY k VALUE v, ...): keys are constants; a NULL value is written unless ABSENT ON NULL."""
+    """JSON_OBJECT(KEY k VALUE v, ...): keys are constants; a NULL value is written unless ABSENT ON NULL.
+
+    Keys come sorted. Of a key given twice the last value counts; where NULL is absent, the last that is not NULL.
+    """
     values: list[Expression] = []
-    parts: list[str] = []
+    members: dict[str, str] = {}
     absent = _absent(form, "NULL")
     for key_node, node in zip(form.arguments[::2], form.arguments[1::2], strict=True):
         key = constant_text(form.compile(key_node))
@@ -77,7 +88,12 @@ def json_object(form: Form) -> Expression:
         values.append(form.compile(node))
         text = _written(values[-1], f"{{{len(values) - 1}}}")
         pair = f"{template_text(_quoted(key) + ':')} || {text}"
-        parts.append(pair if absent else f"coalesce({pair}, {template_text(_quoted(key) + ':null')})")
+        if not absent:
+            pair = f"coalesce({pair}, {template_text(_quoted(key) + ':null')})"
+        elif key in members:
+            pair = f"coalesce({pair}, {members[key]})"
+        members[key] = pair
+    parts = [members[key] for key in sorted(members, key=_java_order)]
     return Call(form.name, tuple(values), STRING, _enclosed("{{", parts, "}}"))
 
 

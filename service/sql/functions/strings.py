@@ -105,15 +105,21 @@ def _is_text(argument: Expression) -> bool:
 
 
 def _split(name: str, arguments: Arguments, context: Context) -> Expression:
-    """SPLIT_INDEX counts from zero; there is no part outside, and none in the empty text."""
-    separator = "chr({1})" if arguments[1].type == INT else "{1}"
-    template = f"CASE WHEN {{0}} = '' OR {{2}} < 0 THEN NULL ELSE string_split({{0}}, {separator})[{{2}} + 1] END"
+    """SPLIT_INDEX counts from zero: NULL outside, and for the empty text. Without a separator blanks part."""
+    parts = "string_split({0}, {1})"
+    if arguments[1].type == INT:
+        parts = "string_split({0}, chr({1}))"
+    elif not constant_text(arguments[1]):
+        parts = f"CASE WHEN {{1}} = '' THEN string_split_regex({{0}}, '\\s') ELSE {parts} END"
+    template = f"CASE WHEN {{0}} = '' OR {{2}} < 0 THEN NULL ELSE ({parts})[{{2}} + 1] END"
     return Call(name, arguments, STRING, template)
 
 
+# A position before the first is the first; the empty text is found there, wherever the search starts.
+_TAIL = "substr({1}, greatest({2}, 1))"
 _LOCATE_FROM = (
-    "CASE WHEN instr(substr({1}, {2}), {0}) > 0 THEN CAST(instr(substr({1}, {2}), {0}) + {2} - 1 AS INTEGER)"
-    " WHEN {0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL THEN 0 END"
+    "CASE WHEN {0} IS NULL OR {1} IS NULL OR {2} IS NULL THEN NULL WHEN {0} = '' THEN 1"
+    f" WHEN instr({_TAIL}, {{0}}) > 0 THEN CAST(instr({_TAIL}, {{0}}) + greatest({{2}}, 1) - 1 AS INTEGER) ELSE 0 END"
 )
 
 
@@ -152,6 +158,19 @@ def _url_part(name: str, arguments: Arguments, context: Context) -> Expression:
     return Call(name, arguments[:1], STRING, template)
 
 
+_SPLIT = "CASE WHEN {0} = '' AND {1} IS NOT NULL THEN CAST([] AS VARCHAR[]) ELSE string_split({0}, {1}) END"
+
+# Java's URLEncoder keeps * and writes ~; its decoder does not take a % without two hexadecimal digits.
+_URL_ENCODE = "replace(replace(replace(url_encode({0}), '%20', '+'), '%2A', '*'), '~', '%7E')"
+_URL_DECODE = (
+    "CASE WHEN regexp_full_match({0}, '(?s)(?:[^%]|%[0-9A-Fa-f]{{2}})*') THEN url_decode(replace({0}, '+', '%20')) END"
+)
+
+# The last characters may lack their padding.
+_FROM_BASE64 = (
+    "decode(from_base64({0} || CASE WHEN ends_with({0}, '=') THEN '' ELSE repeat('=', -length({0}) & 3) END))"
+)
+
 STRINGS: Table = {
     "||": (built("STRING, STRING", _joined), plain("BYTES, BYTES", BYTES, "({0} || {1})")),
     "CONCAT": (built("STRING, STRING*", _joined),),
@@ -187,7 +206,7 @@ STRINGS: Table = {
     "STARTSWITH": (plain("STRING, STRING", BOOLEAN, "starts_with({0}, {1})"),),
     "ENDSWITH": (plain("STRING, STRING", BOOLEAN, "ends_with({0}, {1})"),),
     "SPLIT_INDEX": (built("STRING, STRING, INT", _split), built("STRING, INT, INT", _split)),
-    "SPLIT": (plain("STRING, STRING", Array(STRING), "string_split({0}, {1})"),),
+    "SPLIT": (plain("STRING, STRING", Array(STRING), _SPLIT),),
     "ELT": (built("INT, STRING, STRING*", _element),),
     "ASCII": (plain("STRING", INT, _ASCII),),
     "CHR": (plain("BIGINT", STRING, "CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END"),),
@@ -196,14 +215,14 @@ STRINGS: Table = {
     "SHA256": (plain("STRING", Text(64, fixed=True), "sha256({0})"),),
     "SHA2": (built("STRING, INT", _sha2),),
     "TO_BASE64": (plain("STRING", STRING, "to_base64(encode({0}))"),),
-    "FROM_BASE64": (plain("STRING", STRING, "decode(from_base64({0}))"),),
+    "FROM_BASE64": (plain("STRING", STRING, _FROM_BASE64),),
     "HEX": (plain("BIGINT", STRING, "to_hex({0})"), plain("STRING", STRING, "hex({0})")),
     "UNHEX": (plain("STRING", BYTES, "TRY(unhex({0}))"),),
     "BIN": (plain("BIGINT", STRING, "bin({0})"),),
     "ENCODE": (built("STRING, STRING", _encoded),),
     "DECODE": (built("BYTES, STRING", _encoded),),
-    "URL_ENCODE": (plain("STRING", STRING, "replace(url_encode({0}), '%20', '+')"),),
-    "URL_DECODE": (plain("STRING", STRING, "url_decode(replace({0}, '+', '%20'))"),),
+    "URL_ENCODE": (plain("STRING", STRING, _URL_ENCODE),),
+    "URL_DECODE": (plain("STRING", STRING, _URL_DECODE),),
     "PARSE_URL": (built("STRING, STRING", _url_part), built("STRING, STRING, STRING", _url_part)),
     "UUID": (plain("", Text(36, fixed=True), "CAST(uuid() AS VARCHAR)", deterministic=False),),
 }

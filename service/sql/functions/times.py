@@ -12,7 +12,7 @@ from service.sql.expressions.casts import cast
 from service.sql.expressions.casts_time import moment_of_text
 from service.sql.expressions.context import Context
 from service.sql.expressions.type_rules import is_approximate, is_text
-from service.sql.expressions.zones import checked_zone, instant, wall_clock
+from service.sql.expressions.zones import checked_zone, instant, later_instant, wall_clock
 from service.sql.functions.date_patterns import reader, written
 from service.sql.functions.signature import Arguments, Table, built, constant_integer, constant_text
 
@@ -90,13 +90,14 @@ def _to_timestamp(name: str, arguments: Arguments, context: Context) -> Expressi
 def _to_date(name: str, arguments: Arguments, context: Context) -> Expression:
     if len(arguments) == 1:
         return cast(arguments[0], DATE, try_=True)
-    return Call(name, arguments[:1], DATE, f"CAST({_parsed(name, arguments)} AS DATE)")
+    moment = reader(pattern_of(name, arguments[1]), lenient=True).moment("{0}")
+    return Call(name, arguments[:1], DATE, f"CAST({moment} AS DATE)")
 
 
 def _moment(argument: Expression, context: Context) -> Expression:
     """What DATE_FORMAT and UNIX_TIMESTAMP write: a wall-clock time of the session's zone."""
     if is_text(argument.type):
-        return Call("TO_TIMESTAMP", (argument,), Timestamp(3), _parsed("", (argument,)))
+        return Call("TO_TIMESTAMP", (argument,), Timestamp(3), reader(_STANDARD, lenient=True).moment("{0}"))
     return cast(argument, Timestamp(6), zone=context.zone) if argument.type != Timestamp(6) else argument
 
 
@@ -110,7 +111,7 @@ def _unix(name: str, arguments: Arguments, context: Context) -> Expression:
     if not arguments:
         return Call(name, (), BIGINT, f"CAST(floor(epoch({_NOW})) AS BIGINT)")
     pattern = pattern_of(name, arguments[1]) if len(arguments) > 1 else _STANDARD
-    moment = instant(reader(pattern, lenient=True).moment("{0}"), context.zone)
+    moment = later_instant(reader(pattern, lenient=True).moment("{0}"), context.zone)
     seconds = f"CAST(floor(epoch({moment})) AS BIGINT)"
     return Call(name, arguments[:1], BIGINT, f"CASE WHEN {{0}} IS NOT NULL THEN coalesce({seconds}, {_UNREADABLE}) END")
 
@@ -132,7 +133,7 @@ def _convert_zone(name: str, arguments: Arguments, context: Context) -> Expressi
             "the zones of CONVERT_TZ must be constants", hint="write CONVERT_TZ(text, 'UTC', 'Europe/Berlin')"
         )
     start, end = (checked_zone(z or "") for z in zones)
-    moment = wall_clock(instant(reader(_STANDARD, lenient=True).moment("{0}"), start), end)
+    moment = wall_clock(later_instant(reader(_STANDARD, lenient=True).moment("{0}"), start), end)
     return Call(name, arguments[:1], STRING, written(_STANDARD).replace("{0}", moment))
 
 

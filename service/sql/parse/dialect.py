@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -75,11 +76,23 @@ class Flink(Dialect):
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a whole file; SqlError where a string or a name does not end."""
+    """The tokens of a whole file; SqlError where a string or a name does not end.
+
+    sqlglot takes the sign in 1e0+1 into the number, so such a number is set apart by a blank, which the places of the
+    tokens do not show.
+    """
+    parted = [m.end() for m in _QUOTATION_OR_NUMBER.finditer(text) if m["number"]]
+    pieces = [text[start:end] for start, end in zip((0, *parted), (*parted, len(text)), strict=True)]
     try:
-        return Flink().tokenize(text)
+        tokens = Flink().tokenize(" ".join(pieces))
     except TokenError as error:
         raise SqlError("a quotation or a comment does not end", at=_unclosed(text)) from error
+    if parted:
+        blanks = [end + i for i, end in enumerate(parted)]
+        for token in tokens:
+            token.start -= bisect_left(blanks, token.start)
+            token.end -= bisect_left(blanks, token.end)
+    return tokens
 
 
 def parse_tokens(run: Tokens, text: str, method: Callable[[Any], T]) -> T:
@@ -116,7 +129,14 @@ def _planned(run: Tokens, at: int) -> Token | None:
 
 
 # A quotation or comment as a whole, or the start of one that has no end.
-_QUOTATION = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|`|/\*)", re.DOTALL)
+_QUOTED = r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/"
+_QUOTATION = re.compile(rf"{_QUOTED}|(?P<open>'|`|/\*)", re.DOTALL)
+
+# A number whose exponent has digits but no sign, right before a sign; a hint is SQL, too.
+_QUOTATION_OR_NUMBER = re.compile(
+    r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*(?!\+).*?\*/|(?<![\w.$])(?P<number>(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+)(?=[+-])",
+    re.DOTALL,
+)
 
 
 def _unclosed(text: str) -> int:

@@ -41,7 +41,10 @@ class PreparedRows:
             for c in columns
             if table.columns[c].name in by_name
         }
-        self._weights = _weights(by_name.get(""), len(rows), input)
+        kinds = by_name.get("")
+        self._weights = _weights(kinds, len(rows), input)
+        # The row before an update is left out where the table is read as upserts.
+        self._told = pa.array([not (table.upserts and kinds and kinds[i][1] == "-U") for i in range(len(rows))])
 
     def needs(self) -> tuple[str, ...]:
         """The number of the line, and whatever a METADATA column may ask for."""
@@ -50,6 +53,8 @@ class PreparedRows:
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
         """The rows of these lines."""
         chosen = pa.array([self._places[v] for v in records["value"].to_pylist()], pa.int64())
+        told = self._told.take(chosen)
+        records, chosen = records.filter(told), chosen.filter(told)
         named = {f"c{i}": self._values(c, records, chosen) for i, c in enumerate(self._columns)}
         return Decoded(pa.table({**named, WEIGHT: self._weights.take(chosen)}), DEAD.empty_table())
 

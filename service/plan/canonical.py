@@ -78,7 +78,7 @@ def _table(table: Table, memo: Memo) -> str:
     )
     return (
         f"{table.name}({columns}; key {table.key}; rowtime {table.rowtime}"
-        f" {_expression(table.watermark, memo)}; {_connector(table.connector)})"
+        f" {_expression(table.watermark, memo)}; {_connector(table.connector)}{'; upserts' if table.upserts else ''})"
     )
 
 

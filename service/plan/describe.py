@@ -9,6 +9,7 @@ from service.plan.expressions import describe
 from service.plan.nodes import (
     Aggregate,
     AggregateCall,
+    AnyJoin,
     Attached,
     Cumulate,
     Filter,
@@ -22,6 +23,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Session,
+    TemporalJoin,
     Tumble,
     Union,
     Values,
@@ -67,6 +69,8 @@ def kind(node: Node) -> str:
             return "window rows"
         case IntervalJoin():
             return "interval join"
+        case TemporalJoin():
+            return "temporal join"
         case Join():
             return "join"
         case _:
@@ -108,6 +112,9 @@ def headline(node: Node) -> str:
             times = f"{names(node.left, [node.left_time])} - {names(node.right, [node.right_time])}"
             between = f"{times} between {duration(node.lower)} and {duration(node.upper)}"
             return f"{node.kind.value} interval join on {_equalities(node)}, {between}"
+        case TemporalJoin():
+            at = names(node.left, [node.left_time])
+            return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"
 
 
 def window(value: Window, node: WindowRows | WindowAggregate) -> str:
@@ -152,7 +159,7 @@ def _projected(node: Project) -> list[str]:
     ]
 
 
-def _equalities(node: Join | IntervalJoin) -> str:
+def _equalities(node: AnyJoin) -> str:
     left, right = fields(node.left), fields(node.right)
     pairs = [
         f"{left[a].name} {'IS NOT DISTINCT FROM' if safe else '='} {right[b].name}"

@@ -284,6 +284,32 @@ class IntervalJoin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalJoin:
+    """Left rows, INNER or LEFT, with the version of the right row of the same key at their own time.
+
+    `right` is an upsert stream by `right_keys` of which every change is a version: one that is taken back ends the row
+    of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), and that a
+    row meets the version that is there when it arrives.
+    """
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    left_time: int
+    right_time: int | None
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+    @property
+    def null_safe(self) -> tuple[bool, ...]:
+        """NULL is the key of no version."""
+        return (False,) * len(self.left_keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """An INSERT INTO: the input's columns, already cast, in the order of the table's writable columns."""
 
@@ -306,7 +332,11 @@ Node = (
     | Over
     | Join
     | IntervalJoin
+    | TemporalJoin
 )
+
+AnyJoin = Join | IntervalJoin | TemporalJoin
+"""The nodes with a left and a right input, equal keys and a residual condition."""
 
 
 @dataclass(frozen=True, slots=True)

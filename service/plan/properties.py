@@ -23,6 +23,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Session,
+    TemporalJoin,
     Tumble,
     Union,
     Values,
@@ -58,6 +59,8 @@ def mode(node: Node) -> Mode:
             return Mode.APPEND
         case Aggregate() | Normalize():
             return Mode.RETRACT
+        case TemporalJoin(left=left):
+            return mode(left)
         case Join(kind=JoinKind.INNER | JoinKind.SEMI) | Project() | Filter() | Union() | WindowRows():
             retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
             return Mode.RETRACT if retracts else Mode.APPEND
@@ -98,6 +101,8 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return _window_keys(node)
         case Aggregate(keys=keys):
             return (frozenset(range(len(keys))),)
+        case TemporalJoin(left=left):
+            return unique_keys(left)
         case Join() | IntervalJoin():
             return _join_keys(node)
         case _:

@@ -17,6 +17,7 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Session,
+    TemporalJoin,
     Tumble,
     WindowAggregate,
 )
@@ -56,8 +57,23 @@ def kept(node: Node) -> tuple[Kept, ...]:
                 Kept("left rows", f"the watermark passes their time by {duration(max(0, -node.lower))}"),
                 Kept("right rows", f"the watermark passes their time by {duration(max(0, node.upper))}"),
             )
+        case TemporalJoin():
+            return _versions(node)
         case _:
             return ()
+
+
+def _versions(node: TemporalJoin) -> tuple[Kept, ...]:
+    current = Kept(
+        f"the last version of each ({names(node.right, node.right_keys)})", "it is deleted, or a newer one is in force"
+    )
+    if node.right_time is None:
+        return (current,)
+    return (
+        Kept("left rows", "the watermark reaches their time"),
+        Kept("newer versions", "the watermark reaches their time"),
+        current,
+    )
 
 
 def _ttl(milliseconds: int) -> str | None:

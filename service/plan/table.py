@@ -96,6 +96,8 @@ class Table:
 
     `watermark` is the expression of WATERMARK FOR, over the declared columns by index; its value is the watermark that
     the row asserts. `rowtime` is the index of the event-time column. `key` holds the indexes of PRIMARY KEY columns.
+    `upserts` asks of a format that carries changes to leave out the row before each update: what is left is an upsert
+    stream by the key.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Table:
     rowtime: int | None = None
     watermark: Expression | None = None
     proctimes: frozenset[int] = frozenset()
+    upserts: bool = False
 
     def time_kind(self, index: int) -> TimeKind:
         """What kind of time attribute the column at `index` is."""

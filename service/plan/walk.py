@@ -9,6 +9,7 @@ from typing import assert_never
 
 from service.plan.nodes import (
     Aggregate,
+    AnyJoin,
     Field,
     Filter,
     IntervalJoin,
@@ -21,6 +22,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    TemporalJoin,
     Union,
     Values,
     WindowAggregate,
@@ -37,7 +39,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case Union():
             return node.inputs
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | TemporalJoin():
             return (node.left, node.right)
         case _:
             assert_never(node)
@@ -54,7 +56,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | TemporalJoin():
             return replace(node, left=new[0], right=new[1])
         case _:
             assert_never(node)
@@ -69,7 +71,7 @@ def fields(node: Node) -> tuple[Field, ...]:
             return node.fields
 
 
-def shows_right(node: Join | IntervalJoin) -> bool:
+def shows_right(node: AnyJoin) -> bool:
     """Whether a join's columns include those of its right input."""
     return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)
 

@@ -7,6 +7,7 @@ from typing import assert_never
 from service.plan.expressions import describe
 from service.plan.nodes import (
     Aggregate,
+    AnyJoin,
     Field,
     Filter,
     IntervalJoin,
@@ -16,6 +17,7 @@ from service.plan.nodes import (
     Over,
     Project,
     Scan,
+    TemporalJoin,
     Union,
     Values,
     WindowAggregate,
@@ -101,13 +103,13 @@ def _line(node: Node) -> str:
                 for c in over
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | TemporalJoin():
             return _join(node)
         case _:
             assert_never(node)
 
 
-def _join(node: Join | IntervalJoin) -> str:
+def _join(node: AnyJoin) -> str:
     left, right = ([f.name for f in fields(each)] for each in (node.left, node.right))
     keys = " and ".join(
         f"{left[a]} {'is' if safe else '='} {right[b]}"
@@ -117,6 +119,8 @@ def _join(node: Join | IntervalJoin) -> str:
     if isinstance(node, Join):
         ttl = f"{_ttl(node.left_ttl)} |{_ttl(node.right_ttl)}" if node.left_ttl or node.right_ttl else ""
         return f"{node.kind.value} join {keys or 'all'}{rest}{ttl}"
+    if isinstance(node, TemporalJoin):
+        return f"{node.kind.value} temporal join {keys} as of {left[node.left_time]}{rest}"
     time = f"{node.lower} <= {left[node.left_time]} - {right[node.right_time]} <= {node.upper}"
     return f"{node.kind.value} interval join {keys or 'all'}, {time}{rest}"
 

@@ -179,10 +179,6 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
             "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a1 ORDER BY a2) AS n FROM a) WHERE n <= 3",
             "Top-N (ROW_NUMBER by a column that is no time attribute)",
         ),
-        (
-            "SELECT * FROM pay JOIN item FOR SYSTEM_TIME AS OF pay.ts ON pay.id = item.id",
-            "the temporal join FOR SYSTEM_TIME AS OF",
-        ),
         ("SELECT * FROM pay o, LATERAL TABLE(Rates(o.ts)) r WHERE o.id = r.id", "LATERAL in FROM"),
     ],
 )

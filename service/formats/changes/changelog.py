@@ -32,7 +32,7 @@ class Changelog:
             **complaints(data.is_null().to_numpy(zero_copy_only=False), _NO_DATA),
             **complaints(~(comes | leaves), _UNKNOWN),
         }
-        return Said(data, data, leaves, comes, bad)
+        return Said(data, data, leaves, comes, one_of(op, "-U"), bad)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         raise ValueError(f"changelog-json has no metadata '{column.metadata}'")

@@ -65,7 +65,7 @@ class Debezium:
             **complaints(no_before, _NO_BEFORE),
             **complaints(~(comes | leaves), _UNKNOWN),
         }
-        return Said(before, after, leaves, comes, bad)
+        return Said(before, after, leaves, comes, leaves & comes, bad)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         inside = self._payload(fields)

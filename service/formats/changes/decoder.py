@@ -25,12 +25,14 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 class Said(NamedTuple):
     """What each record of a block says: the row that leaves and the row that comes (structs of the wanted columns, to
-    be taken where `leaves` and `comes` say so), and the records that say nothing that makes sense."""
+    be taken where `leaves` and `comes` say so), where the row that leaves is `replaced` by another of its key, and the
+    records that say nothing that makes sense."""
 
     before: pa.StructArray
     after: pa.StructArray
     leaves: Flags
     comes: Flags
+    replaced: Flags
     bad: Mapping[int, Verdict]
 
 
@@ -48,8 +50,10 @@ class Shape(Protocol):
 
 
 class ChangeDecoder:
-    """Up to two rows a record, -1 before +1, in offset order. A record without a value says nothing and is passed over:
-    it is there for Kafka, to forget the key."""
+    """Up to two rows a record, -1 before +1, in offset order; one at most where the table is read as upserts.
+
+    A record without a value says nothing and is passed over: it is there for Kafka, to forget the key.
+    """
 
     def __init__(self, table: Table, columns: tuple[int, ...], shape: Shape) -> None:
         self._table = table
@@ -90,7 +94,8 @@ class ChangeDecoder:
                 missing(name, pa.chunked_array([after]), bad, except_in=pa.array(~said.comes))
         told = np.ones(records.num_rows, dtype=bool)
         told[list(bad)] = False
-        there = np.stack([said.leaves & told, said.comes & told], axis=1)
+        leaves = said.leaves & ~said.replaced if self._table.upserts else said.leaves
+        there = np.stack([leaves & told, said.comes & told], axis=1)
         places = np.arange(2 * records.num_rows).reshape(2, -1).T[there]
         weights = np.broadcast_to(np.array([-1, 1]), there.shape)[there]
         taken = pa.array(places)

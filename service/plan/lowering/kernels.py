@@ -10,6 +10,7 @@ import pyarrow as pa
 import operators.aggregates.group_by as group_by
 import operators.joins.interval_join as interval_join
 import operators.joins.regular_join as regular_join
+import operators.joins.temporal_join as temporal_join
 import operators.over.over as over_kernel
 import operators.rows.normalize as normalize_kernel
 import operators.windows.shapes as windows
@@ -35,6 +36,7 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Session,
+    TemporalJoin,
     Tumble,
     Window,
     WindowAggregate,
@@ -171,6 +173,21 @@ def interval(node: IntervalJoin) -> interval_join.IntervalJoinOperator:
         upper=node.upper,
         residual=None if node.residual is None else render(node.residual),
         processing=_processing(node.left, node.left_time),
+    )
+
+
+def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
+    """A temporal join."""
+    assert node.right_time is not None
+    return temporal_join.TemporalJoinOperator(
+        left=schema(fields(node.left)),
+        right=schema(fields(node.right)),
+        kind="inner" if node.kind is JoinKind.INNER else "left",
+        left_keys=node.left_keys,
+        right_keys=node.right_keys,
+        left_time=node.left_time,
+        right_time=node.right_time,
+        residual=None if node.residual is None else render(node.residual),
     )
 
 

@@ -22,6 +22,7 @@ from service.plan.lowering.builder import Builder, Joined, Names, Port, Relation
 from service.plan.lowering.distribution import Side, Stream, meet
 from service.plan.nodes import (
     Aggregate,
+    AnyJoin,
     Filter,
     IntervalJoin,
     Job,
@@ -34,6 +35,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    TemporalJoin,
     Union,
     Values,
     WindowAggregate,
@@ -135,6 +137,8 @@ class _Lowering:
                 return self._join("join", kernels.join(node), node)
             case IntervalJoin():
                 return self._join("interval_join", kernels.interval(node), node)
+            case TemporalJoin():
+                return self._join("temporal_join", kernels.temporal(node), node)
             case _:
                 assert_never(node)
 
@@ -187,7 +191,7 @@ class _Lowering:
         met = self.builder.bring_together([Port(self._relation(input), key, kernels.schema(fields(input)))])
         return (_placed(self.builder.operator(name, met.level, kernel, met.edges, _names(input)), met, [key]),)
 
-    def _join(self, name: str, kernel: Kernel, node: Join | IntervalJoin) -> Relation:
+    def _join(self, name: str, kernel: Kernel, node: AnyJoin) -> Relation:
         left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))
         right = Port(self._relation(node.right), node.right_keys, kernels.schema(fields(node.right)))
         met = self.builder.bring_together([left, right])

@@ -14,6 +14,7 @@ from service.plan.expressions import Column, Literal, columns_of, moved
 from service.plan.nodes import (
     Aggregate,
     AggregateCall,
+    AnyJoin,
     Attached,
     Field,
     Filter,
@@ -27,6 +28,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    TemporalJoin,
     Union,
     Values,
     WindowAggregate,
@@ -100,13 +102,16 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             width = len(fields(node.input))
             over = [node.calls[i] for i in _kept_over(node, needed)]
             return [{i for i in needed if i < width} | set(node.partition) | {node.time} | _read_by(over)]
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | TemporalJoin():
             width = len(fields(node.left))
             read = needed | set(columns_of(node.residual) if node.residual else ())
             left = {i for i in read if i < width} | set(node.left_keys)
             right = {i - width for i in read if i >= width} | set(node.right_keys)
             if isinstance(node, IntervalJoin):
                 left, right = left | {node.left_time}, right | {node.right_time}
+            if isinstance(node, TemporalJoin):
+                left = left | {node.left_time}
+                right = right if node.right_time is None else right | {node.right_time}
             return [left, right]
         case _:
             assert_never(node)
@@ -169,7 +174,7 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             return _pruned_aggregate(node, needed, below[0])
         case Over():
             return _pruned_over(node, needed, below[0])
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | TemporalJoin():
             return _pruned_join(node, below[0], below[1])
         case _:
             assert_never(node)
@@ -214,7 +219,7 @@ def _pruned_over(node: Over, needed: set[int], below: Pruned) -> Pruned:
     return Pruned(new, {**places, **{width + i: narrow_width + n for n, i in enumerate(calls)}})
 
 
-def _pruned_join(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> Pruned:
+def _pruned_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:
     left, right = _with_a_column(left), _with_a_column(right)
     width, narrow_width = len(fields(node.left)), len(fields(left.node))
     both = {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}}
@@ -230,6 +235,9 @@ def _pruned_join(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> Prun
     )
     if isinstance(new, IntervalJoin):
         new = replace(new, left_time=left.places[new.left_time], right_time=right.places[new.right_time])
+    if isinstance(new, TemporalJoin):
+        right_time = None if new.right_time is None else right.places[new.right_time]
+        new = replace(new, left_time=left.places[new.left_time], right_time=right_time)
     return Pruned(new, shown)
 
 
@@ -241,7 +249,7 @@ def _with_a_column(pruned: Pruned) -> Pruned:
     return Pruned(Project(input=pruned.node, expressions=(_ANY_ROW,), fields=(field,)), pruned.places)
 
 
-def _joined_fields(node: Join | IntervalJoin, left: Pruned, right: Pruned) -> tuple[Field, ...]:
+def _joined_fields(node: AnyJoin, left: Pruned, right: Pruned) -> tuple[Field, ...]:
     """The fields of both inputs as the join shows them: of a side that it may pad they may be NULL."""
     width = len(fields(node.left))
     own = {p: node.fields[i] for i, p in left.places.items()}

@@ -13,6 +13,7 @@ from dataclasses import replace
 from service.plan.expressions import Call, Expression, columns_of, deterministic, enforces, moved, substituted
 from service.plan.nodes import (
     Aggregate,
+    AnyJoin,
     Filter,
     IntervalJoin,
     Job,
@@ -22,6 +23,7 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Project,
+    TemporalJoin,
     Union,
     WindowAggregate,
 )
@@ -78,7 +80,7 @@ def _push(node: Filter) -> Node:
             return _through(node, below, {i: i for i in partition})
         case Normalize(key=key):
             return _through(node, below, {i: i for i in key})
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | TemporalJoin():
             return _into_join(node, below)
         case _:
             return node
@@ -99,7 +101,7 @@ def _through(node: Filter, below: Aggregate | WindowAggregate | Over | Normalize
     return _remaining(node, pushed, over)
 
 
-def _into_join(node: Filter, below: Join | IntervalJoin) -> Node:
+def _into_join(node: Filter, below: AnyJoin) -> Node:
     width = len(fields(below.left))
     left_side = set(range(width))
     right_side = set(range(width, width + len(fields(below.right))))
@@ -108,7 +110,8 @@ def _into_join(node: Filter, below: Join | IntervalJoin) -> Node:
     if below.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
         found, rest = _split(rest, left_side)
         left = _filtered(left, found, node)
-    if below.kind in (JoinKind.INNER, JoinKind.RIGHT):
+    # A version that is left out would leave the one before it in force.
+    if below.kind in (JoinKind.INNER, JoinKind.RIGHT) and not isinstance(below, TemporalJoin):
         found, rest = _split(rest, right_side)
         right = _filtered(right, tuple(moved(c, {i: i - width for i in right_side}) for c in found), node)
     if left is below.left and right is below.right:

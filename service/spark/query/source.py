@@ -40,13 +40,13 @@ class IngestTask:
             yield from self._read(job, batches)
 
     def _read(self, job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        source = job.topology.sources[self._source]
+        source = job.wiring.sources[self._source]
         task = Ingest(
-            job.topology,
+            job.wiring,
             source,
             job.ship.decoders[self._source],
             job.buckets,
-            worker_sql(job.ship.scratch),
+            worker_sql(),
             job.ship.limits,
         )
         topics = source.table.connector.topics or (source.table.name,)

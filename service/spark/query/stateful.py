@@ -62,11 +62,11 @@ class BucketProcessor(StatefulProcessor):
         bucket = residents.take(place, manifest)
         if bucket is None:
             bucket = Bucket(
-                job.topology,
+                job.wiring,
                 self._level,
                 number,
                 job.buckets,
-                worker_sql(job.ship.scratch),
+                worker_sql(),
                 manifest,
                 lambda block: cache.fetch(block, self._load),
             )

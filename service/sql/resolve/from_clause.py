@@ -58,7 +58,13 @@ def query_inside(query: exp.Expr, session: Session) -> Relation:
 
 def _check(node: exp.Expr, session: Session) -> None:
     if node.args.get("version"):
-        raise session.give_up(not_yet("the temporal join FOR SYSTEM_TIME AS OF", node.args["version"]))
+        raise session.give_up(
+            SqlError(
+                "FOR SYSTEM_TIME AS OF belongs to the right side of a join",
+                hint="write FROM <left> JOIN <table> FOR SYSTEM_TIME AS OF <left>.<time> ON ...",
+                at=node.args["version"],
+            )
+        )
     for key, shown in (("joins", "a join in parentheses"), ("sample", "TABLESAMPLE"), ("pivots", "PIVOT")):
         if node.args.get(key):
             raise session.give_up(not_yet(shown, node))

@@ -43,9 +43,9 @@ def _regular_join(
     session: Session,
 ) -> Relation:
     """Every row of both inputs is kept; the result keeps no order of time."""
-    rest = [*found.rest, *_compiled([node for _, node in found.bounds], left, right, session)]
+    rest = [*found.rest, *compiled_conditions([node for _, node in found.bounds], left, right, session)]
     keyed = Keyed.of(left, right, found, rest, session.place(at))
-    scope = Scope(_joined_columns(keyed, kind)).without_time()
+    scope = Scope(joined_columns(keyed, kind)).without_time()
     node = Join(
         left=keyed.left.node,
         right=keyed.right.node,
@@ -74,9 +74,9 @@ def _interval_join(
     """`times` are the two time attributes, by position in the joined scope, and the bounds of their difference."""
     left_time, right_time, lower, upper = times
     others = [node for b, node in found.bounds if (b.left, b.right) != (left_time, right_time)]
-    rest = [*found.rest, *_compiled(others, left, right, session)]
+    rest = [*found.rest, *compiled_conditions(others, left, right, session)]
     keyed = Keyed.of(left, right, found, rest, session.place(at))
-    scope = Scope(_joined_columns(keyed, kind))
+    scope = Scope(joined_columns(keyed, kind))
     node = IntervalJoin(
         left=keyed.left.node,
         right=keyed.right.node,
@@ -95,14 +95,17 @@ def _interval_join(
     return Relation(node, scope)
 
 
-def _compiled(nodes: Sequence[exp.Expr], left: Relation, right: Relation, session: Session) -> list[Expression]:
+def compiled_conditions(
+    nodes: Sequence[exp.Expr], left: Relation, right: Relation, session: Session
+) -> list[Expression]:
+    """The expressions of conditions over both inputs, each once."""
     scope = left.scope.beside(right.scope)
     unique = {id(n): n for n in nodes}.values()
     compiled = [session.compile(node, scope) for node in unique]
     return [c for c in compiled if c is not None]
 
 
-def _joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
+def joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
     """Left's columns, then right's; those of a side that may be padded may be NULL."""
     left, right = keyed.left.scope.columns, keyed.right.scope.columns
     if kind in (JoinKind.SEMI, JoinKind.ANTI):

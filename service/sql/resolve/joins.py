@@ -22,6 +22,7 @@ from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import conjuncts, has_query, positions
 from service.sql.resolve.table_hints import state_ttls
+from service.sql.resolve.temporal_joins import is_temporal, resolve_versioned, temporal_join
 from service.sql.scope import Scope
 
 
@@ -54,7 +55,9 @@ def _all(sources: Sequence[exp.Expr], session: Session) -> list[Relation]:
     found: list[Relation] = []
     for source in sources:
         try:
-            found.append(resolve_relation(source, session))
+            found.append(
+                resolve_versioned(source, session) if is_temporal(source) else resolve_relation(source, session)
+            )
         except Abandoned:
             continue
     if len(found) < len(sources):
@@ -129,6 +132,9 @@ def _join(
     using = frozenset(n.name for n in join.args.get("using") or ())
     if using and kind in (JoinKind.RIGHT, JoinKind.FULL):
         raise session.give_up(not_yet(f"{kind.value.upper()} JOIN with USING", join, "write ON"))
+    if is_temporal(join.this):
+        joined = temporal_join(left, right, kind, nodes, join.this, session)
+        return _shown_once(joined, len(joined.scope) - len(right.scope), using) if using else joined
     found = sort_conditions(nodes, left, right, session)
     joined = join_of(left, right, kind, found, ttls, join.this, session)
     return _shown_once(joined, len(joined.scope) - len(right.scope), using) if using else joined

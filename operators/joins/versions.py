@@ -1,0 +1,139 @@
+"""The versions of a table's rows: from an upsert stream with times to the version in force at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.changes import Mask
+from operators.columns import listed
+from operators.hashing import Hashes, bucket_hash
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from operators.state.block import SortKeys, among, distinct
+from operators.state.lookup import find, sort_keys_of
+from operators.state.operator_state import TableKind, TraceSpec
+from operators.state.trace import Trace
+from operators.time import Clock
+from operators.windows.event_time import milliseconds
+from operators.windows.slices import Times
+
+GONE = "_gone"
+"""The column (BOOLEAN) of a version that says that the row is there no more from its time on."""
+
+Places = npt.NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """Versions of some keys: first those that were current, then those that have just come due.
+
+    `valid` leaves out what another version of the same time has replaced; `last` marks the newest version of each key.
+    `found` are the sort keys of the versions that were current, and `late` says which of those that came were replaced
+    before they came.
+    """
+
+    rows: pa.Table
+    times: Times
+    sort_keys: SortKeys
+    gone: Mask
+    valid: Mask
+    last: Mask
+    found: SortKeys
+    late: Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """A table whose rows are known by the columns at `keys`, and the versions of a row by the time at `time`."""
+
+    schema: pa.Schema
+    keys: tuple[int, ...]
+    time: int
+
+    def spec(self) -> TraceSpec:
+        """The trace of the last version of each key; a row that has ended is not in it."""
+        return TraceSpec(schema=self.schema, kind=TableKind.KEYED)
+
+    def settled(self, ahead: Trace, changes: pa.Table, clock: Clock) -> pa.Table:
+        """The versions that the watermark has reached, of one time in the order of arrival; newer ones wait `ahead`."""
+        times = milliseconds(changes.column(self.time))
+        gone = changes.column(WEIGHT).to_numpy() < 0
+        rows = changes.select(self.schema.names).append_column(GONE, pa.array(gone))
+        early = times > clock.watermark
+        due = ahead.between(clock.previous, clock.watermark).select(rows.column_names)
+        ahead.add(rows.filter(pa.array(early)), times[early])
+        ahead.expire(clock.watermark)
+        return pa.concat_tables([due, rows.filter(pa.array(~early))]).combine_chunks()
+
+    def known(self, current: Trace, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> Known:
+        """The versions of the keys of `settled`, and of the keys with the hashes `others`."""
+        arrived = bucket_hash(settled, self.keys)
+        before = find(current, distinct(np.concatenate([arrived, others])))
+        found = sort_keys_of(before)
+        there = np.zeros(before.num_rows, dtype=np.bool_)
+        rows = pa.concat_tables(
+            [before.select(self.schema.names).append_column(GONE, pa.array(there)), settled]
+        ).combine_chunks()
+        times = milliseconds(rows.column(self.time))
+        late = np.zeros(settled.num_rows, dtype=np.bool_)
+        valid = last = np.ones(rows.num_rows, dtype=np.bool_)
+        if settled.num_rows:
+            numbered = rows.select(listed(self.keys).split(", "))
+            numbered = numbered.append_column("_time", pa.array(times)).append_column("_at", pa.array(_count(times)))
+            statement = (
+                "SELECT _at, LEAD(_time) OVER w AS next, MAX(_time) FILTER (WHERE _time <= $previous)"
+                f" OVER (PARTITION BY {listed(self.keys)}) AS reached FROM versions"
+                f" WINDOW w AS (PARTITION BY {listed(self.keys)} ORDER BY _time, _at) ORDER BY _at"
+            ).replace("$previous", str(previous))
+            answer = sql(statement, {"versions": numbered})
+            last = answer.column("next").is_null().to_numpy()
+            valid = last | (answer.column("next").fill_null(0).to_numpy() != times)
+            reached = answer.column("reached").fill_null(previous).to_numpy()
+            late = (times < np.minimum(reached, previous + 1))[before.num_rows :]
+        sort_keys = np.concatenate([found, arrived])
+        gone = rows.column(GONE).to_numpy()
+        return Known(rows, times, sort_keys, gone, valid, last, found, late)
+
+    def keep(self, current: Trace, settled: pa.Table, known: Known) -> None:
+        """Put the newest versions in place of those that were current, where any came."""
+        if settled.num_rows == 0:
+            return
+        written = distinct(known.sort_keys[len(known.found) :])
+        stays = known.last & ~known.gone & among(known.sort_keys, written)
+        found = known.found[among(known.found, written)]
+        current.replace(known.rows.filter(pa.array(stays)), known.sort_keys[stays], found)
+
+
+def asof(
+    sql: Sql, rows: pa.Table, times: Times, keys: Sequence[int], known: Known, version_keys: Sequence[int]
+) -> Places:
+    """The place in `known` of the version that is in force for each row at its time; -1 for none."""
+    places = np.full(rows.num_rows, -1, dtype=np.int64)
+    if rows.num_rows == 0 or known.rows.num_rows == 0:
+        return places
+    left = _keyed(rows, keys, times, "li")
+    right = _keyed(known.rows, version_keys, known.times, "ri").filter(pa.array(known.valid))
+    equal = " AND ".join(f"l.k{i} = r.k{i}" for i in range(len(keys)))
+    met = sql(
+        f"SELECT li, ri FROM l ASOF JOIN r ON {equal} AND l._time >= r._time",
+        {"l": left, "r": right},
+    )
+    found = met.column("ri").to_numpy()
+    places[met.column("li").to_numpy()] = np.where(known.gone[found], -1, found)
+    return places
+
+
+def _keyed(rows: pa.Table, keys: Sequence[int], times: Times, name: str) -> pa.Table:
+    """The keys as k0, k1, ..., the time, and the number of each row."""
+    columns = [rows.column(k) for k in keys]
+    names = [*(f"k{i}" for i in range(len(keys))), "_time", name]
+    return pa.table([*columns, pa.array(times), pa.array(_count(times))], names=names)
+
+
+def _count(times: Times) -> Places:
+    return np.arange(len(times), dtype=np.int64)

@@ -1,0 +1,160 @@
+"""Temporal joins: JOIN table FOR SYSTEM_TIME AS OF left.ts, each left row with the version of the table at its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from service.plan.expressions import Call, Column, Expression, columns_of, moved
+from service.plan.nodes import JoinKind, TemporalJoin
+from service.plan.properties import event_time
+from service.plan.table import TimeKind
+from service.plan.types import BOOLEAN
+from service.plan.walk import fields
+from service.sql.errors import SqlError
+from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.from_clause import resolve_relation
+from service.sql.resolve.join_conditions import Conditions, sort_conditions
+from service.sql.resolve.join_inputs import Keyed
+from service.sql.resolve.join_nodes import compiled_conditions, joined_columns
+from service.sql.resolve.relation import Relation
+from service.sql.resolve.versions import NoVersions, VersionStream, version_stream
+from service.sql.resolve.windows import time_attribute
+from service.sql.scope import INTERNAL, Scope, ScopeColumn
+
+_AS_OF = "FOR SYSTEM_TIME AS OF"
+
+
+def is_temporal(source: exp.Expr) -> bool:
+    """Whether the item of FROM stands for versions of a table."""
+    return bool(source.args.get("version"))
+
+
+def resolve_versioned(source: exp.Expr, session: Session) -> Relation:
+    """The table of which a temporal join reads versions, under its alias."""
+    version = source.args["version"]
+    if version.name != "TIMESTAMP" or version.args.get("kind") != "AS OF":
+        raise session.give_up(SqlError("versions of a table are read FOR SYSTEM_TIME AS OF a time", at=version))
+    plain = source.copy()
+    plain.set("version", None)
+    return resolve_relation(plain, session)
+
+
+def temporal_join(
+    left: Relation, right: Relation, kind: JoinKind, conditions: Sequence[exp.Expr], at: exp.Expr, session: Session
+) -> Relation:
+    """Each row of `left` with the row that `right` had for its key at the time that `at` names."""
+    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+        raise session.give_up(
+            SqlError(
+                f"a temporal join cannot be {kind.value.upper()}",
+                detail="rows of the left input meet versions of the right one, which are no rows of their own",
+                hint="write JOIN or LEFT JOIN",
+                at=at,
+            )
+        )
+    version = at.args["version"]
+    with session.mistakes.collecting(version):
+        left_time = time_attribute(version.expression, left.scope, _AS_OF)
+        return _joined(left, right, kind, left_time, conditions, at, session)
+    raise Abandoned
+
+
+def _joined(
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    left_time: int,
+    nodes: Sequence[exp.Expr],
+    at: exp.Expr,
+    session: Session,
+) -> Relation:
+    name = right.scope.qualifiers[0] if right.scope.qualifiers else "the right input"
+    stream = _versions(right, name, at)
+    if left.scope.field(left_time).time is TimeKind.PROCESSING:
+        raise not_yet("a temporal join in processing time", at)
+    right_time = event_time(right.node)
+    if right_time is None:
+        raise SqlError(
+            f'"{name}" has no versions by time',
+            detail="it has no event-time attribute",
+            hint="declare WATERMARK FOR <column> AS <column> with the table",
+            at=at,
+        )
+    right = _with_versions(right, stream)
+    found = sort_conditions(nodes, left, right, session)
+    chosen, rest = _keys(found, stream.key, len(left.scope))
+    lacking = [right.scope.field(k).name for k in stream.key if k not in chosen]
+    if lacking:
+        raise SqlError(
+            f'this join does not compare the whole primary key of "{name}"',
+            detail=f"there is no equality with {' and '.join(lacking)}",
+            hint=" AND ".join(f"add {name}.{column} = <column>" for column in lacking),
+            at=at,
+        )
+    rest += compiled_conditions([node for _, node in found.bounds], left, right, session)
+    rest += [Column(len(left.scope) + c, BOOLEAN, "condition") for c in stream.conditions]
+    ordered = [chosen[k] for k in stream.key]
+    keyed = Keyed.of(left, right, Conditions(ordered), rest, session.place(at))
+    own = keyed.left.scope
+    theirs = joined_columns(keyed, kind)[len(own) :]
+    scope = Scope((*own.columns, *Scope(theirs).without_time().columns))
+    node = TemporalJoin(
+        left=keyed.left.node,
+        right=keyed.right.node,
+        kind=kind,
+        left_keys=keyed.left_keys,
+        right_keys=keyed.right_keys,
+        left_time=left_time,
+        right_time=right_time,
+        residual=keyed.residual,
+        fields=scope.fields,
+        place=session.place(at),
+    )
+    return Relation(node, scope, left.windows)
+
+
+def _versions(right: Relation, name: str, at: exp.Expr) -> VersionStream:
+    try:
+        return version_stream(right.node)
+    except NoVersions as error:
+        raise SqlError(f'"{name}" has no versions', detail=error.primary, hint=error.hint, at=at) from error
+
+
+def _with_versions(right: Relation, stream: VersionStream) -> Relation:
+    """The relation reading its versions, with the columns that they add, which no name of the query finds."""
+    added = fields(stream.node)[len(right.scope) :]
+    hidden = tuple(ScopeColumn(f, alias=f"{INTERNAL}version{i}") for i, f in enumerate(added))
+    return Relation(stream.node, Scope(right.scope.columns + hidden))
+
+
+_Equality = tuple[Expression, Expression, bool]
+
+
+def _keys(found: Conditions, key: tuple[int, ...], width: int) -> tuple[dict[int, _Equality], list[Expression]]:
+    """An equality for each column of the primary key, and all other conditions over left's `width` columns, then
+    right's. A column that had to be cast to be compared is still the key."""
+    chosen: dict[int, _Equality] = {}
+    rest = list(found.rest)
+    for equality in found.keys:
+        mine, theirs, safe = equality
+        column = _compared(theirs)
+        if column in key and column not in chosen:
+            chosen[column] = equality
+            continue
+        shifted = moved(theirs, {i: i + width for i in columns_of(theirs)})
+        text = "({0} IS NOT DISTINCT FROM {1})" if safe else "({0} = {1})"
+        rest.append(Call("IS NOT DISTINCT FROM" if safe else "=", (mine, shifted), BOOLEAN, text))
+    return chosen, rest
+
+
+def _compared(expression: Expression) -> int | None:
+    """The column that `expression` is, or is a cast of."""
+    match expression:
+        case Column(index=index):
+            return index
+        case Call(name="CAST", arguments=(Column(index=index),)):
+            return index
+        case _:
+            return None

@@ -1,0 +1,99 @@
+"""From a relation to its versions: an upsert stream of which each change says what a row is from a time on.
+
+Versions are read below whatever keeps the last row of each key, since a batch has many versions of a row and one last
+row. A condition that such a row must meet does not leave a version out, for the version before it would stay in force:
+it becomes a column, and the version counts as no row where the column is not true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from service.plan.expressions import Column, Expression
+from service.plan.nodes import Field, Filter, Node, Normalize, Project, Scan
+from service.plan.properties import carries_changes
+from service.plan.types import BOOLEAN
+from service.plan.walk import fields
+
+
+class VersionStream(NamedTuple):
+    """The columns of a relation, then others that it needs. `key` are the positions of its primary key; a version is
+    a row of the relation where the BOOLEAN columns at `conditions` are true."""
+
+    node: Node
+    key: tuple[int, ...]
+    conditions: tuple[int, ...] = ()
+
+
+class NoVersions(Exception):
+    """The reason why a relation has no versions: `primary` says what is missing, `hint` what to do."""
+
+    def __init__(self, primary: str, hint: str) -> None:
+        super().__init__(primary)
+        self.primary = primary
+        self.hint = hint
+
+
+def version_stream(node: Node) -> VersionStream:
+    """The versions of the relation `node`; raises NoVersions where there are none."""
+    match node:
+        case Normalize(input=Scan() as scan, key=key):
+            return VersionStream(scan, key)
+        case Scan():
+            return _of_table(node)
+        case Filter():
+            return _filtered(node)
+        case Project():
+            return _projected(node)
+        case _:
+            raise NoVersions(
+                "it is no table with a PRIMARY KEY, nor a view that projects or filters one",
+                "join a table, or a view that keeps the last row of each key of one",
+            )
+
+
+def _of_table(scan: Scan) -> VersionStream:
+    table = scan.table
+    if not table.key:
+        raise NoVersions(
+            f'table "{table.name}" has no PRIMARY KEY', "declare PRIMARY KEY (<columns>) NOT ENFORCED with the table"
+        )
+    if carries_changes(table) and table.connector.kind != "upsert-kafka":
+        scan = replace(scan, table=replace(table, upserts=True))
+    return VersionStream(scan, tuple(scan.columns.index(k) for k in table.key))
+
+
+def _filtered(node: Filter) -> VersionStream:
+    below = version_stream(node.input)
+    known = fields(below.node)
+    passes = Field("", BOOLEAN)
+    project = Project(
+        input=below.node,
+        expressions=(*(Column(i, f.type, f.name) for i, f in enumerate(known)), node.condition),
+        fields=(*known, passes),
+        place=node.place,
+    )
+    return VersionStream(project, below.key, (*below.conditions, len(known)))
+
+
+def _projected(node: Project) -> VersionStream:
+    below = version_stream(node.input)
+    known = fields(below.node)
+    expressions: list[Expression] = list(node.expressions)
+    columns = list(node.fields)
+    places: dict[int, int] = {}
+    for place, expression in enumerate(node.expressions):
+        if isinstance(expression, Column):
+            places.setdefault(expression.index, place)
+    lost = [known[k].name for k in below.key if k not in places]
+    if lost:
+        raise NoVersions(
+            f"it does not show {' and '.join(lost)}, of the primary key", "select all columns of the primary key"
+        )
+    for place in below.conditions:
+        places[place] = len(columns)
+        expressions.append(Column(place, known[place].type, known[place].name))
+        columns.append(known[place])
+    project = replace(node, input=below.node, expressions=tuple(expressions), fields=tuple(columns))
+    return VersionStream(project, tuple(places[k] for k in below.key), tuple(places[c] for c in below.conditions))

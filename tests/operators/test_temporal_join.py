@@ -1,0 +1,224 @@
+"""Temporal joins in event time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from operators.joins.temporal_join import TemporalJoinOperator
+from operators.time import END_OF_TIME, MIN_TIME
+from tests.operators.properties import Batch, Change, Run, holds_cut, holds_restart
+
+EPOCH = datetime(1970, 1, 1)
+STAMP = pa.timestamp("us")
+ORDERS = pa.schema([("c0", STAMP), ("c1", pa.int64()), ("c2", pa.string())])
+RATES = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP)])
+KINDS = ("inner", "left")
+DELAY = 15
+
+
+def at(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=ms)
+
+
+def joined(kind="inner", residual=None, **options):
+    return TemporalJoinOperator(
+        left=ORDERS,
+        right=RATES,
+        kind=kind,
+        left_keys=(2,),
+        right_keys=(0,),
+        left_time=0,
+        right_time=2,
+        residual=residual,
+        **options,
+    )
+
+
+def order(time, amount, key, weight=1):
+    return Change((at(time), amount, key), weight, 0)
+
+
+def rate(key, value, time):
+    return Change((key, value, at(time)), 1, 1)
+
+
+def ended(key, time):
+    return Change((key, None, at(time)), -1, 1)
+
+
+def time_of(change: Change) -> int:
+    time: datetime = change.row[0 if change.port == 0 else 2]
+    return (time - EPOCH) // timedelta(milliseconds=1)
+
+
+def arrivals(seed: int, count: int) -> list[Change]:
+    """Orders and versions of rates, some out of order, some of one time, some of them deletes."""
+    dice = random.Random(seed)
+    changes = []
+    for i in range(count):
+        time, key = max(0, i * 2 + dice.randrange(DELAY) - DELAY), dice.choice(["a", "b", "c", None])
+        if dice.random() < 0.5:
+            changes.append(order(time, i, key))
+        elif key is not None:
+            changes.append(ended(key, time) if dice.random() < 0.2 else rate(key, i, time))
+    return changes
+
+
+def cut(changes, sizes) -> list[Batch]:
+    batches, start = [], 0
+    while start < len(changes):
+        size = next(sizes)
+        watermark = max(map(time_of, changes[: start + size])) - DELAY - 1
+        batches.append(Batch(changes[start : start + size], watermark=watermark))
+        start += size
+    return [*batches, Batch([], watermark=END_OF_TIME)]
+
+
+def steps(seed: int):
+    dice = random.Random(seed)
+    while True:
+        yield dice.choice([1, 3, 20])
+
+
+def expected(changes, watermark, kind="inner"):
+    """What every order up to the watermark meets: brute force over all versions that ever came."""
+    versions = [c for c in changes if c.port == 1]
+    answer: Counter[tuple[object, ...]] = Counter()
+    for change in changes:
+        if change.port == 1 or time_of(change) > watermark:
+            continue
+        mine = [(time_of(v), i, v) for i, v in enumerate(versions) if v.row[0] == change.row[2] is not None]
+        known = [each for each in mine if each[0] <= time_of(change)]
+        met = max(known, key=lambda each: each[:2])[2] if known else None
+        if met is not None and met.weight > 0:
+            answer[change.row + met.row] += change.weight
+        elif kind == "left":
+            answer[(*change.row, None, None, None)] += change.weight
+    return +answer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(5))
+def test_each_row_meets_the_version_of_its_own_time(kind, seed):
+    run = Run((joined(kind),))
+    so_far: list[Change] = []
+    for batch in cut(arrivals(seed, 120), steps(seed)):
+        run(batch)
+        so_far += batch.changes
+        assert run.applied == expected(so_far, batch.watermark, kind)
+    assert run.late == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_answer_does_not_depend_on_how_the_log_is_cut(kind):
+    cuts = [lambda c, n=n: cut(c, iter(lambda: n, 0)) for n in (1, 3, 17, 1000)]
+    holds_cut((joined(kind),), arrivals(7, 120), cuts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restart_changes_nothing_bit_by_bit(kind):
+    holds_restart((joined(kind),), cut(arrivals(8, 120), steps(8)))
+
+
+def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
+    from operators import hashing
+    from operators.joins import temporal_join, versions
+
+    for module in (temporal_join, versions):
+        monkeypatch.setattr(module, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    changes = arrivals(9, 120)
+    run = Run((joined("left"),))
+    for batch in cut(changes, steps(9)):
+        run(batch)
+    assert run.applied == expected(changes, END_OF_TIME, "left")
+
+
+def test_state_is_the_rows_ahead_of_the_watermark_and_one_version_of_each_key():
+    run = Run((joined(),))
+    for batch in cut(arrivals(10, 600), iter(lambda: 6, 0))[:-1]:
+        run(batch)
+        assert run.state_rows() <= 3 + 2 * DELAY + 6
+    run(Batch([ended(key, 2000) for key in "abc"], watermark=END_OF_TIME))
+    assert run.state_rows() == 0
+
+
+def amounts(run):
+    return [(row[1], row[4]) for row, _ in run.log]
+
+
+def test_a_row_waits_until_the_watermark_reaches_its_time():
+    run = Run((joined(),))
+    run(Batch([rate("a", 10, 5), order(20, 1, "a")], watermark=19))
+    assert amounts(run) == []
+    run(Batch([rate("a", 11, 20)], watermark=20))
+    assert amounts(run) == [(1, 11)]
+
+
+def test_of_two_versions_at_one_time_the_later_in_arrival_counts():
+    run = Run((joined(),))
+    run(Batch([rate("a", 10, 5), rate("a", 11, 5)], watermark=0))
+    run(Batch([rate("a", 12, 5), order(5, 1, "a")], watermark=5))
+    assert amounts(run) == [(1, 12)]
+
+
+def test_nothing_matches_after_a_delete_until_the_next_version():
+    run = Run((joined("left"),))
+    versions = [rate("a", 10, 5), ended("a", 10), rate("a", 11, 20)]
+    run(Batch([*versions, *(order(t, t, "a") for t in (4, 9, 10, 19, 20))], watermark=30))
+    assert amounts(run) == [(4, None), (9, 10), (10, None), (19, None), (20, 11)]
+
+
+def test_what_changes_later_corrects_nothing_that_was_answered():
+    run = Run((joined(),))
+    run(Batch([rate("a", 10, 5), order(7, 1, "a")], watermark=10))
+    run(Batch([rate("a", 11, 6), ended("a", 5)], watermark=12))
+    assert run.log == [((at(7), 1, "a", "a", 10, at(5)), 1)]
+
+
+def test_a_row_behind_the_watermark_is_late():
+    run = Run((joined("left"),))
+    run(Batch([rate("a", 10, 5)], watermark=10))
+    run(Batch([order(10, 1, "a"), order(11, 2, "a")], watermark=11))
+    assert amounts(run) == [(2, 10)]
+    assert run.late == [(at(10), 1, "a")]
+    assert run.late_count == 1
+
+
+def test_a_version_behind_the_watermark_still_counts_unless_a_newer_one_was_there():
+    run = Run((joined(),))
+    run(Batch([rate("a", 10, 5), rate("b", 20, 8)], watermark=10))
+    run(Batch([rate("a", 11, 7), rate("b", 21, 7)], watermark=10))
+    run(Batch([order(12, 1, "a"), order(12, 2, "b")], watermark=12))
+    assert amounts(run) == [(1, 11), (2, 20)]
+    assert run.late == [("b", 21, at(7))]
+
+
+def test_a_residual_condition_decides_about_the_one_version_of_that_time():
+    run = Run((joined("left", residual="c4 > 10"),))
+    run(Batch([rate("a", 11, 5), rate("a", 9, 10), order(8, 1, "a"), order(12, 2, "a")], watermark=20))
+    assert amounts(run) == [(1, 11), (2, None)]
+
+
+def test_a_residual_that_cannot_be_computed_does_not_match():
+    run = Run((joined("left", residual="CAST(c2 AS BIGINT) > 0"),))
+    run(Batch([rate("a", 11, 5), rate("7", 9, 5), order(8, 1, "a"), order(8, 2, "7")], watermark=20))
+    assert amounts(run) == [(1, None), (2, 9)]
+
+
+def test_a_null_key_meets_nothing():
+    run = Run((joined("left"),))
+    run(Batch([Change((None, 1, at(1)), 1, 1), order(8, 1, None)], watermark=20))
+    assert amounts(run) == [(1, None)]
+
+
+def test_rows_come_out_by_time():
+    run = Run((joined("left"),))
+    run(Batch([order(8, 1, "a"), order(3, 2, "b"), order(5, 3, "a")], watermark=MIN_TIME))
+    run(Batch([order(4, 4, "a")], watermark=9))
+    assert [row[1] for row, _ in run.log] == [2, 4, 3, 1]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import latency, sizing, sizing_report, state_cost
-from bench.cases import CASES
+from bench.cases import CASES, NEXMARK
 from bench.engines import COMPARED, ENGINES, SCALED, can_run
 from bench.measure import Run, measure
-from bench.report import OF_FLINK, OF_ONE_EXECUTOR, Yardstick, save, table
+from bench.report import OF_FLINK, OF_ONE_EXECUTOR, Yardstick, geometric_means, save, table
 from service.host.machine import MachineError
 from service.kafka.local_broker.broker import EmbeddedKafka
 
@@ -21,14 +21,14 @@ RESULTS = Path(__file__).with_name("results")
 BROKER = {"log.segment.bytes": "268435456", "num.io.threads": "4", "transaction.max.timeout.ms": "900000"}
 
 PARTS = ("rates", "latency", "state")
-ASKED_FOR = ("executors", "sizing")
+ASKED_FOR = ("executors", "nexmark", "sizing")
 """Parts that run only where they are named."""
 
 SCALED_CASES = ["tumble-100k", "group-100k", "join"]
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
-    names, setups = [case.name for case in CASES], [setup.name for setup in sizing.SETUPS]
+    names, setups = [case.name for case in (*CASES, *NEXMARK)], [setup.name for setup in sizing.SETUPS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of each case (default: 10 million)")
     parser.add_argument("--cases", type=_several(names), help=f"some of {','.join(names)}")
@@ -80,6 +80,10 @@ def _run(part: str, bootstrap: str, wanted: argparse.Namespace) -> None:
             _rates(bootstrap, wanted, [case.name for case in CASES], COMPARED, OF_FLINK, wanted.out)
         case "executors":
             _rates(bootstrap, wanted, SCALED_CASES, SCALED, OF_ONE_EXECUTOR, wanted.out / "executors")
+        case "nexmark":
+            engines = ("flink", "flink-row-by-row", "tailrace")
+            runs = _rates(bootstrap, wanted, [case.name for case in NEXMARK], engines, OF_FLINK, wanted.out / "nexmark")
+            print(geometric_means(runs, "tailrace", engines[:2]), flush=True)
         case "latency":
             latency.report(bootstrap, wanted.engines or COMPARED, wanted.out)
         case "state":
@@ -95,16 +99,17 @@ def _rates(
     engines: Sequence[str],
     yardstick: Yardstick,
     out: Path,
-) -> None:
+) -> Sequence[Run]:
     """Run `cases` on `engines`, or those that are wanted instead."""
     runs: list[Run] = []
-    for case in (case for case in CASES if case.name in (wanted.cases or cases)):
+    for case in (case for case in (*CASES, *NEXMARK) if case.name in (wanted.cases or cases)):
         for engine in (engine for engine in wanted.engines or engines if can_run(engine, case)):
             run = measure(bootstrap, case, engine, wanted.rows, wanted.patience)
             runs.append(run)
             print(f"{case.name} on {engine}: " + (run.error or f"{run.whole:,.0f} rows/s"), flush=True)
             save(runs, out)
     print(f"\n{wanted.rows:,} rows, {os.cpu_count()} cores\n\n{table(runs, yardstick)}", flush=True)
+    return runs
 
 
 if __name__ == "__main__":

@@ -13,17 +13,20 @@ from itertools import islice
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.cases import PARTITIONS, Topic
+from bench.nexmark.events import events
 from bench.progress import Progress
 
 BLOCK = 200_000
 START_MS = 1_704_067_200_000  # 2024-01-01
 
 Columns = dict[str, np.ndarray]
-Maker = Callable[[np.random.Generator, np.ndarray, int], tuple[Columns, str]]
+Maker = Callable[[np.random.Generator, np.ndarray, int], tuple[Columns | pa.Table, str]]
+"""Columns of the rows with some numbers, and DuckDB text for the record of a row."""
 
 PRODUCER = {
     "linger.ms": 50,
@@ -56,7 +59,7 @@ def _payer(random: np.random.Generator, numbers: np.ndarray, keys: int) -> Colum
     return {"id": numbers, "account": random.integers(0, keys, len(numbers)), "amount": cents / 100}
 
 
-MAKERS: dict[str, Maker] = {"payments": _payments, "orders": _orders, "shipments": _shipments}
+MAKERS: dict[str, Maker] = {"payments": _payments, "orders": _orders, "shipments": _shipments, "nexmark": events}
 
 
 def blocks(topic: Topic, rows: int) -> Iterable[list[bytes]]:

@@ -7,14 +7,15 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cases import Case
 from bench.engines import ENGINES, Launch
 from bench.feed import create_topics, feed
-from bench.processes import Peak, family
+from bench.processes import Cpu, Peak, family
 from bench.progress import Progress
 
 _EVERY = 0.2
@@ -42,6 +43,8 @@ class Run:
     visible_end: int = 0
     samples: tuple[Sample, ...] = ()
     error: str = ""
+    cpu: Mapping[str, float] = field(default_factory=dict)
+    """CPU seconds by kind of process."""
 
     @property
     def whole(self) -> float:
@@ -72,7 +75,7 @@ def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float)
     create_topics(bootstrap, [name])
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         folder = Path(scratch)
-        sql = folder / f"{case.query}.sql"
+        sql = folder / f"{case.name}.sql"
         sql.write_text(case.sql(rows, bootstrap, name, name))
         with closing(Progress(bootstrap, name)) as progress:
             return watch(progress, case, engine, rows, name, sql, patience)
@@ -94,7 +97,7 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
         process = subprocess.Popen(
             launch.command, env=launch.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
-        peak = Peak(process.pid, sql.parent)
+        peak, cpu = Peak(process.pid, sql.parent), Cpu(process.pid, sql.parent)
         try:
             while process.poll() is None and time.monotonic() - started < patience:
                 seconds = time.monotonic() - started
@@ -103,6 +106,7 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
                     samples.append(Sample(time.monotonic() - started, read))
                 if seconds >= memory_due:
                     peak.look()
+                    cpu.look()
                     memory_due = seconds + _MEMORY_EVERY
                 time.sleep(_EVERY)
             seconds = time.monotonic() - started
@@ -127,6 +131,7 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
         peak.bytes,
         progress.visible_end(name),
         tuple(samples),
+        cpu=cpu.by_kind(),
     )
 
 

@@ -72,6 +72,36 @@ class Peak:
             self.bytes = max(self.bytes, sum(held(member, self._proc).all for member in members))
 
 
+class Cpu:
+    """The CPU seconds of the family of `pid`, as they stood when each process was last looked at."""
+
+    def __init__(self, pid: int, folder: Path, proc: Path = PROC) -> None:
+        self._pid, self._folder, self._proc = pid, folder, proc
+        self._seconds: dict[int, tuple[str, float]] = {}
+
+    def look(self) -> None:
+        """Look at it now."""
+        for member in family(self._pid, self._folder, self._proc):
+            kind = "driver" if member == self._pid else _kind(words_of(member, self._proc))
+            self._seconds[member] = (kind, cpu_seconds(member, self._proc))
+
+    def by_kind(self) -> dict[str, float]:
+        """The seconds of each kind of process."""
+        found: dict[str, float] = {}
+        for kind, seconds in self._seconds.values():
+            found[kind] = found.get(kind, 0.0) + seconds
+        return found
+
+
+def cpu_seconds(pid: int, proc: Path = PROC) -> float:
+    """What a process has used of the processors, in its own time and the system's; 0 if it is gone."""
+    try:
+        fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError):
+        return 0.0
+
+
 def memory_by_kind(pid: int, folder: Path, proc: Path = PROC) -> dict[str, Held]:
     """What the family of a Tailrace driver `pid` holds: its JVM, Python workers, executors' JVMs, the writers."""
     found: dict[str, Held] = {}

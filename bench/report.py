@@ -6,10 +6,13 @@ import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 
-from bench.cases import CASES
+from bench.cases import CASES, NEXMARK
 from bench.measure import Run
 from bench.plot import bar_chart
+
+_TITLES = {case.name: case.title for case in (*CASES, *NEXMARK)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ def table(runs: Sequence[Run], yardstick: Yardstick = OF_FLINK) -> str:
         "memory MiB",
         "first commit s",
         "run s",
+        "CPU s/M rows",
     )
     return aligned([head, *(_cells(run, yardstick.rate(run, runs)) for run in runs)], texts=2) + "".join(
         f"\n{run.case} on {run.engine} {run.error}" for run in runs if run.error
@@ -61,13 +65,32 @@ def aligned(lines: Sequence[Sequence[str]], texts: int) -> str:
 
 
 def _cells(run: Run, reference: float) -> tuple[str, ...]:
-    title = next(case.title for case in CASES if case.name == run.case)
+    title = _TITLES[run.case]
     if run.error:
-        return (title, run.engine, *["failed"] * 6)
+        return (title, run.engine, *["failed"] * 7)
     ratio = f"{run.middle / reference:.2f}" if reference and run.middle else "-"
     memory = f"{run.peak_memory / 2**20:,.0f}"
     rates = (f"{run.whole:,.0f}", f"{run.middle:,.0f}" if run.middle else "-")
-    return (title, run.engine, *rates, ratio, memory, f"{run.first_commit:.1f}", f"{run.seconds:.1f}")
+    return (title, run.engine, *rates, ratio, memory, f"{run.first_commit:.1f}", f"{run.seconds:.1f}", _cpu(run))
+
+
+def _cpu(run: Run) -> str:
+    """CPU seconds a million rows, and those of each kind of process where there are several."""
+    each = {kind: seconds / run.rows * 1e6 for kind, seconds in run.cpu.items() if seconds / run.rows * 1e6 >= 0.05}
+    parts = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(each.items(), key=lambda item: -item[1]))
+    return f"{sum(each.values()):.1f}" + (f" ({parts})" if len(each) > 1 else "")
+
+
+def geometric_means(runs: Sequence[Run], engine: str, others: Sequence[str]) -> str:
+    """For each of the `others` the geometric mean of the ratios of rates, over the cases that both have done."""
+    lines = []
+    for other in others:
+        rates = {run.case: run.middle for run in runs if run.engine == other and run.middle}
+        mine = [run for run in runs if run.engine == engine and run.middle and run.case in rates]
+        if mine:
+            mean = geometric_mean(run.middle / rates[run.case] for run in mine)
+            lines.append(f"{engine} of {other}: {mean:.2f} (geometric mean over {len(mine)} queries)")
+    return "\n".join(lines)
 
 
 def save(runs: Sequence[Run], folder: Path) -> None:
@@ -76,11 +99,32 @@ def save(runs: Sequence[Run], folder: Path) -> None:
     with (folder / "runs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
-            ("case", "engine", "rows", "seconds", "rate_whole", "rate_20_90", "peak_bytes", "first_commit", "error")
+            (
+                "case",
+                "engine",
+                "rows",
+                "seconds",
+                "rate_whole",
+                "rate_20_90",
+                "peak_bytes",
+                "first_commit",
+                "cpu_seconds",
+                "error",
+            )
         )
         for run in runs:
             figures = (round(run.seconds, 2), round(run.whole), round(run.middle), run.peak_memory)
-            writer.writerow((run.case, run.engine, run.rows, *figures, round(run.first_commit, 2), run.error))
+            writer.writerow(
+                (
+                    run.case,
+                    run.engine,
+                    run.rows,
+                    *figures,
+                    round(run.first_commit, 2),
+                    round(sum(run.cpu.values()), 1),
+                    run.error,
+                )
+            )
     with (folder / "samples.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("case", "engine", "seconds", "rows_committed"))
@@ -90,11 +134,10 @@ def save(runs: Sequence[Run], folder: Path) -> None:
 
 
 def _plot(runs: Sequence[Run]) -> str:
-    titles = {case.name: case.title for case in CASES}
     bars: dict[str, dict[str, float]] = {}
     for run in runs:
         if not run.error:
-            bars.setdefault(titles[run.case], {})[run.engine] = run.middle or run.whole
+            bars.setdefault(_TITLES[run.case], {})[run.engine] = run.middle or run.whole
     series = list(dict.fromkeys(run.engine for run in runs if not run.error))
     rows = max((run.rows for run in runs), default=0)
     title = f"Kafka to Kafka, exactly once, {rows:,} JSON rows"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bench.cases import CASES, Topic
+from bench.cases import CASES, NEXMARK, Topic
 from bench.feed import blocks
 
-TOPICS = sorted({topic for case in CASES for topic in case.topics}, key=str)
+TOPICS = sorted({topic for case in (*CASES, *NEXMARK) for topic in case.topics}, key=str)
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name(0))

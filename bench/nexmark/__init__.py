@@ -1,0 +1,1 @@
+"""Nexmark: the auction site's events, generated from the published rules of the benchmark."""

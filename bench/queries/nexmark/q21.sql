@@ -1,0 +1,21 @@
+-- The number of the channel of each bid.
+CREATE TABLE answers (
+  auction BIGINT,
+  bidder BIGINT,
+  price BIGINT,
+  channel VARCHAR,
+  channel_id VARCHAR
+) WITH ('connector' = 'blackhole');
+
+INSERT INTO answers
+SELECT auction, bidder, price, channel,
+  CASE
+    WHEN LOWER(channel) = 'apple' THEN '0'
+    WHEN LOWER(channel) = 'google' THEN '1'
+    WHEN LOWER(channel) = 'facebook' THEN '2'
+    WHEN LOWER(channel) = 'baidu' THEN '3'
+    ELSE REGEXP_EXTRACT(url, '(&|^)channel_id=([^&]*)', 2)
+  END AS channel_id
+FROM bid
+WHERE REGEXP_EXTRACT(url, '(&|^)channel_id=([^&]*)', 2) IS NOT NULL
+  OR LOWER(channel) IN ('apple', 'google', 'facebook', 'baidu');

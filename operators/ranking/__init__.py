@@ -1,0 +1,1 @@
+"""Ranking: the first rows of each group in some order."""

@@ -1,0 +1,66 @@
+"""The net change of a ranking from the ranks of rows before and after a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.changes import weigh
+from operators.columns import as_changes, listed, positional
+from operators.kernel import WEIGHT
+from operators.ranking.ranking import Ranking
+from operators.sql import Sql
+
+Ranks = npt.NDArray[np.int64]
+"""The rank of each row; NOWHERE where it has none."""
+
+NOWHERE = 2**62
+"""The rank of a row that is not there."""
+
+
+def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
+    """The columns of the answer: those of the input, and the rank if it is shown."""
+    return positional([*input.types, pa.int64()]) if ranking.shown else input
+
+
+def rank_changes(
+    rows: pa.Table, before: Ranks, after: Ranks, refreshed: npt.NDArray[np.bool_], ranking: Ranking, sql: Sql
+) -> pa.Table:
+    """What is taken back, then what is new, each row of the answer once.
+
+    `before` and `after` are the ranks of `rows`. A row whose answer is the same comes out with weight 0 if it is
+    `refreshed`: it was written again.
+    """
+    was = (ranking.first <= before) & (before <= ranking.last)
+    is_ = (ranking.first <= after) & (after <= ranking.last)
+    moved = before != after if ranking.shown else np.zeros(len(before), dtype=np.bool_)
+    names = [name for name in rows.column_names if name != WEIGHT]
+    output = ranked_schema(pa.schema([rows.schema.field(name) for name in names]), ranking)
+
+    def part(mask: npt.NDArray[np.bool_], ranks: Ranks, weight: int) -> pa.Table:
+        table = rows.filter(pa.array(mask))
+        if ranking.shown:
+            table = table.append_column(output.names[-1], pa.array(ranks[mask]))
+        return weigh(table, weight)
+
+    parts = [part(was & (~is_ | moved), before, -1), part(is_ & (~was | moved), after, 1)]
+    kept = is_ & was & ~moved & refreshed
+    if kept.any():
+        parts.append(part(kept, after, 0))
+    table = pa.concat_tables(parts)
+    if parts[0].num_rows and parts[1].num_rows:
+        table = _net(table, output, refreshes=bool(refreshed.any()), sql=sql)
+    return as_changes(table, output)
+
+
+def _net(table: pa.Table, output: pa.Schema, *, refreshes: bool, sql: Sql) -> pa.Table:
+    """Equal rows as one, with the sum of their weights: two equal rows may have exchanged their places."""
+    numbered = table.append_column("_at", pa.array(np.arange(table.num_rows)))
+    columns = listed(range(len(output)))
+    having = "" if refreshes else f" HAVING SUM({WEIGHT}) <> 0"
+    return sql(
+        f"SELECT {columns}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {columns}{having}"
+        " ORDER BY MIN(_at)",
+        {"changes": numbered},
+    )

@@ -1,0 +1,61 @@
+"""What a ranking asks for: a rank function, its groups, the order inside them and which ranks are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class RankFunction(Enum):
+    """How rows of one sort key are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3."""
+
+    ROW_NUMBER = "ROW_NUMBER"
+    RANK = "RANK"
+    DENSE_RANK = "DENSE_RANK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortKey:
+    """A column of ORDER BY. As in Flink, NULL is less than any value unless the query says otherwise."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True
+
+    @property
+    def text(self) -> str:
+        """The sort key as DuckDB writes it."""
+        direction = "DESC" if self.descending else "ASC"
+        return f"c{self.column} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The rows of each `partition` whose rank in `order` is within `first` to `last`, both inclusive.
+
+    Where rows tie, ROW_NUMBER counts the one that arrived earlier first; with `latest_first` the one that arrived
+    later, so that the last row of a key is the last of those with the highest time, too. `shown` says whether the rank
+    is the last column of the output.
+    """
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    last: int
+    first: int = 1
+    function: RankFunction = RankFunction.ROW_NUMBER
+    latest_first: bool = False
+    shown: bool = False
+
+    @property
+    def reads_rank(self) -> bool:
+        """Whether the answer depends on a row's rank, and not only on whether it is among the first `last`."""
+        return self.shown or self.first > 1
+
+    def over(self, tie_break: str, *groups: str) -> str:
+        """The text of the rank of each row among those of its partition and `groups`; `tie_break` orders peers."""
+        by = ", ".join([*(f"c{i}" for i in self.partition), *groups])
+        keys = [key.text for key in self.order]
+        if self.function is RankFunction.ROW_NUMBER:
+            keys.append(tie_break)
+        inside = [f"PARTITION BY {by}"] * bool(by) + [f"ORDER BY {', '.join(keys)}"] * bool(keys)
+        return f"{self.function.value.lower()}() OVER ({' '.join(inside)})"

@@ -1,0 +1,111 @@
+"""The top N rows of each group of an input that only inserts.
+
+A row that has fallen out of the top can never come back, so only the top is kept, and rows that do not enter it cost
+no write. A batch reads the groups that it touches and writes those that it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.columns import listed, no_changes
+from operators.hashing import bucket_hash
+from operators.kernel import Step
+from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
+from operators.ranking.ranking import Ranking
+from operators.sql import Sql
+from operators.state.block import ORDER, among, distinct
+from operators.state.lookup import find, orders_of
+from operators.state.operator_state import Order, State, TraceSpec
+from operators.time import Clock
+
+SEQUENCE = "_sequence"
+"""The hidden column (BIGINT) that numbers rows as they arrive, for ties."""
+
+WRITTEN = "_written"
+"""The hidden column of state with a TTL: the processing time at which a group was last written."""
+
+ARRIVED = "arrived"
+"""The note that counts rows, so that later ones get higher numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopN(Operator):
+    """The rows that `ranking` asks for, at all times; all rows of the input have weight 1.
+
+    A group to which no row has come for `ttl` ms of processing time is forgotten as a whole (0 = never), so that what
+    was emitted of it is never half known. With a TTL the rows of a touched group that stay come out with weight 0.
+    """
+
+    input: pa.Schema
+    ranking: Ranking
+    ttl: int = 0
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        return ranked_schema(self.input, self.ranking)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        hidden = [SEQUENCE, *([WRITTEN] if self.ttl else [])]
+        schema = pa.schema([*self.input, *(pa.field(name, pa.int64()) for name in hidden)])
+        return {"rows": TraceSpec(schema=schema, order=Order.KEY, stamp=WRITTEN if self.ttl else None)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        (rows,) = inputs
+        trace = state["rows"]
+        if self.ttl:
+            trace.forget(clock.now - self.ttl)
+        if rows.num_rows == 0:
+            return Step(changes=no_changes(self.output))
+        arrived = self._arrived(rows, state)
+        kept = find(trace, distinct(orders_of(arrived)))
+        ranked = sql(self._statement(), {"kept": kept, "arrived": arrived})
+        was = ranked.column("was").to_numpy()
+        after: Ranks = ranked.column("after").to_numpy()
+        stays = after <= self.ranking.last
+        refreshed = ranked.column("touched").to_numpy() if self.ttl else np.zeros(len(was), dtype=np.bool_)
+        orders = orders_of(ranked)
+        changed = distinct(orders[(was != stays) | refreshed])
+        written = stays & among(orders, changed)
+        stay = ranked.select([*self.input.names, SEQUENCE]).filter(pa.array(written))
+        if self.ttl:
+            stay = stay.append_column(WRITTEN, pa.array(np.full(stay.num_rows, clock.now)))
+        found = orders_of(kept)
+        trace.replace(stay, orders[written], found[among(found, changed)], clock.now)
+        before = np.where(was, ranked.column("before").to_numpy(), NOWHERE)
+        rows = ranked.select(self.input.names)
+        return Step(changes=rank_changes(rows, before, after, refreshed, self.ranking, sql))
+
+    def _arrived(self, rows: pa.Table, state: State) -> pa.Table:
+        """The rows of the batch with their numbers and the hashes of their groups."""
+        first = state.notes.get(ARRIVED, 0)
+        state.notes[ARRIVED] = first + rows.num_rows
+        numbers = np.arange(first, first + rows.num_rows)
+        arrived = rows.select(self.input.names).append_column(SEQUENCE, pa.array(numbers))
+        return arrived.append_column(ORDER, pa.array(bucket_hash(rows, self.ranking.partition)))
+
+    def _statement(self) -> str:
+        """Kept and new rows with their ranks `before` and `after`; of the new ones only those that enter the top."""
+        ranking = self.ranking
+        columns = ", ".join(filter(None, [listed(range(len(self.input))), SEQUENCE, ORDER]))
+        tie_break = f"{SEQUENCE} {'DESC' if ranking.latest_first else 'ASC'}"
+        # Where only the membership counts, every row that is kept was shown.
+        before = ranking.over(tie_break, "was") if ranking.reads_rank else "1"
+        items = [f"{ranking.over(tie_break)} AS after", f"CAST({before} AS BIGINT) AS before"]
+        if self.ttl:
+            by = f"PARTITION BY {listed(ranking.partition)}" if ranking.partition else ""
+            items.append(f"NOT bool_and(was) OVER ({by}) AS touched")
+        return (
+            f"SELECT *, {', '.join(items)} FROM (SELECT {columns}, true AS was FROM kept"
+            f" UNION ALL SELECT {columns}, false FROM arrived) QUALIFY was OR after <= {ranking.last}"
+            f" ORDER BY {ORDER}, after, {SEQUENCE}"
+        )

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class RankFunction(Enum):
-    """How rows of one sort key are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3."""
+    """How rows that tie are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3."""
 
     ROW_NUMBER = "ROW_NUMBER"
     RANK = "RANK"
@@ -15,7 +15,7 @@ class RankFunction(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SortKey:
+class OrderBy:
     """A column of ORDER BY. As in Flink, NULL is less than any value unless the query says otherwise."""
 
     column: int
@@ -24,7 +24,7 @@ class SortKey:
 
     @property
     def text(self) -> str:
-        """The sort key as DuckDB writes it."""
+        """The column as DuckDB writes it in ORDER BY."""
         direction = "DESC" if self.descending else "ASC"
         return f"c{self.column} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
@@ -39,7 +39,7 @@ class Ranking:
     """
 
     partition: tuple[int, ...]
-    order: tuple[SortKey, ...]
+    order: tuple[OrderBy, ...]
     last: int
     first: int = 1
     function: RankFunction = RankFunction.ROW_NUMBER

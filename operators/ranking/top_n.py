@@ -19,9 +19,9 @@ from operators.kernel import Step
 from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
-from operators.state.block import ORDER, among, distinct
-from operators.state.lookup import find, orders_of
-from operators.state.operator_state import Order, State, TraceSpec
+from operators.state.block import SORT_KEY, among, distinct
+from operators.state.lookup import find, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 
 SEQUENCE = "_sequence"
@@ -35,7 +35,7 @@ ARRIVED = "arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopN(Operator):
+class TopNOperator(Operator):
     """The rows that `ranking` asks for, at all times; all rows of the input have weight 1.
 
     A group to which no row has come for `ttl` ms of processing time is forgotten as a whole (0 = never), so that what
@@ -57,30 +57,30 @@ class TopN(Operator):
     def traces(self) -> Mapping[str, TraceSpec]:
         hidden = [SEQUENCE, *([WRITTEN] if self.ttl else [])]
         schema = pa.schema([*self.input, *(pa.field(name, pa.int64()) for name in hidden)])
-        return {"rows": TraceSpec(schema=schema, order=Order.KEY, stamp=WRITTEN if self.ttl else None)}
+        return {"rows": TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
         trace = state["rows"]
         if self.ttl:
-            trace.forget(clock.now - self.ttl)
+            trace.expire(clock.now - self.ttl)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output))
         arrived = self._arrived(rows, state)
-        kept = find(trace, distinct(orders_of(arrived)))
+        kept = find(trace, distinct(sort_keys_of(arrived)))
         ranked = sql(self._statement(), {"kept": kept, "arrived": arrived})
         was = ranked.column("was").to_numpy()
         after: Ranks = ranked.column("after").to_numpy()
         stays = after <= self.ranking.last
         refreshed = ranked.column("touched").to_numpy() if self.ttl else np.zeros(len(was), dtype=np.bool_)
-        orders = orders_of(ranked)
-        changed = distinct(orders[(was != stays) | refreshed])
-        written = stays & among(orders, changed)
+        sort_keys = sort_keys_of(ranked)
+        changed = distinct(sort_keys[(was != stays) | refreshed])
+        written = stays & among(sort_keys, changed)
         stay = ranked.select([*self.input.names, SEQUENCE]).filter(pa.array(written))
         if self.ttl:
             stay = stay.append_column(WRITTEN, pa.array(np.full(stay.num_rows, clock.now)))
-        found = orders_of(kept)
-        trace.replace(stay, orders[written], found[among(found, changed)], clock.now)
+        found = sort_keys_of(kept)
+        trace.replace(stay, sort_keys[written], found[among(found, changed)], clock.now)
         before = np.where(was, ranked.column("before").to_numpy(), NOWHERE)
         rows = ranked.select(self.input.names)
         return Step(changes=rank_changes(rows, before, after, refreshed, self.ranking, sql))
@@ -91,12 +91,12 @@ class TopN(Operator):
         state.notes[ARRIVED] = first + rows.num_rows
         numbers = np.arange(first, first + rows.num_rows)
         arrived = rows.select(self.input.names).append_column(SEQUENCE, pa.array(numbers))
-        return arrived.append_column(ORDER, pa.array(bucket_hash(rows, self.ranking.partition)))
+        return arrived.append_column(SORT_KEY, pa.array(bucket_hash(rows, self.ranking.partition)))
 
     def _statement(self) -> str:
         """Kept and new rows with their ranks `before` and `after`; of the new ones only those that enter the top."""
         ranking = self.ranking
-        columns = ", ".join(filter(None, [listed(range(len(self.input))), SEQUENCE, ORDER]))
+        columns = ", ".join(filter(None, [listed(range(len(self.input))), SEQUENCE, SORT_KEY]))
         tie_break = f"{SEQUENCE} {'DESC' if ranking.latest_first else 'ASC'}"
         # Where only the membership counts, every row that is kept was shown.
         before = ranking.over(tie_break, "was") if ranking.reads_rank else "1"
@@ -107,5 +107,5 @@ class TopN(Operator):
         return (
             f"SELECT *, {', '.join(items)} FROM (SELECT {columns}, true AS was FROM kept"
             f" UNION ALL SELECT {columns}, false FROM arrived) QUALIFY was OR after <= {ranking.last}"
-            f" ORDER BY {ORDER}, after, {SEQUENCE}"
+            f" ORDER BY {SORT_KEY}, after, {SEQUENCE}"
         )

@@ -21,9 +21,11 @@ from service.plan.nodes import (
     Over,
     OverCall,
     Project,
+    RankFunction,
     Scan,
     Session,
     TemporalJoin,
+    TopN,
     Tumble,
     Union,
     Values,
@@ -67,6 +69,8 @@ def kind(node: Node) -> str:
             return "window aggregate"
         case WindowRows():
             return "window rows"
+        case TopN():
+            return "Top-N"
         case IntervalJoin():
             return "interval join"
         case TemporalJoin():
@@ -106,6 +110,8 @@ def headline(node: Node) -> str:
             calls = _calls(node.input, node.calls)
             by = f" partition by ({names(node.input, node.partition)})" if node.partition else ""
             return f"over{by} order by {names(node.input, [node.time])}: {calls}{_ttl(node.ttl)}"
+        case TopN():
+            return _top_n(node)
         case Join():
             return f"{node.kind.value} join on {_equalities(node)}"
         case IntervalJoin():
@@ -115,6 +121,25 @@ def headline(node: Node) -> str:
         case TemporalJoin():
             at = names(node.left, [node.left_time])
             return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"
+
+
+def _top_n(node: TopN) -> str:
+    if node.function is RankFunction.ROW_NUMBER:
+        count = "" if node.last is None else f" {node.last}" if node.first == 1 else f" {node.first} to {node.last}"
+        text = f"{'top' if node.order else 'first'}{count}"
+    else:
+        text = f"{node.function.value} {node.first} to {node.last}"
+    by = f" by ({names(node.input, node.partition)})" if node.partition else " of all rows"
+    keys = ", ".join(
+        names(node.input, [key.column])
+        + (" desc" if key.descending else "")
+        + ("" if key.nulls_first is not key.descending else f" nulls {'first' if key.nulls_first else 'last'}")
+        for key in node.order
+    )
+    latest = ", the latest first" if node.latest_first else ""
+    order = f" order by {keys}" if keys else " in the order of arrival"
+    when = ", when the window closes" if node.window_time is not None else ""
+    return f"{text}{by}{order}{latest}{when}{_ttl(node.ttl)}"
 
 
 def window(value: Window, node: WindowRows | WindowAggregate) -> str:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from operators.ranking.ranking import OrderBy as OrderBy
+from operators.ranking.ranking import RankFunction as RankFunction
+from operators.ranking.ranking import Ranking
 from service.plan.expressions import Expression
 from service.plan.table import Table, TimeKind
 from service.plan.types import DataType
@@ -247,6 +250,43 @@ class Over:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopN:
+    """The rows of each `partition` whose rank is within `first` to `last`, both inclusive; `last` is None until a
+    condition on the rank bounds it. Fields: the input's, then the rank if it is `shown`.
+
+    `window_time` is the position of the windows' time where the partitions are windows: each is then answered once,
+    when it closes. Where rows tie, the one that arrived earlier is the first; the later with `latest_first`.
+    """
+
+    input: Node
+    partition: tuple[int, ...]
+    order: tuple[OrderBy, ...]
+    fields: tuple[Field, ...]
+    function: RankFunction = RankFunction.ROW_NUMBER
+    first: int = 1
+    last: int | None = None
+    latest_first: bool = False
+    window_time: int | None = None
+    shown: bool = True
+    ttl: int = 0
+    place: Place = Place()
+
+    @property
+    def ranking(self) -> Ranking:
+        """What its kernel computes."""
+        assert self.last is not None, "a rank without a bound is refused before"
+        return Ranking(
+            partition=self.partition,
+            order=self.order,
+            function=self.function,
+            first=self.first,
+            last=self.last,
+            latest_first=self.latest_first,
+            shown=self.shown,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
     TTLs in ms, 0 = for ever. Fields: left's then right's (left's only for SEMI and ANTI)."""
@@ -330,6 +370,7 @@ Node = (
     | WindowAggregate
     | Aggregate
     | Over
+    | TopN
     | Join
     | IntervalJoin
     | TemporalJoin

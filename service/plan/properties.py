@@ -21,9 +21,11 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Project,
+    RankFunction,
     Scan,
     Session,
     TemporalJoin,
+    TopN,
     Tumble,
     Union,
     Values,
@@ -64,10 +66,17 @@ def mode(node: Node) -> Mode:
         case Join(kind=JoinKind.INNER | JoinKind.SEMI) | Project() | Filter() | Union() | WindowRows():
             retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
             return Mode.RETRACT if retracts else Mode.APPEND
+        case TopN():
+            return Mode.APPEND if node.window_time is not None or takes_arrivals(node) else Mode.RETRACT
         case Join():
             return Mode.RETRACT
         case _:
             assert_never(node)
+
+
+def takes_arrivals(node: TopN) -> bool:
+    """Whether the answer is the first rows that arrive, none of which can leave it again: a LIMIT."""
+    return not node.partition and not node.order and mode(node.input) is Mode.APPEND
 
 
 def event_time(node: Node) -> int | None:
@@ -86,6 +95,8 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return (frozenset(key),)
         case Filter() | Over():
             return unique_keys(node.input)
+        case TopN():
+            return _ranked_keys(node)
         case Project():
             return _projected_keys(node)
         case Union(inputs=(only,)):
@@ -114,6 +125,17 @@ def _scan_keys(scan: Scan) -> tuple[Key, ...]:
     if not key or not set(key) <= set(scan.columns):
         return ()
     return (frozenset(scan.columns.index(k) for k in key),)
+
+
+def _ranked_keys(node: TopN) -> tuple[Key, ...]:
+    """A subset of the input has its keys; a row number tells the rows of a partition apart."""
+    found = list(unique_keys(node.input))
+    if node.function is RankFunction.ROW_NUMBER:
+        if node.first == node.last:
+            found.append(frozenset(node.partition))
+        if node.shown:
+            found.append(frozenset(node.partition) | {len(node.fields) - 1})
+    return _smallest(found)
 
 
 def _projected_keys(node: Project) -> tuple[Key, ...]:

@@ -18,9 +18,11 @@ from service.plan.nodes import (
     Over,
     Session,
     TemporalJoin,
+    TopN,
     Tumble,
     WindowAggregate,
 )
+from service.plan.properties import takes_arrivals
 from service.plan.table import TimeKind
 from service.plan.walk import fields, shows_right
 
@@ -43,6 +45,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return (Kept("the totals of each open window and key", _window(node)),)
         case Over():
             return tuple(_over(node, frame) for frame in dict.fromkeys(c.frame for c in node.calls))
+        case TopN():
+            return _top_n(node)
         case Normalize(key=key, ttl=ttl):
             return (Kept(f"the last row of each ({names(node, key)})", _ttl(ttl)),)
         case Join():
@@ -74,6 +78,14 @@ def _versions(node: TemporalJoin) -> tuple[Kept, ...]:
         Kept("newer versions", "the watermark reaches their time"),
         current,
     )
+
+
+def _top_n(node: TopN) -> tuple[Kept, ...]:
+    of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
+    top = f"the top {node.last} rows {of}" if node.order else f"the first {node.last} rows {of}"
+    if takes_arrivals(node):
+        return ()
+    return (Kept(top, _ttl(node.ttl) if node.partition else "a single group"),)
 
 
 def _ttl(milliseconds: int) -> str | None:

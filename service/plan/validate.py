@@ -23,6 +23,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    TopN,
     Values,
     WindowAggregate,
     WindowRows,
@@ -135,6 +136,8 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                     detail=f"{origin(each)} updates and deletes rows",
                     hint="put it before that step, or use GROUP BY without a window",
                 )
+    if isinstance(node, TopN):
+        yield from _top_n_problems(node)
     if isinstance(node, Aggregate | WindowAggregate | Over):
         yield from _aggregate_problems(node)
     if isinstance(node, WindowAggregate | WindowRows | Over):
@@ -156,6 +159,21 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                 )
     if isinstance(node, Scan) and node.table.connector.kind == "upsert-kafka" and not node.table.key:
         yield _no_key(node.table, node.place)
+
+
+def _top_n_problems(node: TopN) -> Iterator[Problem]:
+    if node.last is None:
+        name = node.function.value
+        yield Problem(
+            node.place,
+            f"{name} in this order needs a bound",
+            detail="each new row would change the rank of all rows behind it",
+            hint=f"keep the first rows: SELECT ... FROM (SELECT *, {name}() OVER (...) AS n FROM ...) WHERE n <= 10",
+        )
+    if node.window_time is not None:
+        yield Problem(node.place, "Top-N within a window is not supported yet")
+    elif mode(node.input) is Mode.RETRACT:
+        yield Problem(node.place, "Top-N over rows that are taken back is not supported yet")
 
 
 def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:

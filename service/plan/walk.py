@@ -23,6 +23,7 @@ from service.plan.nodes import (
     Scan,
     Sink,
     TemporalJoin,
+    TopN,
     Union,
     Values,
     WindowAggregate,
@@ -35,7 +36,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Values():
             return ()
-        case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over():
+        case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over() | TopN():
             return (node.input,)
         case Union():
             return node.inputs
@@ -52,7 +53,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
     match node:
         case Scan() | Values():
             return node
-        case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over():
+        case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over() | TopN():
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.ranking.ranking import RankFunction, Ranking, SortKey
-from operators.ranking.top_n import TopN
+from operators.ranking.ranking import OrderBy, RankFunction, Ranking
+from operators.ranking.top_n import TopNOperator
 from tests.operators.properties import Batch, Change, Run, every, holds_cut, holds_oracle, holds_restart
 
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64()), ("c3", pa.int64())])
 """A group, two columns to order by, and the number of the row as it arrives."""
 
-BY_VALUE = (SortKey(column=1, descending=True, nulls_first=False), SortKey(column=2))
+BY_VALUE = (OrderBy(column=1, descending=True, nulls_first=False), OrderBy(column=2))
 
 RANKINGS = {
     "top 3": Ranking(partition=(0,), order=BY_VALUE, last=3),
@@ -33,7 +33,9 @@ RANKINGS = {
 ORACLES = {
     "top 3": "SELECT t0.* FROM t0 QUALIFY row_number() OVER (w ORDER BY {value}, {rest}, c3) <= 3",
     "top 3 numbered": "SELECT t0.*, row_number() OVER (w ORDER BY {value}, {rest}, c3) AS n FROM t0 QUALIFY n <= 3",
-    "second to fourth": "SELECT t0.* FROM t0 QUALIFY row_number() OVER (w ORDER BY {value}, {rest}, c3) BETWEEN 2 AND 4",
+    "second to fourth": (
+        "SELECT t0.* FROM t0 QUALIFY row_number() OVER (w ORDER BY {value}, {rest}, c3) BETWEEN 2 AND 4"
+    ),
     "second to fourth numbered": (
         "SELECT t0.*, row_number() OVER (w ORDER BY {value}, {rest}, c3) AS n FROM t0 QUALIFY n BETWEEN 2 AND 4"
     ),
@@ -71,18 +73,18 @@ def batches(seed: int, count: int) -> list[Batch]:
 
 @pytest.mark.parametrize("name", RANKINGS)
 def test_the_top_equals_that_of_a_batch_query(name):
-    holds_oracle((TopN(input=SCHEMA, ranking=RANKINGS[name]),), batches(1, 120), oracle(name), restart=True)
+    holds_oracle((TopNOperator(input=SCHEMA, ranking=RANKINGS[name]),), batches(1, 120), oracle(name), restart=True)
 
 
 @pytest.mark.parametrize("name", RANKINGS)
 def test_the_top_does_not_depend_on_how_the_log_is_cut(name):
-    kernel = TopN(input=SCHEMA, ranking=RANKINGS[name])
+    kernel = TopNOperator(input=SCHEMA, ranking=RANKINGS[name])
     holds_cut((kernel,), arrivals(2, 80), [every(1), every(7), every(1000)])
 
 
 @pytest.mark.parametrize("ttl", [0, 100])
 def test_the_top_survives_a_restart_bit_by_bit(ttl):
-    kernel = TopN(input=SCHEMA, ranking=RANKINGS["top 3 numbered"], ttl=ttl)
+    kernel = TopNOperator(input=SCHEMA, ranking=RANKINGS["top 3 numbered"], ttl=ttl)
     timed = [Batch(batch.changes, now=9 * i) for i, batch in enumerate(batches(3, 150))]
     holds_restart((kernel,), timed)
 
@@ -93,19 +95,19 @@ def test_groups_that_share_a_hash_are_kept_apart(name, monkeypatch):
     from operators.ranking import top_n
 
     monkeypatch.setattr(top_n, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
-    holds_oracle((TopN(input=SCHEMA, ranking=RANKINGS[name]),), batches(4, 80), oracle(name))
+    holds_oracle((TopNOperator(input=SCHEMA, ranking=RANKINGS[name]),), batches(4, 80), oracle(name))
 
 
 def test_state_holds_the_top_alone():
     for name, kept in {"top 3": 9, "second to fourth": 12, "the latest": 3, "of all rows": 5, "in no order": 6}.items():
-        run = Run((TopN(input=SCHEMA, ranking=RANKINGS[name]),))
+        run = Run((TopNOperator(input=SCHEMA, ranking=RANKINGS[name]),))
         for batch in batches(5, 300):
             run(batch)
             assert run.state_rows() <= kept, name
 
 
 def test_a_row_that_does_not_enter_the_top_says_nothing_and_writes_nothing():
-    run = Run((TopN(input=SCHEMA, ranking=RANKINGS["top 3"]),))
+    run = Run((TopNOperator(input=SCHEMA, ranking=RANKINGS["top 3"]),))
     run(Batch([Change(("a", value, None, value)) for value in (5, 6, 7)]))
     blocks = [len(trace.blocks()) for trace in (run.states[0]["rows"],)]
     run(Batch([Change(("a", 4, None, 4))]))
@@ -114,28 +116,28 @@ def test_a_row_that_does_not_enter_the_top_says_nothing_and_writes_nothing():
 
 
 def test_of_rows_that_tie_the_first_to_arrive_stays():
-    run = Run((TopN(input=SCHEMA, ranking=Ranking(partition=(0,), order=BY_VALUE[:1], last=1)),))
+    run = Run((TopNOperator(input=SCHEMA, ranking=Ranking(partition=(0,), order=BY_VALUE[:1], last=1)),))
     run(Batch([Change(("a", 5, None, 1)), Change(("a", 5, None, 2))]))
     run(Batch([Change(("a", 5, None, 3))]))
     assert run.log == [(("a", 5, None, 1), 1)]
 
 
 def test_equal_rows_that_change_places_are_no_change():
-    run = Run((TopN(input=SCHEMA, ranking=RANKINGS["the latest"]),))
+    run = Run((TopNOperator(input=SCHEMA, ranking=RANKINGS["the latest"]),))
     run(Batch([Change(("a", 5, None, 1))]))
     run(Batch([Change(("a", 5, None, 1))]))
     assert run.log == [(("a", 5, None, 1), 1)]
 
 
 def test_a_change_moves_the_ranks_of_those_behind_it_alone():
-    run = Run((TopN(input=SCHEMA, ranking=RANKINGS["top 3 numbered"]),))
+    run = Run((TopNOperator(input=SCHEMA, ranking=RANKINGS["top 3 numbered"]),))
     run(Batch([Change(("a", value, None, value)) for value in (9, 7)]))
     run(Batch([Change(("a", 8, None, 8))]))
     assert run.log[2:] == [(("a", 7, None, 7, 2), -1), (("a", 8, None, 8, 2), 1), (("a", 7, None, 7, 3), 1)]
 
 
 def test_a_group_is_forgotten_after_its_time_to_live_and_refreshed_by_any_of_its_rows():
-    run = Run((TopN(input=SCHEMA, ranking=RANKINGS["the latest"], ttl=100),))
+    run = Run((TopNOperator(input=SCHEMA, ranking=RANKINGS["the latest"], ttl=100),))
     for now, value in ((0, 5), (99, 4), (198, 3), (298, 2)):
         run(Batch([Change(("a", value, None, value))], now=now))
     row = ("a", 5, None, 5)

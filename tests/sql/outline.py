@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from service.plan.describe import headline
 from service.plan.expressions import describe
 from service.plan.nodes import (
     Aggregate,
@@ -18,6 +19,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     TemporalJoin,
+    TopN,
     Union,
     Values,
     WindowAggregate,
@@ -103,6 +105,9 @@ def _line(node: Node) -> str:
                 for c in over
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
+        case TopN(window_time=time):
+            closes = "" if time is None else f" when {names[time]} has passed"
+            return f"{headline(node)}{closes}"
         case Join() | IntervalJoin() | TemporalJoin():
             return _join(node)
         case _:

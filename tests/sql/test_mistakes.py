@@ -175,10 +175,6 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT COUNT(*) FROM pay GROUP BY id, TUMBLINGWINDOW(ss, 10)", "the window TUMBLINGWINDOW"),
         ("SELECT COUNT(*) FROM pay GROUP BY COUNTWINDOW(5, 1)", "the window COUNTWINDOW"),
-        (
-            "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a1 ORDER BY a2) AS n FROM a) WHERE n <= 3",
-            "Top-N (ROW_NUMBER by a column that is no time attribute)",
-        ),
         ("SELECT * FROM pay o, LATERAL TABLE(Rates(o.ts)) r WHERE o.id = r.id", "LATERAL in FROM"),
     ],
 )

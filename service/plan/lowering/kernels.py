@@ -12,6 +12,7 @@ import operators.joins.interval_join as interval_join
 import operators.joins.regular_join as regular_join
 import operators.joins.temporal_join as temporal_join
 import operators.over.over as over_kernel
+import operators.ranking.top_n as top_n_kernel
 import operators.rows.normalize as normalize_kernel
 import operators.windows.shapes as windows
 import operators.windows.window_aggregate as window_aggregate
@@ -37,6 +38,7 @@ from service.plan.nodes import (
     Over,
     Session,
     TemporalJoin,
+    TopN,
     Tumble,
     Window,
     WindowAggregate,
@@ -189,6 +191,11 @@ def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
         right_time=node.right_time,
         residual=None if node.residual is None else render(node.residual),
     )
+
+
+def top_n(node: TopN) -> top_n_kernel.TopNOperator:
+    """The first rows of each group."""
+    return top_n_kernel.TopNOperator(input=schema(fields(node.input)), ranking=node.ranking, ttl=node.ttl)
 
 
 def normalize(node: Normalize) -> normalize_kernel.NormalizeOperator:

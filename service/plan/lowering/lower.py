@@ -36,6 +36,7 @@ from service.plan.nodes import (
     Scan,
     Sink,
     TemporalJoin,
+    TopN,
     Union,
     Values,
     WindowAggregate,
@@ -131,6 +132,8 @@ class _Lowering:
                 return self._two_steps(node)
             case Over():
                 return self._keyed("over", kernels.over(node), node.input, node.partition)
+            case TopN():
+                return self._keyed("top_n", kernels.top_n(node), node.input, node.partition)
             case Normalize():
                 return self._keyed("normalize", kernels.normalize(node), node.input, node.key)
             case Join():

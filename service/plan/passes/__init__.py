@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.plan.nodes import Job
 from service.plan.passes.absorb_projections import absorb_projections
+from service.plan.passes.bound_ranks import bound_ranks
 from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.isolate_nondeterministic import draw_first
 from service.plan.passes.merge_projections import merge_projections
@@ -13,11 +14,13 @@ from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
 
 PASSES = (
+    bound_ranks,
     share_subplans,
     forget_watermarks,
     expand_computed,
     merge_projections,
     push_filters,
+    bound_ranks,
     merge_projections,
     prune_columns,
     merge_projections,

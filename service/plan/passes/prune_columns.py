@@ -29,6 +29,7 @@ from service.plan.nodes import (
     Scan,
     Sink,
     TemporalJoin,
+    TopN,
     Union,
     Values,
     WindowAggregate,
@@ -98,6 +99,8 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             calls = [node.aggregates[i] for i in _kept_calls(node, needed)]
             own = {node.time, *_attached(node)} if isinstance(node, WindowAggregate) else set()
             return [set(node.keys) | own | _read_by(calls)]
+        case TopN():
+            return [_read_by_top_n(node) | {i for i in needed if i < len(fields(node.input))}]
         case Over():
             width = len(fields(node.input))
             over = [node.calls[i] for i in _kept_over(node, needed)]
@@ -172,6 +175,8 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             return Pruned(replace(node, input=input, time=places[node.time], fields=new_fields), {**places, **window})
         case WindowAggregate() | Aggregate():
             return _pruned_aggregate(node, needed, below[0])
+        case TopN():
+            return _pruned_top_n(node, needed, below[0])
         case Over():
             return _pruned_over(node, needed, below[0])
         case Join() | IntervalJoin() | TemporalJoin():
@@ -217,6 +222,28 @@ def _pruned_over(node: Over, needed: set[int], below: Pruned) -> Pruned:
         fields=(*_ordered(node.fields, places), *(node.fields[width + i] for i in calls)),
     )
     return Pruned(new, {**places, **{width + i: narrow_width + n for n, i in enumerate(calls)}})
+
+
+def _read_by_top_n(node: TopN) -> set[int]:
+    time = set() if node.window_time is None else {node.window_time}
+    return {*node.partition, *(key.column for key in node.order)} | time
+
+
+def _pruned_top_n(node: TopN, needed: set[int], below: Pruned) -> Pruned:
+    """The rank is shown only where it is read: without it, fewer rows change."""
+    input, places = below
+    width = len(fields(node.input))
+    shown = node.shown and width in needed
+    new = replace(
+        node,
+        input=input,
+        partition=_at(node.partition, places),
+        order=tuple(replace(key, column=places[key.column]) for key in node.order),
+        window_time=None if node.window_time is None else places[node.window_time],
+        fields=(*_ordered(node.fields, places), *node.fields[width : width + shown]),
+        shown=shown,
+    )
+    return Pruned(new, {**places, width: len(fields(input))} if shown else places)
 
 
 def _pruned_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:

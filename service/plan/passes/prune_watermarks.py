@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.plan.nodes import IntervalJoin, Job, Node, Over, Scan, TemporalJoin, WindowAggregate
+from service.plan.nodes import IntervalJoin, Job, Node, Over, Scan, TemporalJoin, TopN, WindowAggregate
 from service.plan.table import TimeKind
 from service.plan.walk import fields, in_order, inputs, rewrite
 
@@ -31,6 +31,8 @@ def _waits(node: Node) -> bool:
     match node:
         case WindowAggregate() | Over():
             return fields(node.input)[node.time].time is not TimeKind.PROCESSING
+        case TopN(window_time=int(time)):
+            return fields(node.input)[time].time is not TimeKind.PROCESSING
         case IntervalJoin():
             return fields(node.left)[node.left_time].time is not TimeKind.PROCESSING
         case TemporalJoin(right_time=time):

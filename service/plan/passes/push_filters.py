@@ -24,6 +24,7 @@ from service.plan.nodes import (
     Over,
     Project,
     TemporalJoin,
+    TopN,
     Union,
     WindowAggregate,
 )
@@ -76,7 +77,7 @@ def _push(node: Filter) -> Node:
             return replace(below, inputs=tuple(replace(node, input=i) for i in below.inputs))
         case Aggregate(keys=keys) | WindowAggregate(keys=keys):
             return _through(node, below, dict(enumerate(keys)))
-        case Over(partition=partition):
+        case Over(partition=partition) | TopN(partition=partition):
             return _through(node, below, {i: i for i in partition})
         case Normalize(key=key):
             return _through(node, below, {i: i for i in key})
@@ -90,7 +91,9 @@ def _passes_projection(condition: Expression, expressions: tuple[Expression, ...
     return deterministic(condition) and all(deterministic(expressions[i]) for i in columns_of(condition))
 
 
-def _through(node: Filter, below: Aggregate | WindowAggregate | Over | Normalize, places: dict[int, int]) -> Node:
+def _through(
+    node: Filter, below: Aggregate | WindowAggregate | Over | TopN | Normalize, places: dict[int, int]
+) -> Node:
     """The part of the filter that reads only columns at `places` moves under `below`, to the places they have there."""
     under, over = _split(conjuncts(node.condition), set(places))
     if not under or not places:

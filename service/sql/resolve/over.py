@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from service.plan import types
 from service.plan.expressions import Column, Expression, Literal, describe, render
-from service.plan.nodes import Field, Frame, Over, OverCall
+from service.plan.nodes import Field, Frame, Mode, Over, OverCall, Place
+from service.plan.properties import mode
 from service.plan.table import TimeKind
 from service.plan.types import DataType
 from service.sql.errors import SqlError, did_you_mean
@@ -18,12 +19,13 @@ from service.sql.expressions.casts import cast
 from service.sql.resolve.aggregate_calls import typed_call
 from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.over_frame import frame_of
+from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, rank_call, ranked
 from service.sql.resolve.relation import Relation, extended
-from service.sql.resolve.syntax import call_name, canonical, reference, replaced
+from service.sql.resolve.syntax import call_name, canonical, positions, reference, replaced
 from service.sql.resolve.windows import not_a_time_attribute
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
-_RANKS = ("RANK", "DENSE_RANK", "NTILE", "PERCENT_RANK", "CUME_DIST", "LEAD")
+_RANKS = ("NTILE", "PERCENT_RANK", "CUME_DIST", "LEAD")
 
 Item = tuple[str, exp.Expr]
 
@@ -49,16 +51,16 @@ class _Call:
 
 
 def resolve_over(
-    select: exp.Select, relation: Relation, items: list[Item], session: Session
+    select: exp.Select, relation: Relation, items: list[Item], ttl: int, session: Session
 ) -> tuple[Relation, list[Item]]:
     """The relation with a column for each OVER call of `items`, and the items over it."""
     named = {w.name: w for w in select.args.get("windows") or ()}
     before = len(session.mistakes)
-    calls: dict[str, _Call] = {}
+    calls: dict[str, _Call | RankCall] = {}
     for _, node in items:
         for window in node.find_all(exp.Window):
             with session.mistakes.collecting(window), suppress(Abandoned):
-                call = _call(window, named, relation.scope, session)
+                call = _call(window, named, relation, session)
                 calls.setdefault(call.text, call)
     if len(session.mistakes) > before:
         raise Abandoned
@@ -67,10 +69,15 @@ def resolve_over(
     names: dict[str, str] = {}
     groups: dict[tuple[tuple[Expression, ...], int], list[_Call]] = {}
     for call in calls.values():
-        groups.setdefault((call.partition, call.time), []).append(call)
-    scope = relation.scope
+        if isinstance(call, _Call):
+            groups.setdefault((call.partition, call.time), []).append(call)
+    scope, place = relation.scope, session.place(select)
     for group in groups.values():
-        relation = _over(relation, group, names, session, select)
+        relation = _over(relation, group, names, ttl, place)
+    for call in calls.values():
+        if isinstance(call, RankCall):
+            names[call.text] = f"{INTERNAL}over{len(names)}"
+            relation = ranked(relation, call, names[call.text], ttl, place)
 
     def part(node: exp.Expr) -> exp.Expr | None:
         return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
@@ -78,10 +85,7 @@ def resolve_over(
     return relation, [(name, replaced(node, part)) for name, node in items]
 
 
-def _over(
-    relation: Relation, calls: list[_Call], names: dict[str, str], session: Session, select: exp.Select
-) -> Relation:
-    place = session.place(select)
+def _over(relation: Relation, calls: list[_Call], names: dict[str, str], ttl: int, place: Place) -> Relation:
     places: dict[Expression, int] = {}
     added: list[Expression] = []
     width = len(relation.scope)
@@ -120,23 +124,26 @@ def _over(
         time=calls[0].time,
         calls=placed,
         fields=fields,
-        ttl=session.ttl,
+        ttl=ttl,
         place=place,
     )
     scope = Scope((*below.scope.columns, *new))
     return Relation(node, scope, relation.windows)
 
 
-def _call(node: exp.Window, named: dict[str, exp.Window], scope: Scope, session: Session) -> _Call:
+def _call(node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: Session) -> _Call | RankCall:
+    scope = relation.scope
     partition_nodes, order, spec = _definition(node, named)
     function_node = node.this
     function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
+    if function in RANK_FUNCTIONS and not _by_rising_time(order, function, relation):
+        return rank_call(node, function, partition_nodes, order, relation, session)
     if function in _RANKS:
         raise not_yet(f"{function} in OVER", node)
     if function not in AGGREGATES and function not in ("ROW_NUMBER", "LAG"):
         known = (*AGGREGATES, "ROW_NUMBER", "LAG")
         raise SqlError(f"{function or 'this'} is no function for OVER", hint=did_you_mean(function, known), at=node)
-    time = _time(order, function, scope, node)
+    time = _time(order, scope, node)
     partition = tuple(e for n in partition_nodes if (e := session.compile(n, scope)) is not None)
     frame = frame_of(spec, function)
     text = canonical(node, scope)
@@ -147,6 +154,17 @@ def _call(node: exp.Window, named: dict[str, exp.Window], scope: Scope, session:
         return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, constants)
     typed = typed_call(function_node, scope, session)
     return _Call(text, partition, time, frame, function, typed.arguments, typed.type, typed.distinct, typed.filter, ())
+
+
+def _by_rising_time(order: exp.Expr | None, function: str, relation: Relation) -> bool:
+    """Whether rows are numbered by a time attribute, ascending: each then has its final number once it is due."""
+    if order is None or len(order.expressions) != 1 or function != "ROW_NUMBER":
+        return False
+    ordered = order.expressions[0]
+    found = positions(ordered.this, relation.scope)
+    if not isinstance(ordered.this, exp.Column) or ordered.args.get("desc") or found is None or not found:
+        return False
+    return relation.scope.field(min(found)).time is not TimeKind.NONE and mode(relation.node) is Mode.APPEND
 
 
 def _definition(
@@ -170,12 +188,12 @@ def _definition(
     return partition or base_partition, order or base_order, spec or base_spec
 
 
-def _time(order: exp.Expr | None, function: str, scope: Scope, at: exp.Expr) -> int:
+def _time(order: exp.Expr | None, scope: Scope, at: exp.Expr) -> int:
     """The time attribute that rows are ordered by."""
     if order is None or not order.expressions:
         raise SqlError("OVER needs ORDER BY", hint="order by the time attribute of the table", at=at)
     if len(order.expressions) > 1:
-        raise _order_mistake(function, "OVER is ordered by one column, a time attribute", order.expressions[1])
+        raise SqlError("OVER is ordered by one column, a time attribute", at=order.expressions[1])
     ordered = order.expressions[0]
     node = ordered.this
     try:
@@ -184,20 +202,12 @@ def _time(order: exp.Expr | None, function: str, scope: Scope, at: exp.Expr) -> 
         error.at = node
         raise
     if ordered.args.get("desc"):
-        raise _order_mistake(function, "OVER is ordered by time, ascending", ordered)
+        raise SqlError("OVER is ordered by time, ascending", at=ordered)
     if index is None:
-        raise _order_mistake(function, "OVER is ordered by a time attribute, not an expression", node)
+        raise SqlError("OVER is ordered by a time attribute, not an expression", at=node)
     if scope.field(index).time is TimeKind.NONE:
-        if function == "ROW_NUMBER":
-            raise not_yet("Top-N (ROW_NUMBER by a column that is no time attribute)", ordered)
         raise not_a_time_attribute(scope.field(index), "ORDER BY in OVER", node)
     return index
-
-
-def _order_mistake(function: str, primary: str, at: exp.Expr) -> SqlError:
-    if function == "ROW_NUMBER":
-        return not_yet("Top-N and deduplication (ROW_NUMBER in another order than ascending time)", at)
-    return SqlError(primary, at=at)
 
 
 def _lag(node: exp.Expr, scope: Scope, session: Session) -> tuple[Expression, tuple[str, ...]]:

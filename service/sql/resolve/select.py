@@ -18,11 +18,13 @@ from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.over import resolve_over
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
-from service.sql.resolve.syntax import has_query, output_name
+from service.sql.resolve.syntax import has_query, output_name, positions, replaced
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.scope import Scope
 
-_HANDLED = {"with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "distinct", "hint"}
+_HANDLED = {
+    *("with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "qualify", "distinct", "hint")
+}
 _NAMES = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "fetch": "FETCH", "match": "MATCH_RECOGNIZE"}
 
 Item = tuple[str, exp.Expr]
@@ -38,14 +40,18 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
     relation = _where(relation, where, ttls, session)
     items = list(_items(select, relation.scope, session))
     having = select.args["having"].this if select.args.get("having") else None
+    ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
     if is_grouped(select, [node for _, node in items], having):
-        ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
         relation, items, having = resolve_grouped(select, relation, items, having, ttl, session)
     elif having is not None:
         raise session.give_up(SqlError("HAVING without GROUP BY or an aggregate", hint="write WHERE", at=having))
     if having is not None:
         relation = _where(relation, [having], ttls, session)
-    relation, items = resolve_over(select, relation, items, session)
+    ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
+    items, chosen = _with_qualify(select, items, relation.scope, session)
+    relation, items = resolve_over(select, relation, items, ttl, session)
+    if chosen:
+        relation, items = _where(relation, [items[-1][1]], ttls, session), items[:-1]
     named = list(_compiled(items, relation.scope, session))
     if len(session.mistakes) > before or len(named) < len(items):
         raise Abandoned
@@ -53,6 +59,24 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
         return _single_row(named, session.place(select))
     relation = projected(relation, named, session.place(select))
     return deduplicated(relation, session, session.place(select)) if select.args.get("distinct") else relation
+
+
+def _with_qualify(select: exp.Select, items: list[Item], scope: Scope, session: Session) -> tuple[list[Item], bool]:
+    """The items with the condition of QUALIFY, if there is one, as the last; it may name the columns of the list."""
+    clause = select.args.get("qualify")
+    if clause is None:
+        return items, False
+    named = dict(items)
+
+    def part(node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Column) and not node.table and node.name in named and positions(node, scope) is None:
+            return named[node.name]
+        return None
+
+    condition = replaced(clause.this, part)
+    if next(condition.find_all(exp.Window), None) is None:
+        raise session.give_up(SqlError("QUALIFY without an OVER call", hint="write WHERE", at=clause.this))
+    return [*items, ("", condition)], True
 
 
 def _check_clauses(select: exp.Select, session: Session) -> None:

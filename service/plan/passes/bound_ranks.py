@@ -1,0 +1,102 @@
+"""Conditions on the rank of a row become the bounds of the Top-N that numbers it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from service.plan.expressions import Call, Column, Expression, Literal
+from service.plan.nodes import Filter, Job, Node, Project, TopN
+from service.plan.passes.push_filters import both, conjuncts
+from service.plan.walk import fields, rewrite
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+class Bound(NamedTuple):
+    """The ranks that a condition on one column lets pass; None = without an upper bound. `exact` says that the
+    condition asks for nothing else."""
+
+    column: int
+    first: int
+    last: int | None
+    exact: bool = True
+
+
+def bound_ranks(job: Job) -> Job:
+    """Move the bounds of ranks into the Top-N below each filter, through projections and other filters.
+
+    A filter reads its own copy of what is below it, so that a view read with several bounds is ranked once for each.
+    """
+    return rewrite(job, lambda node, _: _absorbed(node) if isinstance(node, Filter) else node)
+
+
+def _absorbed(node: Filter) -> Node:
+    below = node.input
+    left: list[Expression] = []
+    for each in conjuncts(node.condition):
+        bound = _bound(each)
+        bounded = None if bound is None else _bounded(below, bound)
+        if bound is None or bounded is None or not bound.exact:
+            left.append(each)
+        below = bounded or below
+    condition = both(left)
+    if condition is None:
+        return below
+    return node if below is node.input else replace(node, input=below, condition=condition)
+
+
+def _bounded(node: Node, bound: Bound) -> Node | None:
+    """`node` with the bound in the Top-N that makes the column; None if none does."""
+    match node:
+        case TopN(shown=True) if bound.column == len(fields(node.input)):
+            lasts = [last for last in (node.last, bound.last) if last is not None]
+            return replace(node, first=max(node.first, bound.first), last=min(lasts, default=None))
+        case Project(expressions=expressions):
+            made = expressions[bound.column]
+            below = _bounded(node.input, bound._replace(column=made.index)) if isinstance(made, Column) else None
+            return None if below is None else replace(node, input=below)
+        case Filter():
+            below = _bounded(node.input, bound)
+            return None if below is None else replace(node, input=below)
+        case _:
+            return None
+
+
+def _bound(condition: Expression) -> Bound | None:
+    match condition:
+        case Call(name=name, arguments=(Column(index), Literal() as value)) if name in _MIRRORED:
+            return _compared(index, name, value)
+        case Call(name=name, arguments=(Literal() as value, Column(index))) if name in _MIRRORED:
+            return _compared(index, _MIRRORED[name], value)
+        case Call(name="BETWEEN", arguments=(Column(index), Literal() as low, Literal() as high)):
+            first, last = _whole(low), _whole(high)
+            return None if first is None or last is None else Bound(index, first, last)
+        case Call(name="IN", arguments=(Column(index), *listed)):
+            numbers = [_whole(each) for each in listed if isinstance(each, Literal)]
+            known = [number for number in numbers if number is not None]
+            return Bound(index, min(known), max(known), exact=False) if len(known) == len(listed) else None
+        case _:
+            return None
+
+
+def _compared(column: int, operator: str, value: Literal) -> Bound | None:
+    number = _whole(value)
+    if number is None:
+        return None
+    match operator:
+        case "<":
+            return Bound(column, 1, number - 1)
+        case "<=":
+            return Bound(column, 1, number)
+        case ">":
+            return Bound(column, number + 1, None)
+        case ">=":
+            return Bound(column, number, None)
+        case _:
+            return Bound(column, number, number)
+
+
+def _whole(value: Literal) -> int | None:
+    """The whole number that a literal is, if it is one."""
+    return int(value.text) if value.text.isdigit() else None

@@ -1,0 +1,137 @@
+"""Ranks in any order: which plan they become, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.plan.nodes import Job, Sink, TopN
+from service.plan.passes import normalize
+from service.plan.table import Connector, Table
+from service.plan.walk import in_order
+from tests.sql.outline import mistakes, outline, plan
+
+RANKED = "(SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY amount DESC) AS n FROM pay)"
+
+
+def normalized(query: str) -> str:
+    """The outline of the plan after its passes."""
+    node = plan(query)
+    sink = Sink(input=node, table=Table("query", (), Connector("print")), columns=())
+    return outline(normalize(Job("query", (sink,))).sinks[0].input)
+
+
+def top_n(query: str) -> TopN:
+    """The only Top-N of a query, after the passes."""
+    sink = Sink(input=plan(query), table=Table("query", (), Connector("print")), columns=())
+    (found,) = (n for n in in_order(normalize(Job("query", (sink,))).sinks) if isinstance(n, TopN))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "last"),
+    [
+        ("n <= 10", 1, 10),
+        ("n < 10", 1, 9),
+        ("10 >= n", 1, 10),
+        ("n = 1", 1, 1),
+        ("1 = n", 1, 1),
+        ("n BETWEEN 2 AND 5", 2, 5),
+        ("n > 1 AND n <= 5", 2, 5),
+        ("n IN (3, 1)", 1, 3),
+        ("n <= 5 AND id > 3 AND 3 > n", 1, 2),
+        ("n <= 5 AND n <= id", 1, 5),
+        ("n < 1", 1, 0),
+    ],
+)
+def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
+    found = top_n(f"SELECT who, id FROM {RANKED} WHERE {condition}")
+    assert (found.first, found.last) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            f"SELECT who, id FROM {RANKED} WHERE n <= 3",
+            """project who, id
+  top 3 by (who) order by amount desc
+    scan pay""",
+        ),
+        (
+            f"SELECT who, id FROM {RANKED} WHERE n <= 3 AND id > 3",
+            """project who, id
+  filter (id > 3)
+    top 3 by (who) order by amount desc
+      scan pay""",
+        ),
+        (
+            f"SELECT who, id FROM {RANKED} WHERE n <= 3 AND who = 'x'",
+            """project who, id
+  top 3 by (who) order by amount desc
+    filter (who = CAST('x'))
+      scan pay""",
+        ),
+        (
+            "SELECT who FROM pay QUALIFY RANK() OVER w <= 2 WINDOW w AS (ORDER BY amount + 1 NULLS LAST, who DESC)",
+            """project who
+  RANK 1 to 2 of all rows order by (amount + 1) nulls last, who desc
+    project who, (amount + 1)
+      scan pay""",
+        ),
+        (
+            f"SELECT r.id FROM {RANKED} AS r JOIN ship ON r.id = ship.pay_id WHERE r.n = 1",
+            """project r.id
+  inner join id = CAST(ship.pay_id)
+    top 1 by (who) order by amount desc
+      scan pay
+    project CAST(ship.pay_id)
+      scan ship""",
+        ),
+        (
+            "SELECT id, who, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n FROM pay)"
+            " WHERE n = 1",
+            """project id, who, ts
+  top 1 by (id) order by ts desc, the latest first
+    scan pay""",
+        ),
+    ],
+)
+def test_a_rank_becomes_a_top_n_under_its_bound(query: str, expected: str):
+    assert normalized(query) == expected
+
+
+def test_one_view_may_be_read_with_several_bounds():
+    text = normalized(f"SELECT id FROM {RANKED} WHERE n <= 3 UNION ALL SELECT id FROM {RANKED} WHERE n = 5")
+    assert [line.split(" by")[0].strip() for line in text.splitlines() if "top" in line] == ["top 3", "top 5 to 5"]
+
+
+def test_the_first_row_by_time_is_numbered_as_time_passes():
+    assert "over who on ts" in normalized(
+        "SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY ts) AS n FROM pay) WHERE n = 1"
+    )
+
+
+NEEDS_A_BOUND = (
+    "{0} in this order needs a bound\n  detail: each new row would change the rank of all rows behind it\n"
+    "  hint:   keep the first rows: SELECT ... FROM (SELECT *, {0}() OVER (...) AS n FROM ...) WHERE n <= 10"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "mistake"),
+    [
+        (f"SELECT id FROM {RANKED}", NEEDS_A_BOUND.format("ROW_NUMBER")),
+        (f"SELECT id FROM {RANKED} WHERE n > 3", NEEDS_A_BOUND.format("ROW_NUMBER")),
+        (f"SELECT id FROM {RANKED} WHERE n <= id", NEEDS_A_BOUND.format("ROW_NUMBER")),
+        ("SELECT RANK() OVER (ORDER BY id) FROM pay", NEEDS_A_BOUND.format("RANK")),
+        ("SELECT DENSE_RANK() OVER (PARTITION BY id) FROM pay", "DENSE_RANK needs ORDER BY"),
+        ("SELECT id FROM pay QUALIFY id > 3", "QUALIFY without an OVER call\n  hint:   write WHERE"),
+        (
+            "SELECT id FROM pay QUALIFY ROW_NUMBER() OVER (ORDER BY amuont) = 1",
+            'column "amuont" does not exist in "pay"\n'
+            '  detail: pay has the columns who, amount, id, ts, at\n  hint:   did you mean "amount"?',
+        ),
+    ],
+)
+def test_a_wrong_rank_is_told_why(query: str, mistake: str):
+    assert mistakes(query) == [mistake]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from operators.columns import as_changes
 from operators.kernel import WEIGHT
+from operators.sql import Sql
 
 Mask = npt.NDArray[np.bool_]
 
@@ -17,6 +18,19 @@ Mask = npt.NDArray[np.bool_]
 def weigh(rows: pa.Table, weight: int) -> pa.Table:
     """`rows`, each with the same weight."""
     return rows.append_column(WEIGHT, pa.array(np.full(rows.num_rows, weight, dtype=np.int64)))
+
+
+def net(sql: Sql, changes: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The net change of each row of `columns`: equal rows as one, with the sum of their weights.
+
+    Rows whose weights cancel are left out, but a row that was written again unchanged (weight 0) is kept.
+    """
+    names = ", ".join(columns)
+    return sql(
+        f"SELECT {names}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {names}"
+        f" HAVING SUM({WEIGHT}) <> 0 OR COUNT(*) FILTER (WHERE {WEIGHT} = 0) > 0",
+        {"changes": changes},
+    )
 
 
 def difference(

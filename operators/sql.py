@@ -13,6 +13,9 @@ import pyarrow as pa
 SMALL = 20_000
 """Up to so many rows a statement is prepared once and kept: planning it costs more than running it."""
 
+NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+"""Errors that a value is to blame for, not the statement: an overflow, a failed CAST, a text that is no JSON."""
+
 _KEPT = 500
 
 

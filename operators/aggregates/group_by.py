@@ -24,12 +24,9 @@ from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, read_keyed, write
 from operators.time import Clock
-
-WRITTEN = "_written"
-"""The hidden column of state with a TTL: the processing time at which a row was last written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from operators.base import Operator
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
+from operators.joins.keys import split_matchable
 from operators.joins.matching import Pairs, condition, match_where_computable
 from operators.joins.regular_join import JoinKind
 from operators.kernel import WEIGHT, Step
@@ -27,6 +27,7 @@ from operators.state.lookup import find
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.lateness import has_passed, out_of_reach
 from operators.windows.slices import Times
 
 TIME = "_time"
@@ -103,7 +104,7 @@ class IntervalJoinOperator(Operator):
             rows, without = timed(rows, place)
             if without:
                 dead[port] = without[0]
-            rows, unmatchable = self._can_match(rows.drop_columns([WEIGHT]), keys[port])
+            rows, unmatchable = split_matchable(rows.drop_columns([WEIGHT]), keys[port], self.null_safe)
             unmatched.append(unmatchable)
             sides.append(_Rows(rows, milliseconds(rows.column(place)), rows.num_rows))
         known = [
@@ -115,11 +116,11 @@ class IntervalJoinOperator(Operator):
         late: dict[int, pa.Table] = {}
         for port, name in enumerate(("left", "right")):
             met = np.bincount(pairs[port], minlength=known[port].rows.num_rows)[: sides[port].fresh] > 0
-            closed = sides[port].times + self._reach()[port] <= clock.previous
+            closed = out_of_reach(sides[port].times, self._reach()[port], clock.previous)
             if self._asks()[port]:
                 tables.append(self._padded(port, unmatched[port]))
                 tables.append(self._padded(port, sides[port].rows.filter(pa.array(closed & ~met))))
-            elif (hopeless := closed & ~met & (sides[port].times <= clock.previous)).any():
+            elif (hopeless := closed & ~met & has_passed(sides[port].times, clock.previous)).any():
                 late[port] = weigh(sides[port].rows.filter(pa.array(hopeless)), 1)
             self._keep(state, port, name, sides[port], closed)
         for port, name in enumerate(("left", "right")):
@@ -128,14 +129,6 @@ class IntervalJoinOperator(Operator):
         self._forget(state, clock.watermark)
         changes = pa.concat_tables([no_changes(self.output), *tables])
         return Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
-
-    def _can_match(self, rows: pa.Table, keys: Sequence[int]) -> tuple[pa.Table, pa.Table]:
-        """The rows whose keys can equal any, and those with a NULL where NULL equals nothing."""
-        null: Mask = np.zeros(rows.num_rows, dtype=np.bool_)
-        for key, safe in zip(keys, self.null_safe, strict=True):
-            if not safe and rows.column(key).null_count:
-                null |= pc.is_null(rows.column(key)).to_numpy()
-        return rows.filter(pa.array(~null)), rows.filter(pa.array(null))
 
     def _known(self, state: State, name: str, mine: _Rows, other: _Rows, other_keys: Sequence[int]) -> _Rows:
         """The new rows of one side, then those kept that have a key of the other's new rows."""
@@ -147,9 +140,8 @@ class IntervalJoinOperator(Operator):
         width = len(self.left)
         difference = f"epoch_ms(c{self.left_time}) - epoch_ms(c{width + self.right_time})"
         near = f"{difference} BETWEEN {self.lower} AND {self.upper}"
-        equal = condition(self.left_keys, self.right_keys, self.null_safe, width, None)
-        rest = f" AND ({self.residual})" if self.residual is not None else ""
-        return f"{near}{rest}" if equal == "true" else f"{equal} AND {near}{rest}"
+        equal = condition(self.left_keys, self.right_keys, self.null_safe, width)
+        return near if equal == "true" else f"{equal} AND {near}"
 
     def _pairs(self, left: _Rows, right: _Rows, sql: Sql) -> Pairs:
         """All pairs of which one row at least has just come."""

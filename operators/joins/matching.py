@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.sql import Sql
+from operators.sql import NOT_COMPUTABLE, Sql
 
 Places = npt.NDArray[np.int64]
-
-_NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 
 
 class Pairs(NamedTuple):
@@ -24,18 +21,13 @@ class Pairs(NamedTuple):
     right: Places
 
 
-def condition(
-    left: Sequence[int], right: Sequence[int], null_safe: Sequence[bool], width: int, residual: str | None
-) -> str:
-    """The text of a join's condition over the columns of left, then right (the first `width` are left's).
-
-    The residual condition is put last; it may read any column.
-    """
+def condition(left: Sequence[int], right: Sequence[int], null_safe: Sequence[bool], width: int) -> str:
+    """The text that the keys are equal, over the columns of left, then right (the first `width` are left's)."""
     equal = [
         f"c{lk} {'IS NOT DISTINCT FROM' if safe else '='} c{width + rk}"
         for lk, rk, safe in zip(left, right, null_safe, strict=True)
     ]
-    return " AND ".join([*equal, *([f"({residual})"] if residual is not None else [])]) or "true"
+    return " AND ".join(equal) or "true"
 
 
 def match(sql: Sql, on: str, parts: Sequence[tuple[pa.Table, pa.Table, int, int]], width: int) -> Pairs:
@@ -57,13 +49,16 @@ def match(sql: Sql, on: str, parts: Sequence[tuple[pa.Table, pa.Table, int, int]
 def match_where_computable(
     sql: Sql, on: str, residual: str | None, parts: Sequence[tuple[pa.Table, pa.Table, int, int]], width: int
 ) -> Pairs:
-    """As `match`; a pair for which the residual condition cannot be computed does not match."""
-    try:
+    """The pairs of `match` for which `residual`, a condition over any columns, is true as well.
+
+    A pair for which it cannot be computed does not match.
+    """
+    if residual is None:
         return match(sql, on, parts, width)
-    except _NOT_COMPUTABLE:
-        if residual is None:
-            raise
-        return match(sql, on.replace(f"({residual})", f"TRY(({residual}))"), parts, width)
+    try:
+        return match(sql, f"{on} AND ({residual})", parts, width)
+    except NOT_COMPUTABLE:
+        return match(sql, f"{on} AND TRY(({residual}))", parts, width)
 
 
 def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from operators.base import Operator
 from operators.columns import as_changes, no_changes, positional
+from operators.joins.keys import split_matchable
 from operators.joins.matching import Pairs, condition, match_where_computable
 from operators.joins.side import Numbers, Side, Touched
 from operators.kernel import WEIGHT, Step
@@ -91,7 +92,7 @@ class RegularJoin(Operator):
                 state[side.name].expire(clock.now - side.ttl)
         if not any(rows.num_rows for rows in inputs):
             return Step(changes=no_changes(self.output))
-        split = [side.can_match(rows) for side, rows in zip(sides, inputs, strict=True)]
+        split = [split_matchable(rows, side.keys, self.null_safe) for side, rows in zip(sides, inputs, strict=True)]
         left, right = sides
         left_changed, right_changed = (
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
@@ -101,7 +102,7 @@ class RegularJoin(Operator):
             right.matching(state, left.hashes(left_changed), right_changed),
         )
         width = len(self.left)
-        on = condition(self.left_keys, self.right_keys, self.null_safe, width, self.residual)
+        on = condition(self.left_keys, self.right_keys, self.null_safe, width)
         right_rows = pa.concat_tables([right_changed.rows, right_matching.rows])
         parts = [
             (left_changed.rows, right_rows, 0, 0),

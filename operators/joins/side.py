@@ -14,15 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.changes import net
 from operators.hashing import Hashes, bucket_hash
 from operators.kernel import WEIGHT
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, read_keyed
 
-WRITTEN = "_written"
 COUNT = "_count"
 DEGREE = "_degree"
 
@@ -86,17 +86,6 @@ class Side:
         """The hash of the join key of each row."""
         return bucket_hash(touched.rows, self.keys)
 
-    def can_match(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The rows whose keys can equal any, and those with a NULL where NULL equals nothing."""
-        null: pa.ChunkedArray | None = None
-        for key, safe in zip(self.keys, self.null_safe, strict=True):
-            column = rows.column(key)
-            if not safe and column.null_count:
-                null = column.is_null() if null is None else pc.or_(null, column.is_null())
-        if null is None:
-            return rows, rows.slice(0, 0)
-        return rows.filter(pc.invert(null)), rows.filter(null)
-
     def changed(self, state: State, rows: pa.Table, sql: Sql) -> Touched:
         """The rows that a batch changes, with what is kept of them."""
         if self.is_log:
@@ -122,12 +111,7 @@ class Side:
         """Equal rows as one, with the sum of their weights."""
         whole = bucket_hash(rows, range(len(self.schema)))
         if len(distinct(whole)) < len(whole):
-            names = ", ".join(self.schema.names)
-            statement = (
-                f"SELECT {names}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {names}"
-                f" HAVING SUM({WEIGHT}) <> 0 OR COUNT(*) FILTER (WHERE {WEIGHT} = 0) > 0"
-            )
-            rows = sql(statement, {"changes": rows}).cast(rows.schema)
+            rows = net(sql, rows, self.schema.names).cast(rows.schema)
             whole = bucket_hash(rows, range(len(self.schema)))
         return rows, nested(bucket_hash(rows, self.keys), whole)
 

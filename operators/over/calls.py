@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, refusal
-from operators.columns import duckdb_type
+from operators.columns import duckdb_type, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +47,14 @@ NUMBER = "_n"
 """The column that numbers rows by time, then arrival, for ROWS frames; those that are due from 0 on."""
 
 
+def partition_by(partition: Sequence[int]) -> str:
+    """The PARTITION BY clause of an OVER clause, with a blank behind it, or nothing."""
+    return f"PARTITION BY {listed(partition)} " if partition else ""
+
+
 def window(frame: Frame, partition: Sequence[int]) -> str:
     """The text of an OVER clause."""
-    by = f"PARTITION BY {', '.join(f'c{i}' for i in partition)} " if partition else ""
+    by = partition_by(partition)
     start = "UNBOUNDED" if frame.preceding is None else str(frame.preceding)
     if frame.rows:
         return f" OVER ({by}ORDER BY {NUMBER} ROWS BETWEEN {start} PRECEDING AND CURRENT ROW)"
@@ -94,7 +99,7 @@ def starts(call: OverCall, accumulator: Accumulator, given: Argument) -> tuple[s
 def bounded(call: OverCall, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType) -> tuple[list[str], str]:
     """Texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
     if call.function == "LAG":
-        by = f"PARTITION BY {', '.join(f'c{i}' for i in partition)} " if partition else ""
+        by = partition_by(partition)
         rest = "".join(f", {text}" for text in call.constants)
         return [f"LAG(c{call.arguments[0]}{rest}) OVER ({by}ORDER BY {NUMBER})"], f"CAST({{0}} AS {duckdb_type(type_)})"
     given = argument(call, schema, window(call.frame, partition))

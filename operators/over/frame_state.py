@@ -18,15 +18,14 @@ import pyarrow as pa
 from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
 from operators.hashing import bucket_hash
-from operators.over.calls import NUMBER, TIME, OverCall, aggregate_of, argument, bounded, starts, window
+from operators.over.calls import NUMBER, TIME, OverCall, aggregate_of, argument, bounded, partition_by, starts, window
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import PREVIOUS, read_keyed, write
+from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
-
-WRITTEN = "_written"
 
 Calls = Mapping[int, tuple[OverCall, pa.DataType]]
 
@@ -84,9 +83,9 @@ class FrameState(ABC):
         on_time[stale] = False
         return on_time
 
-    def in_windows(self, rows: pa.Table, extra: Sequence[str], sql: Sql) -> pa.Table:
-        """`_n`, the answer a<i> of each call i, and `extra` columns, of all `rows`."""
-        inner, outer = [NUMBER, *extra], [NUMBER, *(text.split(" AS ")[-1] for text in extra)]
+    def in_windows(self, rows: pa.Table, extra: Mapping[str, str], sql: Sql) -> pa.Table:
+        """`_n`, the answer a<i> of each call i, and the `extra` columns (text by name), of all `rows`."""
+        inner, outer = [NUMBER, *(f"{text} AS {name}" for name, text in extra.items())], [NUMBER, *extra]
         for i, (call, type_) in self.calls.items():
             texts, answer = bounded(call, self.schema, self.partition, type_)
             names = [f"w{i}_{j}" for j in range(len(texts))]
@@ -148,7 +147,7 @@ class RangeFrameState(FrameState):
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         emitted = self._of_keys(state[self.name].between(int(times.min()) - 1, previous), rows)
         newest = self.later_than_emitted(rows, times, emitted.rename_columns([*self.schema.names, TIME]), sql)
-        return newest & (times > previous - self.frame)
+        return newest & ~out_of_reach(times, self.frame, previous)
 
     def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
@@ -156,7 +155,7 @@ class RangeFrameState(FrameState):
         known = self._of_keys(state[self.name].between(int(times[0]) - self.frame - 1, previous), due)
         before = _numbered(known.select(self.schema.names), sort_keys_of(known), -known.num_rows)
         rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
-        return self.by_number(self.in_windows(rows, [], sql), due.num_rows)
+        return self.by_number(self.in_windows(rows, {}, sql), due.num_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +193,8 @@ class RowsFrameState(FrameState):
         before = known.select([*self.schema.names, TIME])
         before = before.append_column(NUMBER, pa.array(np.arange(-known.num_rows, 0)))
         rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
-        by = f"PARTITION BY {', '.join(f'c{i}' for i in self.partition)} " if self.partition else ""
-        back = f"ROW_NUMBER() OVER ({by}ORDER BY {NUMBER} DESC) AS back"
-        answers = self.in_windows(rows, [back], sql)
+        back = f"ROW_NUMBER() OVER ({partition_by(self.partition)}ORDER BY {NUMBER} DESC)"
+        answers = self.in_windows(rows, {"back": back}, sql)
         numbers = answers.column(NUMBER).to_numpy() + known.num_rows
         recent = np.sort(numbers[answers.column("back").to_numpy() <= self.kept])
         sort_keys = np.concatenate([found, hashes])[recent]

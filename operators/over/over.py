@@ -22,6 +22,7 @@ from operators.sql import Sql
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import END_OF_TIME, Clock
 from operators.windows.event_time import milliseconds, timed
+from operators.windows.lateness import has_passed
 
 __all__ = ["Frame", "OverCall", "OverOperator"]
 
@@ -64,7 +65,7 @@ class OverOperator(Operator):
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(self.time))
         previous, watermark = (END_OF_TIME, clock.now) if self.processing else (clock.previous, clock.watermark)
-        early = times > previous
+        early = ~has_passed(times, previous)
         late, behind = rows.slice(0, 0), rows
         if early.any():
             waiting.add(rows.filter(pa.array(early)), times[early])

@@ -17,13 +17,12 @@ import pyarrow as pa
 from operators.base import Operator
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
-from operators.sql import Sql
+from operators.sql import NOT_COMPUTABLE, Sql
 from operators.time import Clock
 
 if TYPE_CHECKING:
     from operators.state.operator_state import State
 
-_NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN = "the row cannot be computed"
 _ASKED = 100
@@ -51,7 +50,7 @@ class Calc(Operator):
             return Step(changes=no_changes(self.output))
         try:
             return Step(changes=as_changes(self._run(sql, self._plain(), rows, clock), self.output))
-        except _NOT_COMPUTABLE:
+        except NOT_COMPUTABLE:
             return self._apart(rows, clock, sql)
 
     def _items(self) -> str:
@@ -82,7 +81,7 @@ class Calc(Operator):
             try:
                 self._run(sql, self._plain(), bad.slice(at, 1), clock)
                 reasons.append(_UNKNOWN)
-            except _NOT_COMPUTABLE as error:
+            except NOT_COMPUTABLE as error:
                 reasons.append(_reason(error))
         reasons += [_UNKNOWN] * (bad.num_rows - len(reasons))
         return pa.array(reasons, pa.string())

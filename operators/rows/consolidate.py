@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.base import Operator
+from operators.changes import net
 from operators.columns import as_changes, no_changes
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
@@ -36,11 +37,6 @@ class Consolidate(Operator):
         (rows,) = inputs
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output))
-        names = ", ".join(self.output.names)
-        net = sql(
-            f"SELECT {names}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {names}"
-            f" HAVING SUM({WEIGHT}) <> 0 OR COUNT(*) FILTER (WHERE {WEIGHT} = 0) > 0",
-            {"changes": rows},
-        )
-        order = np.lexsort((net.column(WEIGHT).to_numpy(), bucket_hash(net, self.key)))
-        return Step(changes=as_changes(net.take(pa.array(order)), self.output))
+        changes = net(sql, rows, self.output.names)
+        order = np.lexsort((changes.column(WEIGHT).to_numpy(), bucket_hash(changes, self.key)))
+        return Step(changes=as_changes(changes.take(pa.array(order)), self.output))

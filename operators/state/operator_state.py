@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from operators.state.block import Block, BlockStore
-from operators.state.trace import Contents, Merge, TableKind, Trace, TraceSpec
+from operators.state.trace import WRITTEN, Contents, Merge, TableKind, Trace, TraceSpec
 
-__all__ = ["SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
+__all__ = ["WRITTEN", "SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
 
 
 class TableSize(NamedTuple):

@@ -23,6 +23,9 @@ from operators.time import MIN_TIME
 STEP_ROWS = 32_768
 """A merge advances by about so many rows at a time."""
 
+WRITTEN = "_written"
+"""The hidden column of state with a time to live: the processing time at which a row was last written."""
+
 Combine = Callable[[pa.Table], pa.Table]
 
 

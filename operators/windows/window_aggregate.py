@@ -23,9 +23,10 @@ from operators.state.block import SORT_KEY, distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock, window_columns
+from operators.windows.lateness import closed_at, split_closed
 from operators.windows.shapes import Attached
 from operators.windows.slices import Windows, horizon, last_ends, reach, windows_of
-from operators.windows.window_partial import WindowPartial, closed_at, key_names, layout_of, partial_types
+from operators.windows.window_partial import WindowPartial, key_names, layout_of, partial_types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +70,14 @@ class WindowAggregateOperator(Operator):
         return Step(changes=pa.concat_tables(changes), late_count=late_count)
 
     def split_late(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
-        """The partials of slices that are in a window still open, and how many rows the others stand for."""
+        """Keep the partials of slices that are in a window still open; count the rows that the late ones stand for."""
         if previous == MIN_TIME or self.partial.processing or rows.num_rows == 0:
             return rows, 0
         window = self.partial.window
         ends = rows.column("s").to_numpy()
-        closed = closed_at(
-            previous, ends if isinstance(window, Attached) else last_ends(window, ends), self.partial.zone
-        )
-        if not closed.any():
-            return rows, 0
-        late = rows.filter(pa.array(closed))
-        return rows.filter(pa.array(~closed)), int(pc.sum(late.column(ROWS)).as_py() or 0)
+        ends = ends if isinstance(window, Attached) else last_ends(window, ends)
+        rows, late = split_closed(rows, ends, previous, self.partial.zone)
+        return rows, int(pc.sum(late.column(ROWS)).as_py() or 0)
 
     def _windows(self, due: pa.Table, clock: Clock) -> Windows:
         """The windows that close now, by slice."""

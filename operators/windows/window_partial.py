@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 
 from operators.aggregates.functions import Aggregate
@@ -19,8 +18,9 @@ from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import event_clock, milliseconds, timed
+from operators.windows.lateness import split_closed
 from operators.windows.shapes import Attached, Window
-from operators.windows.slices import Times, instants, last_ends, local, slice_text
+from operators.windows.slices import Times, last_ends, local, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +69,11 @@ class WindowPartial(Operator):
         return Step(changes=as_changes(table, self.output), late=late, late_count=_count(late), dead=dead)
 
     def split_late(self, rows: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, dict[int, pa.Table]]:
-        """The rows that are in a window still open at `previous`, and those that are not."""
+        """Split `rows` into those in a window still open at `previous`, and late ones, by port."""
         if previous == MIN_TIME or rows.num_rows == 0:
             return rows, {}
-        closed = closed_at(previous, self._last_ends(rows, sql), self.zone)
-        if not closed.any():
-            return rows, {}
-        return rows.filter(pa.array(~closed)), {0: rows.filter(pa.array(closed))}
+        rows, late = split_closed(rows, self._last_ends(rows, sql), previous, self.zone)
+        return rows, {0: late} if late.num_rows else {}
 
     def _last_ends(self, rows: pa.Table, sql: Sql) -> Times:
         if isinstance(self.window, Attached):
@@ -83,12 +81,6 @@ class WindowPartial(Operator):
         start, _ = slice_text(self.window, local(f"c{self.time}", self.zone))
         slices: Times = sql(f"SELECT {start} AS s FROM changes", {"changes": rows}).column("s").to_numpy()
         return last_ends(self.window, slices)
-
-
-def closed_at(watermark: int, ends: Times, zone: str | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which windows, by their ends, are closed once the watermark is `watermark`."""
-    closed: np.ndarray[tuple[int], np.dtype[np.bool_]] = instants(ends, zone) - 1 <= watermark
-    return closed
 
 
 def _count(late: dict[int, pa.Table]) -> int:

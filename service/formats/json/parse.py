@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, assert_never
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.sql import Sql
+from operators.sql import NOT_COMPUTABLE, Sql
 from service.formats.json.columns import Reading, identifier, key_pattern, quoted, reading, row_doubt
 from service.formats.json.fast import INTEGERS, Swift, characters, raw, swift, taken_as, whole_numbers
 from service.formats.json.options import JsonOptions
 from service.plan.types import Array, DataType, Decimal, Map, Row, arrow
-
-_BAD_DATA = (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException)
 
 _LONG_NUMBER = r'(?:"\s*:|[\[,])\s*-?(?:[0-9]{8,}\.[0-9]|[0-9]+\.[0-9]{8})'
 _DIGITS = np.zeros(256, dtype=bool)
@@ -148,7 +145,7 @@ class Statement:
         """The fields of each text of `block`, or None if this way fails for it."""
         try:
             answer = sql(self.text, {"records": pa.table({"v": block})})
-        except _BAD_DATA:
+        except NOT_COMPUTABLE:
             return None
         taken = [whole(answer[f"f{i}"]) for i in range(len(self._selected))]
         doubt = _no_object(block) | _escaped_keys(block)

@@ -19,7 +19,7 @@ from operators.columns import duckdb_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
+class AggregateSpec:
     """An aggregate over columns of the input.
 
     `function` is a name of `AGGREGATES`; COUNT without arguments counts rows. `filter` is the position of a BOOLEAN

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.distinct_values import Moved, fold_values, rescanned, value_trace
-from operators.aggregates.functions import Aggregate
+from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
 from operators.base import Operator
 from operators.changes import difference, weigh
@@ -39,7 +39,7 @@ class GroupPartial(Operator):
 
     input: pa.Schema
     keys: tuple[int, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateSpec, ...]
     append: bool
 
     @property

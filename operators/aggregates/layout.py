@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, Aggregate, AggregateFunction, refusal
+from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, AggregateFunction, AggregateSpec, refusal
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
 from operators.kernel import WEIGHT
@@ -79,7 +79,7 @@ class AggregateResult:
 class AccumulatorLayout:
     """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not."""
 
-    def __init__(self, input: pa.Schema, aggregates: Sequence[Aggregate], append: bool) -> None:
+    def __init__(self, input: pa.Schema, aggregates: Sequence[AggregateSpec], append: bool) -> None:
         self.append = append
         self.types: dict[str, pa.DataType] = {}
         self.accumulators: list[PlacedAccumulator] = []
@@ -89,7 +89,7 @@ class AccumulatorLayout:
         for aggregate in aggregates:
             self._arrange(input, aggregate)
 
-    def _arrange(self, input: pa.Schema, aggregate: Aggregate) -> None:
+    def _arrange(self, input: pa.Schema, aggregate: AggregateSpec) -> None:
         distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
         if (reason := refusal(aggregate.function, distinct=distinct, append=self.append)) is not None:
             raise ValueError(reason)

@@ -18,8 +18,8 @@ from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
 from operators.joins.keys import split_matchable
+from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_where_computable
-from operators.joins.regular_join import JoinKind
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.block import distinct

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +17,13 @@ import pyarrow as pa
 from operators.base import Operator
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import split_matchable
+from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_where_computable
 from operators.joins.side import Numbers, Side, Touched
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
-
-JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, refusa
 from operators.columns import duckdb_type, listed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Frame:
     """ROWS or RANGE BETWEEN `preceding` PRECEDING AND CURRENT ROW: rows, or ms; None = UNBOUNDED."""
 
@@ -21,7 +21,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverCall:
+class OverCallSpec:
     """An aggregate over a frame (any of `AGGREGATES`), or ROW_NUMBER or LAG, whose frame is not read.
 
     `constants` are literal arguments as DuckDB text: LAG's offset and default. DISTINCT needs a bounded frame.
@@ -61,7 +61,7 @@ def window(frame: Frame, partition: Sequence[int]) -> str:
     return f" OVER ({by}ORDER BY {TIME} RANGE BETWEEN {start} PRECEDING AND CURRENT ROW)"
 
 
-def argument(call: OverCall, schema: pa.Schema, over: str = "", condition: str | None = None) -> Argument:
+def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", condition: str | None = None) -> Argument:
     """What the aggregate of `call` is computed from, in a window, under a further condition."""
     conditions = [text for text in (condition, None if call.filter is None else f"c{call.filter}") if text is not None]
     text, type_ = None, None
@@ -78,7 +78,7 @@ def argument(call: OverCall, schema: pa.Schema, over: str = "", condition: str |
     )
 
 
-def aggregate_of(call: OverCall) -> str:
+def aggregate_of(call: OverCallSpec) -> str:
     """The aggregate that answers `call`: a row's number is how many rows there are up to it."""
     bounded_frame = call.frame.preceding is not None
     if call.function != "ROW_NUMBER" and (
@@ -88,7 +88,7 @@ def aggregate_of(call: OverCall) -> str:
     return "COUNT" if call.function == "ROW_NUMBER" else call.function
 
 
-def starts(call: OverCall, accumulator: Accumulator, given: Argument) -> tuple[str, ...]:
+def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tuple[str, ...]:
     """The texts that compute the columns of `accumulator` in a window, in which a first or last value is looked up."""
     if call.function in ("FIRST_VALUE", "LAST_VALUE"):
         value = given.text if given.filter is None else f"CASE WHEN {given.filter} THEN {given.text} END"
@@ -96,7 +96,9 @@ def starts(call: OverCall, accumulator: Accumulator, given: Argument) -> tuple[s
     return accumulator.create
 
 
-def bounded(call: OverCall, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType) -> tuple[list[str], str]:
+def bounded(
+    call: OverCallSpec, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType
+) -> tuple[list[str], str]:
     """Texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
     if call.function == "LAG":
         by = partition_by(partition)

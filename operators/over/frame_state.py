@@ -18,7 +18,17 @@ import pyarrow as pa
 from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
 from operators.hashing import bucket_hash
-from operators.over.calls import NUMBER, TIME, OverCall, aggregate_of, argument, bounded, partition_by, starts, window
+from operators.over.calls import (
+    NUMBER,
+    TIME,
+    OverCallSpec,
+    aggregate_of,
+    argument,
+    bounded,
+    partition_by,
+    starts,
+    window,
+)
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
@@ -27,7 +37,7 @@ from operators.state.pairing import PREVIOUS, read_keyed, write
 from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
 
-Calls = Mapping[int, tuple[OverCall, pa.DataType]]
+Calls = Mapping[int, tuple[OverCallSpec, pa.DataType]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,10 +302,10 @@ class UnboundedFrameState(FrameState):
 
 
 def frame_states_of(
-    schema: pa.Schema, partition: tuple[int, ...], calls: Sequence[OverCall], types: Sequence[pa.DataType], ttl: int
+    schema: pa.Schema, partition: tuple[int, ...], calls: Sequence[OverCallSpec], types: Sequence[pa.DataType], ttl: int
 ) -> list[FrameState]:
     """The frame states that `calls` need, each with its calls."""
-    kinds: dict[type[FrameState], dict[int, tuple[OverCall, pa.DataType]]] = {}
+    kinds: dict[type[FrameState], dict[int, tuple[OverCallSpec, pa.DataType]]] = {}
     for i, (call, type_) in enumerate(zip(calls, types, strict=True)):
         kind: type[FrameState] = RangeFrameState
         if call.function == "LAG" or (call.frame.rows and call.frame.preceding is not None):

@@ -16,7 +16,7 @@ from operators.base import Operator
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
-from operators.over.calls import Frame, OverCall
+from operators.over.calls import Frame, OverCallSpec
 from operators.over.frame_state import FrameState, frame_states_of
 from operators.sql import Sql
 from operators.state.operator_state import State, TableKind, TraceSpec
@@ -24,7 +24,7 @@ from operators.time import END_OF_TIME, Clock
 from operators.windows.event_time import milliseconds, timed
 from operators.windows.lateness import has_passed
 
-__all__ = ["Frame", "OverCall", "OverOperator"]
+__all__ = ["Frame", "OverCallSpec", "OverOperator"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class OverOperator(Operator):
     output: pa.Schema
     partition: tuple[int, ...]
     time: int
-    calls: tuple[OverCall, ...]
+    calls: tuple[OverCallSpec, ...]
     processing: bool = False
     ttl: int = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Hop:
     """Windows of length `size`, one starting every `slide`, aligned to the epoch plus `offset`.
 
@@ -22,7 +22,7 @@ def tumble(size: int, offset: int = 0) -> Hop:
     return Hop(size=size, slide=size, offset=offset)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cumulate:
     """Windows that start every `size` and end after each `step` of it; `size` is a multiple of `step`."""
 
@@ -31,7 +31,7 @@ class Cumulate:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Attached:
     """The windows that rows already carry: the positions of their start and end (wall clock of the zone)."""
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from operators.aggregates.functions import Aggregate
+from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import AccumulatorLayout
 from operators.base import Operator
 from operators.changes import weigh
@@ -37,7 +37,7 @@ class WindowPartial(Operator):
     time: int
     window: Window
     keys: tuple[int, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateSpec, ...]
     append: bool = True
     processing: bool = False
     zone: str | None = None

@@ -10,9 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from operators.joins.kinds import JoinKind as JoinKind
+from operators.over.calls import Frame as Frame
 from operators.ranking.ranking import OrderBy as OrderBy
 from operators.ranking.ranking import RankFunction as RankFunction
 from operators.ranking.ranking import Ranking
+from operators.windows.shapes import Attached as Attached
+from operators.windows.shapes import Cumulate as Cumulate
+from operators.windows.shapes import Hop as Hop
 from service.plan.expressions import Expression
 from service.plan.table import Table, TimeKind
 from service.plan.types import DataType
@@ -23,15 +28,6 @@ class Mode(Enum):
 
     APPEND = "append"
     RETRACT = "retract"
-
-
-class JoinKind(Enum):
-    INNER = "inner"
-    LEFT = "left"
-    RIGHT = "right"
-    FULL = "full"
-    SEMI = "semi"
-    ANTI = "anti"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,36 +118,10 @@ class Tumble:
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """Windows of `size` ms, one starting every `slide` ms."""
-
-    size: int
-    slide: int
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cumulate:
-    """Windows that start every `size` ms and end after each `step` of it; `size` is a multiple of `step`."""
-
-    size: int
-    step: int
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Session:
     """Windows that end `gap` ms after their last row."""
 
     gap: int
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """The windows that the input's rows already carry: the positions of window_start and window_end."""
-
-    start: int
-    end: int
 
 
 Window = Tumble | Hop | Cumulate | Session | Attached
@@ -212,14 +182,6 @@ class Aggregate:
     fields: tuple[Field, ...]
     ttl: int = 0
     place: Place = Place()
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """ROWS or RANGE BETWEEN `preceding` PRECEDING AND CURRENT ROW: rows, or ms; None = UNBOUNDED."""
-
-    rows: bool
-    preceding: int | None
 
 
 @dataclass(frozen=True, slots=True)

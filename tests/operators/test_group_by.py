@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.aggregates.functions import Aggregate
+from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.group_by import GroupBy, GroupPartial
 from tests.operators.properties import (
     Batch,
@@ -38,36 +38,36 @@ WIDE = pa.decimal128(38, 2)
 SQUARES = "(SUM(c5 * c5) * COUNT(c5) - SUM(c5) * SUM(c5))"
 
 AGGREGATES = [
-    (Aggregate(function="COUNT"), pa.int64(), "COUNT(*)"),
-    (Aggregate(function="COUNT", arguments=(1,)), pa.int64(), "COUNT(c1)"),
-    (Aggregate(function="COUNT", filter=4), pa.int64(), "COUNT(*) FILTER (WHERE c4)"),
-    (Aggregate(function="SUM", arguments=(1,)), pa.int64(), "CAST(SUM(c1) AS BIGINT)"),
-    (Aggregate(function="SUM", arguments=(5,)), pa.int32(), "CAST(SUM(c5) AS INTEGER)"),
-    (Aggregate(function="SUM", arguments=(2,)), pa.float64(), "SUM(c2)"),
-    (Aggregate(function="SUM", arguments=(3,)), WIDE, "SUM(c3)"),
-    (Aggregate(function="SUM", arguments=(3,), filter=4), WIDE, "SUM(c3) FILTER (WHERE c4)"),
-    (Aggregate(function="AVG", arguments=(5,)), pa.int32(), "CAST(SUM(c5) // COUNT(c5) AS INTEGER)"),
-    (Aggregate(function="AVG", arguments=(2,)), pa.float64(), "AVG(c2)"),
-    (Aggregate(function="MIN", arguments=(1,)), pa.int64(), "MIN(c1)"),
-    (Aggregate(function="MAX", arguments=(0,)), pa.string(), "MAX(c0)"),
-    (Aggregate(function="MAX", arguments=(3,), filter=4), pa.decimal128(10, 2), "MAX(c3) FILTER (WHERE c4)"),
-    (Aggregate(function="MIN", arguments=(2,)), pa.float64(), "MIN(c2)"),
-    (Aggregate(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
-    (Aggregate(function="SUM", arguments=(5,), distinct=True), pa.int32(), "CAST(SUM(DISTINCT c5) AS INTEGER)"),
+    (AggregateSpec(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (AggregateSpec(function="COUNT", arguments=(1,)), pa.int64(), "COUNT(c1)"),
+    (AggregateSpec(function="COUNT", filter=4), pa.int64(), "COUNT(*) FILTER (WHERE c4)"),
+    (AggregateSpec(function="SUM", arguments=(1,)), pa.int64(), "CAST(SUM(c1) AS BIGINT)"),
+    (AggregateSpec(function="SUM", arguments=(5,)), pa.int32(), "CAST(SUM(c5) AS INTEGER)"),
+    (AggregateSpec(function="SUM", arguments=(2,)), pa.float64(), "SUM(c2)"),
+    (AggregateSpec(function="SUM", arguments=(3,)), WIDE, "SUM(c3)"),
+    (AggregateSpec(function="SUM", arguments=(3,), filter=4), WIDE, "SUM(c3) FILTER (WHERE c4)"),
+    (AggregateSpec(function="AVG", arguments=(5,)), pa.int32(), "CAST(SUM(c5) // COUNT(c5) AS INTEGER)"),
+    (AggregateSpec(function="AVG", arguments=(2,)), pa.float64(), "AVG(c2)"),
+    (AggregateSpec(function="MIN", arguments=(1,)), pa.int64(), "MIN(c1)"),
+    (AggregateSpec(function="MAX", arguments=(0,)), pa.string(), "MAX(c0)"),
+    (AggregateSpec(function="MAX", arguments=(3,), filter=4), pa.decimal128(10, 2), "MAX(c3) FILTER (WHERE c4)"),
+    (AggregateSpec(function="MIN", arguments=(2,)), pa.float64(), "MIN(c2)"),
+    (AggregateSpec(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
+    (AggregateSpec(function="SUM", arguments=(5,), distinct=True), pa.int32(), "CAST(SUM(DISTINCT c5) AS INTEGER)"),
     (
-        Aggregate(function="COUNT", arguments=(1,), distinct=True, filter=4),
+        AggregateSpec(function="COUNT", arguments=(1,), distinct=True, filter=4),
         pa.int64(),
         "COUNT(DISTINCT c1) FILTER (WHERE c4)",
     ),
-    (Aggregate(function="VAR_POP", arguments=(5,)), pa.float64(), "VAR_POP(c5)"),
-    (Aggregate(function="STDDEV_SAMP", arguments=(5,)), pa.float64(), "STDDEV_SAMP(c5)"),
+    (AggregateSpec(function="VAR_POP", arguments=(5,)), pa.float64(), "VAR_POP(c5)"),
+    (AggregateSpec(function="STDDEV_SAMP", arguments=(5,)), pa.float64(), "STDDEV_SAMP(c5)"),
     (
-        Aggregate(function="VAR_SAMP", arguments=(5,)),
+        AggregateSpec(function="VAR_SAMP", arguments=(5,)),
         pa.int32(),
         f"CAST({SQUARES} // NULLIF(COUNT(c5) * (COUNT(c5) - 1), 0) AS INTEGER)",
     ),
     (
-        Aggregate(function="STDDEV_POP", arguments=(1,)),
+        AggregateSpec(function="STDDEV_POP", arguments=(1,)),
         pa.int64(),
         f"CAST(TRUNC(SQRT({SQUARES.replace('c5', 'c1')} // NULLIF(COUNT(c1) * COUNT(c1), 0))) AS BIGINT)",
     ),
@@ -164,7 +164,7 @@ def test_keys_that_share_a_hash_are_kept_apart(append):
         holds_undo(grouping((0, 4), AGGREGATES), batches)
 
 
-SUM = [(Aggregate(function="SUM", arguments=(1,)), pa.int64(), "")]
+SUM = [(AggregateSpec(function="SUM", arguments=(1,)), pa.int64(), "")]
 
 
 def row(user: str | None, value: int | None) -> Row:
@@ -223,7 +223,7 @@ def test_a_sum_beyond_its_type_wraps_around_as_in_flink():
 
 
 def test_an_average_of_decimals_is_rounded_half_up():
-    average = [(Aggregate(function="AVG", arguments=(3,)), pa.decimal128(38, 6), "")]
+    average = [(AggregateSpec(function="AVG", arguments=(3,)), pa.decimal128(38, 6), "")]
     run = Run(grouping((), average))
     run(Batch([Change((None, None, None, Decimal(v), None, None)) for v in ("0.01", "0.02", "0.02")]))
     assert run.log == [((Decimal("0.016667"),), 1)]
@@ -247,7 +247,7 @@ MOST, LEAST = Decimal("9" * 36 + ".99"), Decimal("-" + "9" * 36 + ".99")
 def wide(*aggregates, append):
     """Aggregates of one column DECIMAL(38, 2)."""
     calls = [
-        (Aggregate(function=name, arguments=(0,)), pa.decimal128(38, 6) if name == "AVG" else WIDE, "")
+        (AggregateSpec(function=name, arguments=(0,)), pa.decimal128(38, 6) if name == "AVG" else WIDE, "")
         for name in aggregates
     ]
     return grouping((), calls, append=append, schema=pa.schema([("c0", WIDE)]))
@@ -271,10 +271,10 @@ def test_wide_decimals_are_taken_back_exactly():
 
 
 ORDERED = [
-    (Aggregate(function="FIRST_VALUE", arguments=(1,)), pa.int64(), ""),
-    (Aggregate(function="LAST_VALUE", arguments=(1,)), pa.int64(), ""),
-    (Aggregate(function="LISTAGG", arguments=(0,), constants=("'{|}'",)), pa.string(), ""),
-    (Aggregate(function="ARRAY_AGG", arguments=(1,)), pa.list_(pa.int64()), ""),
+    (AggregateSpec(function="FIRST_VALUE", arguments=(1,)), pa.int64(), ""),
+    (AggregateSpec(function="LAST_VALUE", arguments=(1,)), pa.int64(), ""),
+    (AggregateSpec(function="LISTAGG", arguments=(0,), constants=("'{|}'",)), pa.string(), ""),
+    (AggregateSpec(function="ARRAY_AGG", arguments=(1,)), pa.list_(pa.int64()), ""),
 ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.over.over import Frame, OverCall, OverOperator
+from operators.over.over import Frame, OverCallSpec, OverOperator
 from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
@@ -23,49 +23,57 @@ TWO_ROWS, TWENTY_MS = Frame(rows=True, preceding=2), Frame(rows=False, preceding
 
 CALLS = {
     "last rows": [
-        (OverCall(function="COUNT", frame=TWO_ROWS), pa.int64(), "COUNT(*) OVER rows2"),
-        (OverCall(function="SUM", frame=TWO_ROWS, arguments=(1,)), pa.int64(), "CAST(SUM(c1) OVER rows2 AS BIGINT)"),
-        (OverCall(function="MAX", frame=TWO_ROWS, arguments=(3,)), pa.float64(), "MAX(c3) OVER rows2"),
-        (OverCall(function="LAG", frame=ALL_ROWS, arguments=(1,)), pa.int64(), "LAG(c1) OVER arrival"),
+        (OverCallSpec(function="COUNT", frame=TWO_ROWS), pa.int64(), "COUNT(*) OVER rows2"),
         (
-            OverCall(function="LAG", frame=ALL_ROWS, arguments=(1,), constants=("3", "-1")),
+            OverCallSpec(function="SUM", frame=TWO_ROWS, arguments=(1,)),
+            pa.int64(),
+            "CAST(SUM(c1) OVER rows2 AS BIGINT)",
+        ),
+        (OverCallSpec(function="MAX", frame=TWO_ROWS, arguments=(3,)), pa.float64(), "MAX(c3) OVER rows2"),
+        (OverCallSpec(function="LAG", frame=ALL_ROWS, arguments=(1,)), pa.int64(), "LAG(c1) OVER arrival"),
+        (
+            OverCallSpec(function="LAG", frame=ALL_ROWS, arguments=(1,), constants=("3", "-1")),
             pa.int64(),
             "LAG(c1, 3, -1) OVER arrival",
         ),
         (
-            OverCall(function="FIRST_VALUE", frame=TWO_ROWS, arguments=(1,)),
+            OverCallSpec(function="FIRST_VALUE", frame=TWO_ROWS, arguments=(1,)),
             pa.int64(),
             "FIRST_VALUE(c1 IGNORE NULLS) OVER rows2",
         ),
         (
-            OverCall(function="SUM", frame=TWO_ROWS, arguments=(3,), distinct=True),
+            OverCallSpec(function="SUM", frame=TWO_ROWS, arguments=(3,), distinct=True),
             pa.float64(),
             "SUM(DISTINCT c3) OVER rows2",
         ),
         (
-            OverCall(function="AVG", frame=TWO_ROWS, arguments=(1,), distinct=True),
+            OverCallSpec(function="AVG", frame=TWO_ROWS, arguments=(1,), distinct=True),
             pa.int64(),
             "CAST(SUM(DISTINCT c1) OVER rows2 // NULLIF(COUNT(DISTINCT c1) OVER rows2, 0) AS BIGINT)",
         ),
     ],
     "last time": [
-        (OverCall(function="COUNT", frame=TWENTY_MS), pa.int64(), "COUNT(*) OVER range20"),
-        (OverCall(function="AVG", frame=TWENTY_MS, arguments=(3,)), pa.float64(), "AVG(c3) OVER range20"),
-        (OverCall(function="MIN", frame=TWENTY_MS, arguments=(1,)), pa.int64(), "MIN(c1) OVER range20"),
+        (OverCallSpec(function="COUNT", frame=TWENTY_MS), pa.int64(), "COUNT(*) OVER range20"),
+        (OverCallSpec(function="AVG", frame=TWENTY_MS, arguments=(3,)), pa.float64(), "AVG(c3) OVER range20"),
+        (OverCallSpec(function="MIN", frame=TWENTY_MS, arguments=(1,)), pa.int64(), "MIN(c1) OVER range20"),
         (
-            OverCall(function="COUNT", frame=TWENTY_MS, arguments=(1,), distinct=True),
+            OverCallSpec(function="COUNT", frame=TWENTY_MS, arguments=(1,), distinct=True),
             pa.int64(),
             "COUNT(DISTINCT c1) OVER range20",
         ),
     ],
     "everything so far": [
-        (OverCall(function="ROW_NUMBER", frame=ALL_ROWS), pa.int64(), "ROW_NUMBER() OVER arrival"),
-        (OverCall(function="COUNT", frame=ALL_TIME, arguments=(1,)), pa.int64(), "COUNT(c1) OVER alltime"),
-        (OverCall(function="SUM", frame=ALL_ROWS, arguments=(1,)), pa.int64(), "CAST(SUM(c1) OVER allrows AS BIGINT)"),
-        (OverCall(function="AVG", frame=ALL_ROWS, arguments=(3,)), pa.float64(), "AVG(c3) OVER allrows"),
-        (OverCall(function="MAX", frame=ALL_TIME, arguments=(1,)), pa.int64(), "MAX(c1) OVER alltime"),
+        (OverCallSpec(function="ROW_NUMBER", frame=ALL_ROWS), pa.int64(), "ROW_NUMBER() OVER arrival"),
+        (OverCallSpec(function="COUNT", frame=ALL_TIME, arguments=(1,)), pa.int64(), "COUNT(c1) OVER alltime"),
         (
-            OverCall(function="LAST_VALUE", frame=ALL_ROWS, arguments=(1,)),
+            OverCallSpec(function="SUM", frame=ALL_ROWS, arguments=(1,)),
+            pa.int64(),
+            "CAST(SUM(c1) OVER allrows AS BIGINT)",
+        ),
+        (OverCallSpec(function="AVG", frame=ALL_ROWS, arguments=(3,)), pa.float64(), "AVG(c3) OVER allrows"),
+        (OverCallSpec(function="MAX", frame=ALL_TIME, arguments=(1,)), pa.int64(), "MAX(c1) OVER alltime"),
+        (
+            OverCallSpec(function="LAST_VALUE", frame=ALL_ROWS, arguments=(1,)),
             pa.int64(),
             "LAST_VALUE(c1 IGNORE NULLS) OVER allrows",
         ),
@@ -209,7 +217,7 @@ def items():
     ids=["rows", "range"],
 )
 def test_the_highest_price_on_sale_before(frame, column, together):
-    call = OverCall(function="MAX", frame=frame, arguments=(3,))
+    call = OverCallSpec(function="MAX", frame=frame, arguments=(3,))
     run = Run((over([(call, pa.float64(), "")], (1,), ITEM),))
     rows = [row for row, _ in items()]
     for batch in [rows] if together else [[row] for row in rows]:
@@ -227,7 +235,7 @@ def test_the_highest_price_on_sale_before(frame, column, together):
 
 def test_behaviours_are_counted_per_user():
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", STAMP)])
-    call = OverCall(function="COUNT", frame=ALL_ROWS)
+    call = OverCallSpec(function="COUNT", frame=ALL_ROWS)
     run = Run((over([(call, pa.int64(), "")], (0,), schema),))
     day = datetime(2017, 12, 1)
     rows = [(1, "pv", 0), (2, "fav", 0), (1, "pv", 2), (2, "cart", 3)]
@@ -244,7 +252,7 @@ def test_behaviours_are_counted_per_user():
 
 
 def counted(frame, **options):
-    return over([(OverCall(function="COUNT", frame=frame), pa.int64(), "")], **options)
+    return over([(OverCallSpec(function="COUNT", frame=frame), pa.int64(), "")], **options)
 
 
 def row(key, time, value=0):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.joins.kinds import JoinKind
 from operators.joins.regular_join import RegularJoin
 from tests.operators.properties import (
     Batch,
@@ -41,7 +42,7 @@ def joined(kind="inner", residual=None, null_safe=False, **options):
 
 def test_an_input_without_columns_is_refused():
     with pytest.raises(ValueError, match="needs a column"):
-        RegularJoin(left=LEFT, right=pa.schema([]), kind="inner", left_keys=(), right_keys=(), null_safe=())
+        RegularJoin(left=LEFT, right=pa.schema([]), kind=JoinKind.INNER, left_keys=(), right_keys=(), null_safe=())
 
 
 def oracle(kind: str, residual: str | None = None, null_safe: bool = False) -> str:
@@ -122,7 +123,7 @@ def test_keys_that_share_a_hash_are_kept_apart(kind, monkeypatch):
 
 def test_without_an_equality_all_rows_are_compared():
     kernel = RegularJoin(
-        left=LEFT, right=RIGHT, kind="left", left_keys=(), right_keys=(), null_safe=(), residual="c0 > c3"
+        left=LEFT, right=RIGHT, kind=JoinKind.LEFT, left_keys=(), right_keys=(), null_safe=(), residual="c0 > c3"
     )
     query = "SELECT t0.*, t1.* FROM t0 LEFT JOIN t1 ON t0.c0 > t1.c1"
     holds_oracle((kernel,), generated(8, 15), query)

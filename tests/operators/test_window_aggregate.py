@@ -9,7 +9,7 @@ from math import gcd
 import pyarrow as pa
 import pytest
 
-from operators.aggregates.functions import Aggregate
+from operators.aggregates.functions import AggregateSpec
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.shapes import Attached, Cumulate, Hop, tumble
@@ -34,11 +34,11 @@ INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP)])
 DELAY = 30
 
 AGGREGATES = [
-    (Aggregate(function="COUNT"), pa.int64(), "COUNT(*)"),
-    (Aggregate(function="SUM", arguments=(1,)), pa.int64(), "CAST(SUM(c1) AS BIGINT)"),
-    (Aggregate(function="MAX", arguments=(1,)), pa.int64(), "MAX(c1)"),
-    (Aggregate(function="AVG", arguments=(1,)), pa.int64(), "CAST(SUM(c1) // COUNT(c1) AS BIGINT)"),
-    (Aggregate(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
+    (AggregateSpec(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (AggregateSpec(function="SUM", arguments=(1,)), pa.int64(), "CAST(SUM(c1) AS BIGINT)"),
+    (AggregateSpec(function="MAX", arguments=(1,)), pa.int64(), "MAX(c1)"),
+    (AggregateSpec(function="AVG", arguments=(1,)), pa.int64(), "CAST(SUM(c1) // COUNT(c1) AS BIGINT)"),
+    (AggregateSpec(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
 ]
 
 WINDOWS = {
@@ -278,7 +278,7 @@ def test_a_window_over_a_window_closes_with_the_same_watermark():
         time=4,
         window=tumble(20),
         keys=(0,),
-        aggregates=(Aggregate(function="MAX", arguments=(1,)),),
+        aggregates=(AggregateSpec(function="MAX", arguments=(1,)),),
     )
     types = [pa.string(), pa.int64(), STAMP, STAMP, STAMP]
     schema = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])
@@ -296,7 +296,7 @@ def test_rows_that_carry_their_windows_are_grouped_by_them():
         time=2,
         window=Attached(start=3, end=4),
         keys=(0,),
-        aggregates=(Aggregate(function="COUNT"),),
+        aggregates=(AggregateSpec(function="COUNT"),),
     )
     types = [pa.string(), pa.int64(), STAMP, STAMP, STAMP]
     schema = pa.schema([(f"c{i}", t) for i, t in enumerate(types)])

@@ -12,7 +12,7 @@ import pyarrow as pa
 from operators.kernel import Kernel
 from operators.rows.union import UnionAll
 from service.plan.expressions import Expression, render
-from service.plan.lowering.distribution import Side, Stream, meet
+from service.plan.lowering.distribution import Input, Stream, co_locate
 from service.plan.lowering.monotone import rises_with
 from service.plan.nodes import Node, Sink
 from service.plan.program import Edge, Operator, Output, Program, Source
@@ -34,12 +34,12 @@ class Port(NamedTuple):
     schema: pa.Schema
 
 
-class Joined(NamedTuple):
+class CoLocated(NamedTuple):
     """Where the ports meet: the level, one edge a port, and which of the key columns the bucket is chosen by."""
 
     level: int
     edges: tuple[Edge, ...]
-    order: tuple[int, ...]
+    key_order: tuple[int, ...]
 
 
 class Builder:
@@ -81,23 +81,23 @@ class Builder:
         """Write what `producer` emits."""
         self._outputs.append(Output(self._number(), table, Edge(producer), columns, append, key))
 
-    def row_by_row(
+    def stateless(
         self, name: str, kernel: Kernel, stream: Stream, places: Mapping[int, Sequence[int]], ports: Names
     ) -> Stream:
         """Add a stateless kernel where `stream` is; `places` says where each of its columns comes out."""
         added = self.operator(name, stream.level, kernel, (Edge(stream.producer),), ports)
         return stream.renamed(added, places)
 
-    def bring_together(self, ports: Sequence[Port]) -> Joined:
+    def exchange_to_key(self, ports: Sequence[Port]) -> CoLocated:
         """Exchange what has to be exchanged so that rows of equal keys are in one bucket of one level."""
-        sides = [Side(stream, port.key) for port in ports for stream in port.relation]
-        meeting = meet(sides)
-        edges = [Edge(side.stream.producer, key) for side, key in zip(sides, meeting.exchanges, strict=True)]
+        inputs = [Input(stream, port.key) for port in ports for stream in port.relation]
+        placement = co_locate(inputs)
+        edges = [Edge(input.stream.producer, key) for input, key in zip(inputs, placement.exchanges, strict=True)]
         united: list[Edge] = []
         for port in ports:
             own, edges = edges[: len(port.relation)], edges[len(port.relation) :]
-            united.append(own[0] if len(own) == 1 else self._union(meeting.level, port.schema, tuple(own)))
-        return Joined(meeting.level, tuple(united), meeting.order)
+            united.append(own[0] if len(own) == 1 else self._union(placement.level, port.schema, tuple(own)))
+        return CoLocated(placement.level, tuple(united), placement.key_order)
 
     def finish(self, name: str, fingerprint: str) -> Program:
         """The program."""

@@ -10,40 +10,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-Spread = tuple[frozenset[int], ...]
+Distribution = tuple[frozenset[int], ...]
 """The columns whose hash chose the bucket, in order; each as the set of columns that hold its value, empty if none does
 any more. () = everything is in one bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The output of `producer` at `level`; `spread` is None where rows enter, at level 0."""
+    """The output of `producer` at `level`; `distribution` is None where rows enter, at level 0."""
 
     producer: int
     level: int
-    spread: Spread | None = None
+    distribution: Distribution | None = None
 
     def renamed(self, producer: int, places: Mapping[int, Sequence[int]]) -> Stream:
         """The stream after a step that works row by row; `places` says where each column is now, if anywhere."""
-        if self.spread is None:
+        if self.distribution is None:
             return Stream(producer, self.level)
-        spread = tuple(frozenset(p for c in group for p in places.get(c, ())) for group in self.spread)
-        return Stream(producer, self.level, spread)
+        distribution = tuple(frozenset(p for c in group for p in places.get(c, ())) for group in self.distribution)
+        return Stream(producer, self.level, distribution)
 
 
-class Side(NamedTuple):
+class Input(NamedTuple):
     """A stream that comes to a meeting, with the positions of its key; the keys of all sides agree in number."""
 
     stream: Stream
     key: tuple[int, ...]
 
 
-class Meeting(NamedTuple):
+class Placement(NamedTuple):
     """Where all sides meet: the level, which key columns (by their index in the key) are hashed, and for each side the
     positions to exchange by, or None where it is in place."""
 
     level: int
-    order: tuple[int, ...]
+    key_order: tuple[int, ...]
     exchanges: tuple[tuple[int, ...] | None, ...]
 
     def cost(self) -> tuple[int, int]:
@@ -51,41 +51,41 @@ class Meeting(NamedTuple):
         return self.level, sum(e is not None for e in self.exchanges)
 
 
-def meet(sides: Sequence[Side]) -> Meeting:
+def co_locate(inputs: Sequence[Input]) -> Placement:
     """The earliest level at which rows of equal keys can meet; of those, the one with the fewest exchanges."""
-    count = len(sides[0].key)
+    count = len(inputs[0].key)
     candidates = [tuple(range(count))]
-    candidates += [order for side in sides if (order := _order(side)) and order not in candidates]
-    return min((_meeting(sides, order) for order in candidates), key=Meeting.cost)
+    candidates += [key_order for input in inputs if (key_order := _key_order(input)) and key_order not in candidates]
+    return min((_placement(inputs, key_order) for key_order in candidates), key=Placement.cost)
 
 
-def _order(side: Side) -> tuple[int, ...] | None:
+def _key_order(input: Input) -> tuple[int, ...] | None:
     """Which key columns this side is already spread by; None where it is by something else."""
-    if not side.stream.spread:
+    if not input.stream.distribution:
         return None
-    order = []
-    for group in side.stream.spread:
-        found = next((i for i, column in enumerate(side.key) if column in group), None)
+    key_order = []
+    for group in input.stream.distribution:
+        found = next((i for i, column in enumerate(input.key) if column in group), None)
         if found is None:
             return None
-        order.append(found)
-    return tuple(order)
+        key_order.append(found)
+    return tuple(key_order)
 
 
-def _meeting(sides: Sequence[Side], order: tuple[int, ...]) -> Meeting:
-    fits = [_is_spread_by(side, order) for side in sides]
-    level = max(s.stream.level + (not fit) for s, fit in zip(sides, fits, strict=True))
+def _placement(inputs: Sequence[Input], key_order: tuple[int, ...]) -> Placement:
+    fits = [_is_distributed_by(input, key_order) for input in inputs]
+    level = max(s.stream.level + (not fit) for s, fit in zip(inputs, fits, strict=True))
     exchanges = tuple(
-        None if fit and side.stream.level == level else tuple(side.key[i] for i in order)
-        for side, fit in zip(sides, fits, strict=True)
+        None if fit and input.stream.level == level else tuple(input.key[i] for i in key_order)
+        for input, fit in zip(inputs, fits, strict=True)
     )
-    return Meeting(level, order, exchanges)
+    return Placement(level, key_order, exchanges)
 
 
-def _is_spread_by(side: Side, order: tuple[int, ...]) -> bool:
-    spread = side.stream.spread
+def _is_distributed_by(input: Input, key_order: tuple[int, ...]) -> bool:
+    distribution = input.stream.distribution
     return (
-        spread is not None
-        and len(spread) == len(order)
-        and all(side.key[i] in group for i, group in zip(order, spread, strict=True))
+        distribution is not None
+        and len(distribution) == len(key_order)
+        and all(input.key[i] in group for i, group in zip(key_order, distribution, strict=True))
     )

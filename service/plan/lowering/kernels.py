@@ -18,7 +18,7 @@ import operators.windows.shapes as windows
 import operators.windows.window_aggregate as window_aggregate
 import operators.windows.window_partial as window_partial
 import operators.windows.window_rows as window_rows_kernel
-from operators.aggregates.functions import Aggregate as AggregateSpec
+from operators.aggregates.functions import AggregateSpec
 from operators.columns import positional
 from operators.rows.calc import Calc
 from service.plan.expressions import Expression, render
@@ -31,7 +31,6 @@ from service.plan.nodes import (
     Hop,
     IntervalJoin,
     Join,
-    JoinKind,
     Mode,
     Node,
     Normalize,
@@ -48,15 +47,6 @@ from service.plan.properties import mode
 from service.plan.table import TimeKind
 from service.plan.types import DataType, TimestampLtz, arrow
 from service.plan.walk import fields
-
-_JOIN_KINDS: dict[JoinKind, regular_join.JoinKind] = {
-    JoinKind.INNER: "inner",
-    JoinKind.LEFT: "left",
-    JoinKind.RIGHT: "right",
-    JoinKind.FULL: "full",
-    JoinKind.SEMI: "semi",
-    JoinKind.ANTI: "anti",
-}
 
 
 def schema(columns: Sequence[Field]) -> pa.Schema:
@@ -116,7 +106,7 @@ def full_window(node: WindowAggregate) -> window_aggregate.WindowAggregateOperat
 def window_rows(node: WindowRows) -> window_rows_kernel.WindowRowsOperator:
     """A window table function by itself."""
     window = _window(node.window)
-    assert not isinstance(window, windows.Attached), "rows that carry their windows need none attached"
+    assert not isinstance(window, Attached), "rows that carry their windows need none attached"
     return window_rows_kernel.WindowRowsOperator(
         input=schema(fields(node.input)), time=node.time, window=window, zone=_zone(node)
     )
@@ -130,9 +120,9 @@ def over(node: Over) -> over_kernel.OverOperator:
         partition=node.partition,
         time=node.time,
         calls=tuple(
-            over_kernel.OverCall(
+            over_kernel.OverCallSpec(
                 function=c.function,
-                frame=over_kernel.Frame(rows=c.frame.rows, preceding=c.frame.preceding),
+                frame=c.frame,
                 arguments=c.arguments,
                 distinct=c.distinct,
                 filter=c.filter,
@@ -150,7 +140,7 @@ def join(node: Join) -> regular_join.RegularJoin:
     return regular_join.RegularJoin(
         left=schema(fields(node.left)),
         right=schema(fields(node.right)),
-        kind=_JOIN_KINDS[node.kind],
+        kind=node.kind,
         left_keys=node.left_keys,
         right_keys=node.right_keys,
         null_safe=node.null_safe,
@@ -165,7 +155,7 @@ def interval(node: IntervalJoin) -> interval_join.IntervalJoinOperator:
     return interval_join.IntervalJoinOperator(
         left=schema(fields(node.left)),
         right=schema(fields(node.right)),
-        kind=_JOIN_KINDS[node.kind],
+        kind=node.kind,
         left_keys=node.left_keys,
         right_keys=node.right_keys,
         null_safe=node.null_safe,
@@ -217,12 +207,8 @@ def _window(window: Window) -> windows.Window:
     match window:
         case Tumble(size, offset):
             return windows.tumble(size, offset)
-        case Hop(size, slide, offset):
-            return windows.Hop(size=size, slide=slide, offset=offset)
-        case Cumulate(size, step, offset):
-            return windows.Cumulate(size=size, step=step, offset=offset)
-        case Attached(start, end):
-            return windows.Attached(start=start, end=end)
+        case Hop() | Cumulate() | Attached():
+            return window
         case Session():
             raise NotImplementedError("session windows have no kernel")
         case _:

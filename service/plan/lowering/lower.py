@@ -18,8 +18,8 @@ from operators.windows.window_partial import WindowPartial
 from service.plan.canonical import fingerprint
 from service.plan.expressions import Column, Expression, moved
 from service.plan.lowering import kernels
-from service.plan.lowering.builder import Builder, Joined, Names, Port, Relation
-from service.plan.lowering.distribution import Side, Stream, meet
+from service.plan.lowering.builder import Builder, CoLocated, Names, Port, Relation
+from service.plan.lowering.distribution import Input, Stream, co_locate
 from service.plan.nodes import (
     Aggregate,
     AnyJoin,
@@ -92,11 +92,13 @@ class _Lowering:
         schema = kernels.schema(fields(sink.input))
         by = _net_key(sink, relation)
         port = Port(relation, tuple(range(len(schema))) if by is None else by, schema)
-        met = self.builder.bring_together([port])
+        placed = self.builder.exchange_to_key([port])
         if materializes(sink):
-            net = self.builder.operator("materialize", met.level, Materialize(output=schema, key=key), met.edges)
+            net = self.builder.operator("materialize", placed.level, Materialize(output=schema, key=key), placed.edges)
         else:
-            net = self.builder.operator("consolidate", met.level, Consolidate(output=schema, key=by or ()), met.edges)
+            net = self.builder.operator(
+                "consolidate", placed.level, Consolidate(output=schema, key=by or ()), placed.edges
+            )
         self.builder.output(sink.table, net, sink.columns, append=False, key=by)
 
     def _relation(self, node: Node) -> Relation:
@@ -123,7 +125,7 @@ class _Lowering:
                 kernel = kernels.window_rows(node)
                 same = {i: (i,) for i in range(len(fields(node.input)))}
                 return tuple(
-                    self.builder.row_by_row("window_rows", kernel, s, same, _names(node.input))
+                    self.builder.stateless("window_rows", kernel, s, same, _names(node.input))
                     for s in self._relation(node.input)
                 )
             case WindowAggregate() if self._late_rows:
@@ -156,7 +158,7 @@ class _Lowering:
         for place, expression in enumerate(expressions):
             if isinstance(expression, Column):
                 places.setdefault(expression.index, []).append(place)
-        return tuple(self.builder.row_by_row("calc", kernel, s, places, _names(input)) for s in self._relation(input))
+        return tuple(self.builder.stateless("calc", kernel, s, places, _names(input)) for s in self._relation(input))
 
     def _two_steps(self, node: WindowAggregate | Aggregate) -> Relation:
         """Partial totals where the rows are, merged where the rows of a key meet."""
@@ -169,35 +171,37 @@ class _Lowering:
             name, partial, whole = "window_aggregate", kernels.partial_window(node), kernels.full_window(node)
             partials = self._partials("window_partial", partial, node)
         key = tuple(range(len(node.keys)))
-        met = self.builder.bring_together([Port(partials, key, partial.output)])
+        placed = self.builder.exchange_to_key([Port(partials, key, partial.output)])
         ports = (tuple(f.name for f in node.fields[: len(key)]),)
-        return (_placed(self.builder.operator(name, met.level, whole, met.edges, ports), met, [key]),)
+        return (_distributed(self.builder.operator(name, placed.level, whole, placed.edges, ports), placed, [key]),)
 
     def _partials(self, name: str, kernel: GroupPartial | WindowPartial, node: Aggregate | WindowAggregate) -> Relation:
         places: dict[int, list[int]] = {}
         for place, column in enumerate(node.keys):
             places.setdefault(column, []).append(place)
         return tuple(
-            self.builder.row_by_row(name, kernel, s, places, _names(node.input)) for s in self._relation(node.input)
+            self.builder.stateless(name, kernel, s, places, _names(node.input)) for s in self._relation(node.input)
         )
 
     def _window_of_whole_rows(self, node: WindowAggregate) -> Relation:
         schema = kernels.schema(fields(node.input))
-        met = self.builder.bring_together([Port(self._relation(node.input), node.keys, schema)])
+        placed = self.builder.exchange_to_key([Port(self._relation(node.input), node.keys, schema)])
         kernel = kernels.partial_window(node)
-        partial = self.builder.operator("window_partial", met.level, kernel, met.edges, _names(node.input))
-        whole = self.builder.operator("window_aggregate", met.level, kernels.full_window(node), (Edge(partial),))
-        return (_placed(whole, met, [range(len(node.keys))]),)
+        partial = self.builder.operator("window_partial", placed.level, kernel, placed.edges, _names(node.input))
+        whole = self.builder.operator("window_aggregate", placed.level, kernels.full_window(node), (Edge(partial),))
+        return (_distributed(whole, placed, [range(len(node.keys))]),)
 
     def _keyed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...]) -> Relation:
         """An operator with one input, whose columns stay where they are."""
-        met = self.builder.bring_together([Port(self._relation(input), key, kernels.schema(fields(input)))])
-        return (_placed(self.builder.operator(name, met.level, kernel, met.edges, _names(input)), met, [key]),)
+        placed = self.builder.exchange_to_key([Port(self._relation(input), key, kernels.schema(fields(input)))])
+        return (
+            _distributed(self.builder.operator(name, placed.level, kernel, placed.edges, _names(input)), placed, [key]),
+        )
 
     def _join(self, name: str, kernel: Kernel, node: AnyJoin) -> Relation:
         left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))
         right = Port(self._relation(node.right), node.right_keys, kernels.schema(fields(node.right)))
-        met = self.builder.bring_together([left, right])
+        placed = self.builder.exchange_to_key([left, right])
         width = len(left.schema)
         # A padded row is in the bucket of the side that it has.
         keys: list[Iterable[int]] = []
@@ -206,13 +210,13 @@ class _Lowering:
         if shows_right(node) and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
             keys.append([k + width for k in node.right_keys])
         ports = _names(node.left, node.right)
-        return (_placed(self.builder.operator(name, met.level, kernel, met.edges, ports), met, keys),)
+        return (_distributed(self.builder.operator(name, placed.level, kernel, placed.edges, ports), placed, keys),)
 
 
-def _placed(producer: int, met: Joined, keys: Iterable[Iterable[int]]) -> Stream:
+def _distributed(producer: int, placed: CoLocated, keys: Iterable[Iterable[int]]) -> Stream:
     """The output of an operator, spread by what its inputs met by; `keys` are positions of the key in the output."""
     known = [tuple(k) for k in keys]
-    return Stream(producer, met.level, tuple(frozenset(k[i] for k in known) for i in met.order))
+    return Stream(producer, placed.level, tuple(frozenset(k[i] for k in known) for i in placed.key_order))
 
 
 def _net_key(sink: Sink, relation: Relation) -> tuple[int, ...] | None:
@@ -221,7 +225,7 @@ def _net_key(sink: Sink, relation: Relation) -> tuple[int, ...] | None:
     if key := sink_key(sink):
         return key
     keys = [tuple(sorted(k)) for k in unique_keys(sink.input)]
-    return min(keys, key=lambda k: meet([Side(s, k) for s in relation]).cost(), default=None)
+    return min(keys, key=lambda k: co_locate([Input(s, k) for s in relation]).cost(), default=None)
 
 
 def _names(*inputs: Node) -> Names:

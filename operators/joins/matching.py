@@ -72,7 +72,7 @@ def holds(sql: Sql, residual: str, pairs: pa.Table) -> npt.NDArray[np.bool_]:
     statement = "SELECT COALESCE({0}, false) AS holds FROM pairs"
     try:
         answer = sql(statement.format(f"({residual})"), {"pairs": pairs})
-    except _NOT_COMPUTABLE:
+    except NOT_COMPUTABLE:
         answer = sql(statement.format(f"TRY(({residual}))"), {"pairs": pairs})
     found: npt.NDArray[np.bool_] = answer.column("holds").to_numpy()
     return found

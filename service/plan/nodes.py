@@ -7,6 +7,7 @@ and a sink consolidates by its key. Positions are indexes into the input's field
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,6 +62,9 @@ class Scan:
     fields: tuple[Field, ...]
     place: Place = Place()
 
+    def __post_init__(self) -> None:
+        _check(len(self.columns) == len(self.fields), self, "has one field for each column that it reads")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
@@ -69,6 +73,9 @@ class Values:
     rows: tuple[tuple[Expression, ...], ...]
     fields: tuple[Field, ...]
     place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check(all(len(row) == len(self.fields) for row in self.rows), self, "has one expression a field in every row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +87,9 @@ class Normalize:
     ttl: int = 0
     place: Place = Place()
 
+    def __post_init__(self) -> None:
+        _check_positions(self, self.input, self.key)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
@@ -89,6 +99,9 @@ class Project:
     expressions: tuple[Expression, ...]
     fields: tuple[Field, ...]
     place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check(len(self.expressions) == len(self.fields), self, "has one expression a field")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +120,13 @@ class Union:
     inputs: tuple[Node, ...]
     fields: tuple[Field, ...]
     place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check(
+            all([f.type for f in columns(each)] == [f.type for f in self.fields] for each in self.inputs),
+            self,
+            "has inputs of its own types",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +159,10 @@ class WindowRows:
     zone: str = "UTC"
     place: Place = Place()
 
+    def __post_init__(self) -> None:
+        _check_positions(self, self.input, (self.time,))
+        _check(len(self.fields) == len(columns(self.input)) + 3, self, "adds three columns to those of its input")
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
@@ -170,6 +194,14 @@ class WindowAggregate:
     zone: str = "UTC"
     place: Place = Place()
 
+    def __post_init__(self) -> None:
+        _check_positions(self, self.input, (*self.keys, *_read(self.aggregates)))
+        _check(
+            len(self.fields) == len(self.keys) + len(self.aggregates) + 3,
+            self,
+            "has the keys, the aggregates and the columns of the window",
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
@@ -182,6 +214,10 @@ class Aggregate:
     fields: tuple[Field, ...]
     ttl: int = 0
     place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check_positions(self, self.input, (*self.keys, *_read(self.aggregates)))
+        _check(len(self.fields) == len(self.keys) + len(self.aggregates), self, "has the keys, then the aggregates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +245,14 @@ class Over:
     fields: tuple[Field, ...]
     ttl: int = 0
     place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check_positions(self, self.input, (self.time, *self.partition, *_read(self.calls)))
+        _check(
+            len(self.fields) == len(columns(self.input)) + len(self.calls),
+            self,
+            "has the columns of its input, then one a call",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +309,9 @@ class Join:
     right_ttl: int = 0
     place: Place = Place()
 
+    def __post_init__(self) -> None:
+        _check_join(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalJoin:
@@ -283,6 +330,9 @@ class IntervalJoin:
     residual: Expression | None
     fields: tuple[Field, ...]
     place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check_join(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,3 +401,36 @@ class Job:
     sinks: tuple[Sink, ...]
     settings: tuple[tuple[str, str], ...] = ()
     zone: str = "UTC"
+
+
+def columns(node: Node) -> tuple[Field, ...]:
+    """The columns of `node`."""
+    return columns(node.input) if isinstance(node, Filter | Normalize) else node.fields
+
+
+def _check(holds: bool, node: object, claim: str) -> None:
+    """Raise ValueError where a node is not what its class says: a mistake of Tailrace, not of a query."""
+    if not holds:
+        raise ValueError(f"a {type(node).__name__} {claim}")
+
+
+def _check_positions(node: object, input: Node, positions: Iterable[int]) -> None:
+    width = len(columns(input))
+    _check(all(0 <= p < width for p in positions), node, f"reads columns of its input, which has {width}")
+
+
+def _read(calls: Sequence[AggregateCall] | Sequence[OverCall]) -> Iterator[int]:
+    """The positions that aggregates read."""
+    for call in calls:
+        yield from call.arguments
+        if call.filter is not None:
+            yield call.filter
+
+
+def _check_join(join: Join | IntervalJoin) -> None:
+    counts = {len(join.left_keys), len(join.right_keys), len(join.null_safe)}
+    _check(len(counts) == 1, join, "has as many keys on the left as on the right")
+    _check_positions(join, join.left, join.left_keys)
+    _check_positions(join, join.right, join.right_keys)
+    shown = 0 if join.kind in (JoinKind.SEMI, JoinKind.ANTI) else len(columns(join.right))
+    _check(len(join.fields) == len(columns(join.left)) + shown, join, "has the columns of its inputs")

@@ -10,7 +10,6 @@ from typing import assert_never
 from service.plan.nodes import (
     Aggregate,
     AnyJoin,
-    Field,
     Filter,
     IntervalJoin,
     Job,
@@ -28,7 +27,10 @@ from service.plan.nodes import (
     Values,
     WindowAggregate,
     WindowRows,
+    columns,
 )
+
+fields = columns
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
@@ -61,15 +63,6 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, left=new[0], right=new[1])
         case _:
             assert_never(node)
-
-
-def fields(node: Node) -> tuple[Field, ...]:
-    """The columns of `node`."""
-    match node:
-        case Filter() | Normalize():
-            return fields(node.input)
-        case _:
-            return node.fields
 
 
 def shows_right(node: AnyJoin) -> bool:

@@ -139,6 +139,7 @@ def tumbled(node: Node, by: tuple[str, ...], of: str, size: int = 10_000) -> Win
 
 def joined(left: Node, right: Node, on: tuple[str, str], kind: JoinKind = JoinKind.INNER) -> Join:
     """left JOIN right ON left.a = right.b."""
+    shown = fields(left) if kind in (JoinKind.SEMI, JoinKind.ANTI) else (*fields(left), *fields(right))
     return Join(
         left=left,
         right=right,
@@ -147,7 +148,7 @@ def joined(left: Node, right: Node, on: tuple[str, str], kind: JoinKind = JoinKi
         right_keys=at(right, on[1]),
         null_safe=(False,),
         residual=None,
-        fields=tuple(replace(f, time=TimeKind.NONE) for f in (*fields(left), *fields(right))),
+        fields=tuple(replace(f, time=TimeKind.NONE) for f in shown),
     )
 
 

@@ -31,6 +31,7 @@ from service.plan.nodes import (
     Hop,
     IntervalJoin,
     Join,
+    JoinKind,
     Mode,
     Node,
     Normalize,

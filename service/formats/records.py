@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.formats.contract import DEAD
-from service.formats.json.document import Verdict
+from service.formats.json.document import Rejection
 
-BAD_UTF8 = Verdict("bad-utf8", "the value is not UTF-8 text")
+BAD_UTF8 = Rejection("bad-utf8", "the value is not UTF-8 text")
 
 
 def texts(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[int]]:
@@ -31,9 +31,9 @@ def texts(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[int]]:
         return pa.chunked_array([pa.array(decoded, pa.string())]), bad
 
 
-def dead(records: pa.Table, bad: Mapping[int, Verdict]) -> pa.Table:
+def dead(records: pa.Table, bad: Mapping[int, Rejection]) -> pa.Table:
     """The records at these positions with reason and detail, in order; columns that were not read are NULL."""
-    spoken = {index: verdict for index, verdict in sorted(bad.items()) if verdict.reason}
+    spoken = {index: rejection for index, rejection in sorted(bad.items()) if rejection.reason}
     if not spoken:
         return DEAD.empty_table()
     rows = records.take(pa.array(list(spoken), pa.int64()))
@@ -50,16 +50,16 @@ def dead(records: pa.Table, bad: Mapping[int, Verdict]) -> pa.Table:
     return pa.table(columns, schema=DEAD)
 
 
-def missing(name: str, column: pa.ChunkedArray, bad: dict[int, Verdict], except_in: pa.Array | None = None) -> None:
+def missing(name: str, column: pa.ChunkedArray, bad: dict[int, Rejection], except_in: pa.Array | None = None) -> None:
     """Add to `bad` the rows in which the NOT NULL column `name` is NULL, but not those of `except_in`."""
     absent = column.is_null()
     if except_in is not None:
         absent = pc.and_not(absent, except_in)
     for index in np.flatnonzero(absent.to_numpy()):
-        bad.setdefault(int(index), Verdict("missing-not-null", f'column "{name}" is NOT NULL, but has no value'))
+        bad.setdefault(int(index), Rejection("missing-not-null", f'column "{name}" is NOT NULL, but has no value'))
 
 
-def positions(count: int, without: Mapping[int, Verdict]) -> pa.Array:
+def positions(count: int, without: Mapping[int, Rejection]) -> pa.Array:
     """The positions 0 to `count` that are not in `without`."""
     kept = np.ones(count, dtype=bool)
     kept[list(without)] = False

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from operators.hashing import bucket_hash
 from operators.sql import Sql
 from service.formats.changes.change_encodings import (
-    Envelope,
+    ChangeEncoding,
     changelog,
     debezium,
     debezium_without_updates,
@@ -88,7 +88,7 @@ class RowEncoder:
             schema=OUT,
         )
 
-    def _envelope(self) -> Envelope:
+    def _envelope(self) -> ChangeEncoding:
         match self._kind:
             case "json":
                 return plain

@@ -37,17 +37,17 @@ def _ours(header: str) -> bool:
 
 
 def _sample(value: bytes, headers: dict[str, bytes], late: bool) -> Sample:
-    said = {name: _text(text or b"", LONGEST) for name, text in headers.items()}
-    if "offset" in said:
-        origin = f"{said['topic']}/{said['partition']}, offset {said['offset']}"
+    change_rows = {name: _text(text or b"", LONGEST) for name, text in headers.items()}
+    if "offset" in change_rows:
+        origin = f"{change_rows['topic']}/{change_rows['partition']}, offset {change_rows['offset']}"
     else:
-        origin = said.get("operator", "")
+        origin = change_rows.get("operator", "")
     # A character has at most four bytes: this is enough to see whether the text goes on.
     text = _text(value[: 4 * LONGEST + 4], LONGEST + 1)
     return Sample(
         late=late,
-        reason=said["reason"],
-        detail=said.get("detail", ""),
+        reason=change_rows["reason"],
+        detail=change_rows.get("detail", ""),
         origin=origin,
         value=text[:LONGEST],
         whole=len(text) <= LONGEST,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from service.formats.json.options import JsonOptions
-from service.formats.json.reference import Unreadable, exact_record
+from service.formats.json.reference import Unreadable, reference_record
 from service.plan import types as t
 from service.plan.table import Format
 from service.plan.types import DataType
@@ -224,7 +224,7 @@ def test_the_fast_way_reads_what_the_exact_way_reads(name, options, data):
     dead: list[tuple[int, str]] = []
     for offset, text in enumerate(texts):
         try:
-            wanted.append((1, exact_record(text, (name,), (ASKED[name],), options)))
+            wanted.append((1, reference_record(text, (name,), (ASKED[name],), options)))
         except Unreadable as error:
             if not options.ignore_errors:
                 dead.append((offset, error.reason))

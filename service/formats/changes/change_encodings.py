@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.changes.row_kinds import NONE, Pairs, Positions
+from service.formats.changes.row_kinds import NONE, ChangePairs, Positions
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
 """Row kinds: +I, -U, +U, -D."""
@@ -17,7 +17,7 @@ INSERT, BEFORE, AFTER, DELETE = range(4)
 KINDS = ("+I", "-U", "+U", "-D")
 
 
-class Written(NamedTuple):
+class EncodedChanges(NamedTuple):
     """Records in order: the value (NULL for a tombstone), the position of the row that key and metadata are taken from,
     the row kind."""
 
@@ -26,56 +26,58 @@ class Written(NamedTuple):
     kinds: np.ndarray[Any, np.dtype[np.int64]]
 
 
-Envelope = Callable[[pa.Array, Pairs], Written]
+ChangeEncoding = Callable[[pa.Array, ChangePairs], EncodedChanges]
 """From the JSON text of each row of a block, and the changes among them, to records."""
 
 
-def plain(texts: pa.Array, pairs: Pairs) -> Written:
+def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """Rows as they are: nothing can be said but that a row is new."""
     if (pairs.after == NONE).any():
         raise ValueError("a format that only adds rows was given one to take back")
-    return Written(_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
+    return EncodedChanges(_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
 
 
-def upsert(texts: pa.Array, pairs: Pairs) -> Written:
+def upsert(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """The row after the change, or nothing."""
     gone = pairs.after == NONE
-    return Written(_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), _kinds(pairs))
+    return EncodedChanges(_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), _kinds(pairs))
 
 
-def debezium(*, tombstones: bool) -> Envelope:
+def debezium(*, tombstones: bool) -> ChangeEncoding:
     """{"before":…,"after":…,"op":"c"|"u"|"d"}; after a delete, if asked for, a record without a value, with which Kafka
     forgets the key."""
 
-    def write(texts: pa.Array, pairs: Pairs) -> Written:
+    def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
         kinds = _kinds(pairs)
         ops = pa.array(["c", "", "u", "d"]).take(pa.array(kinds))
         values = _debezium(_at(texts, pairs.before), _at(texts, pairs.after), ops)
         rows = np.where(pairs.after == NONE, pairs.before, pairs.after)
-        return _with_tombstones(Written(values, rows, kinds)) if tombstones else Written(values, rows, kinds)
+        return (
+            _with_tombstones(EncodedChanges(values, rows, kinds)) if tombstones else EncodedChanges(values, rows, kinds)
+        )
 
     return write
 
 
-def debezium_without_updates(*, tombstones: bool) -> Envelope:
+def debezium_without_updates(*, tombstones: bool) -> ChangeEncoding:
     """As Flink writes it: an update is a delete ("d") and an insert ("c"), as are -U and +U."""
 
-    def write(texts: pa.Array, pairs: Pairs) -> Written:
+    def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
         rows, kinds = row_by_row(pairs)
         gone = (kinds == BEFORE) | (kinds == DELETE)
         ops = pa.array(["c", "d", "c", "d"]).take(pa.array(kinds))
         values = _debezium(_at(texts, np.where(gone, rows, NONE)), _at(texts, np.where(gone, NONE, rows)), ops)
-        written = Written(values, rows, kinds)
+        written = EncodedChanges(values, rows, kinds)
         return _with_tombstones(written) if tombstones else written
 
     return write
 
 
-def changelog(texts: pa.Array, pairs: Pairs) -> Written:
+def changelog(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """{"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
     rows, kinds = row_by_row(pairs)
     ops = pa.array(KINDS).take(pa.array(kinds))
-    return Written(_joined('{"data":', _at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)
+    return EncodedChanges(_joined('{"data":', _at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)
 
 
 def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
@@ -85,20 +87,20 @@ def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
     )
 
 
-def _with_tombstones(written: Written) -> Written:
+def _with_tombstones(written: EncodedChanges) -> EncodedChanges:
     copies = np.where(written.kinds == DELETE, 2, 1)
     source = np.repeat(np.arange(len(copies)), copies)
     tombstone = np.zeros(len(source), dtype=bool)
     tombstone[1:] = source[1:] == source[:-1]
     values = written.values.take(pa.array(source, mask=tombstone))
-    return Written(values, written.rows[source], written.kinds[source])
+    return EncodedChanges(values, written.rows[source], written.kinds[source])
 
 
-def _kinds(pairs: Pairs) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _kinds(pairs: ChangePairs) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.where(pairs.before == NONE, INSERT, np.where(pairs.after == NONE, DELETE, AFTER))
 
 
-def row_by_row(pairs: Pairs) -> tuple[Positions, np.ndarray[Any, np.dtype[np.int64]]]:
+def row_by_row(pairs: ChangePairs) -> tuple[Positions, np.ndarray[Any, np.dtype[np.int64]]]:
     """Each row that leaves or comes for itself, with its kind."""
     kinds = _kinds(pairs)
     if not (kinds == AFTER).any():

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from service.formats.changes.decoder import Said, complaints, one_of
-from service.formats.json.document import Verdict
+from service.formats.changes.decoder import ChangeRows, one_of, rejections
+from service.formats.json.document import Rejection
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 
-_UNKNOWN = Verdict("bad-value", 'the change has no "op" that is known: +I, -U, +U or -D')
-_NO_DATA = Verdict("bad-value", 'the change has no "data"')
+_UNKNOWN = Rejection("bad-value", 'the change has no "op" that is known: +I, -U, +U or -D')
+_NO_DATA = Rejection("bad-value", 'the change has no "data"')
 
 
 class Changelog:
@@ -25,14 +25,14 @@ class Changelog:
             raise ValueError(f"changelog-json has no metadata '{metadata[0].metadata}'")
         return Fields(("data", "op"), (Row(rows.names, rows.types), STRING))
 
-    def said(self, fields: Sequence[pa.Array]) -> Said:
+    def change_rows(self, fields: Sequence[pa.Array]) -> ChangeRows:
         data, op = fields
         comes, leaves = one_of(op, "+I", "+U"), one_of(op, "-U", "-D")
         bad = {
-            **complaints(data.is_null().to_numpy(zero_copy_only=False), _NO_DATA),
-            **complaints(~(comes | leaves), _UNKNOWN),
+            **rejections(data.is_null().to_numpy(zero_copy_only=False), _NO_DATA),
+            **rejections(~(comes | leaves), _UNKNOWN),
         }
-        return Said(data, data, leaves, comes, one_of(op, "-U"), bad)
+        return ChangeRows(data, data, leaves, comes, one_of(op, "-U"), bad)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         raise ValueError(f"changelog-json has no metadata '{column.metadata}'")

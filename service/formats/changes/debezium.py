@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.changes.decoder import Said, complaints, one_of
-from service.formats.json.document import Verdict
+from service.formats.changes.decoder import ChangeRows, one_of, rejections
+from service.formats.json.document import Rejection
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
 from service.plan.table import TableColumn
@@ -23,12 +23,12 @@ _SOURCE_KEYS = {
 DEBEZIUM_METADATA = ("value.schema", "value.ingestion-timestamp", *_SOURCE_KEYS, "value.source.properties")
 """The keys that a METADATA column of a debezium-json table may have besides Kafka's own."""
 
-_UNKNOWN = Verdict("bad-value", 'the change has no "op" that is known: c, r, u or d')
-_NO_BEFORE = Verdict(
+_UNKNOWN = Rejection("bad-value", 'the change has no "op" that is known: c, r, u or d')
+_NO_BEFORE = Rejection(
     "bad-value",
     'an update or a delete has no "before": the database must log whole rows (in PostgreSQL: REPLICA IDENTITY FULL)',
 )
-_NO_AFTER = Verdict("bad-value", 'an insert or an update has no "after"')
+_NO_AFTER = Rejection("bad-value", 'an insert or an update has no "after"')
 
 
 class Debezium:
@@ -54,18 +54,18 @@ class Debezium:
             return Fields(("payload", "schema"), (payload, STRING), repeats=2)
         return Fields(("payload",), (payload,), repeats=2)
 
-    def said(self, fields: Sequence[pa.Array]) -> Said:
+    def change_rows(self, fields: Sequence[pa.Array]) -> ChangeRows:
         inside = self._payload(fields)
         before, after, op = inside["before"], inside["after"], inside["op"]
         comes, leaves = one_of(op, "c", "r", "u"), one_of(op, "u", "d")
         no_before = leaves & before.is_null().to_numpy(zero_copy_only=False)
         no_after = comes & after.is_null().to_numpy(zero_copy_only=False)
         bad = {
-            **complaints(no_after, _NO_AFTER),
-            **complaints(no_before, _NO_BEFORE),
-            **complaints(~(comes | leaves), _UNKNOWN),
+            **rejections(no_after, _NO_AFTER),
+            **rejections(no_before, _NO_BEFORE),
+            **rejections(~(comes | leaves), _UNKNOWN),
         }
-        return Said(before, after, leaves, comes, leaves & comes, bad)
+        return ChangeRows(before, after, leaves, comes, leaves & comes, bad)
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         inside = self._payload(fields)

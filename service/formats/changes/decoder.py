@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from operators.sql import Sql
 from service.formats.contract import Decoded
 from service.formats.json.decoder import fields_of
-from service.formats.json.document import Document, Verdict
+from service.formats.json.document import Document, Rejection
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
 from service.formats.layout import Part, required, value_part
@@ -23,17 +23,17 @@ from service.plan.table import ColumnKind, Format, Table, TableColumn
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class Said(NamedTuple):
-    """What each record of a block says: the row that leaves and the row that comes (structs of the wanted columns, to
-    be taken where `leaves` and `comes` say so), where the row that leaves is `replaced` by another of its key, and the
-    records that say nothing that makes sense."""
+class ChangeRows(NamedTuple):
+    """The changes that the records of a block describe: the row that leaves and the row that comes (structs of the
+    wanted columns, to be taken where `leaves` and `comes` say so), where the row that leaves is `replaced` by another
+    of its key, and the records that say nothing that makes sense."""
 
     before: pa.StructArray
     after: pa.StructArray
     leaves: Flags
     comes: Flags
     replaced: Flags
-    bad: Mapping[int, Verdict]
+    bad: Mapping[int, Rejection]
 
 
 class Shape(Protocol):
@@ -42,7 +42,7 @@ class Shape(Protocol):
     def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
         """What to read of a record whose rows have these columns."""
 
-    def said(self, fields: Sequence[pa.Array]) -> Said:
+    def change_rows(self, fields: Sequence[pa.Array]) -> ChangeRows:
         """What the records say, from the fields that were read."""
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
@@ -78,35 +78,40 @@ class ChangeDecoder:
         return tuple(name for name in wanted if name not in ("topic", "partition", "offset"))
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        bad: dict[int, Verdict] = {}
+        bad: dict[int, Rejection] = {}
         values = records["value"]
         fields = [c.combine_chunks() for c in fields_of(self._document, values, sql, bad)]
-        said = self._shape.said(fields)
+        change_rows = self._shape.change_rows(fields)
         silent = values.is_null().to_numpy()
-        for index, verdict in said.bad.items():
+        for index, rejection in change_rows.bad.items():
             if not silent[index]:
-                bad.setdefault(index, Verdict("", "") if self._ignore else verdict)
-        columns = self._cells(records, fields, said)
+                bad.setdefault(index, Rejection("", "") if self._ignore else rejection)
+        columns = self._cells(records, fields, change_rows)
         for index, (before, after) in columns.items():
             if required(self._table, index):
                 name = self._table.columns[index].name
-                missing(name, pa.chunked_array([before]), bad, except_in=pa.array(~said.leaves))
-                missing(name, pa.chunked_array([after]), bad, except_in=pa.array(~said.comes))
+                missing(name, pa.chunked_array([before]), bad, except_in=pa.array(~change_rows.leaves))
+                missing(name, pa.chunked_array([after]), bad, except_in=pa.array(~change_rows.comes))
         told = np.ones(records.num_rows, dtype=bool)
         told[list(bad)] = False
-        leaves = said.leaves & ~said.replaced if self._table.upserts else said.leaves
-        there = np.stack([leaves & told, said.comes & told], axis=1)
+        leaves = change_rows.leaves & ~change_rows.replaced if self._table.upserts else change_rows.leaves
+        there = np.stack([leaves & told, change_rows.comes & told], axis=1)
         places = np.arange(2 * records.num_rows).reshape(2, -1).T[there]
         weights = np.broadcast_to(np.array([-1, 1]), there.shape)[there]
         taken = pa.array(places)
         cells = [pa.concat_arrays(columns[i]).take(taken) for i in self._columns]
         return Decoded(block(cells, pa.array(weights)), dead(records, bad))
 
-    def _cells(self, records: pa.Table, fields: Sequence[pa.Array], said: Said) -> dict[int, tuple[pa.Array, pa.Array]]:
+    def _cells(
+        self, records: pa.Table, fields: Sequence[pa.Array], change_rows: ChangeRows
+    ) -> dict[int, tuple[pa.Array, pa.Array]]:
         """Each wanted column, in the row before and in the row after."""
         cells: dict[int, tuple[pa.Array, pa.Array]] = {}
         for position, index in enumerate(self._rows.columns):
-            cells[index] = (pc.struct_field(said.before, [position]), pc.struct_field(said.after, [position]))
+            cells[index] = (
+                pc.struct_field(change_rows.before, [position]),
+                pc.struct_field(change_rows.after, [position]),
+            )
         for index in self._metadata:
             column = self._table.columns[index]
             found = (
@@ -129,9 +134,9 @@ def one_of(column: pa.Array, *words: str) -> Flags:
     return flags(pc.is_in(column, pa.array(words, pa.string())))
 
 
-def complaints(where: Flags, verdict: Verdict) -> dict[int, Verdict]:
+def rejections(where: Flags, rejection: Rejection) -> dict[int, Rejection]:
     """The same verdict on each of these records."""
-    return dict.fromkeys(map(int, np.flatnonzero(where)), verdict)
+    return dict.fromkeys(map(int, np.flatnonzero(where)), rejection)
 
 
 def _of_format(column: TableColumn) -> bool:

@@ -17,7 +17,7 @@ NONE = -1
 """The position of no row."""
 
 
-class Pairs(NamedTuple):
+class ChangePairs(NamedTuple):
     """One entry a change, in order: the positions of the row before and of the row after it. An insert has no row
     before (NONE), a delete none after; an update has both, and so has a row that was written again unchanged, which
     comes with weight 0."""
@@ -26,7 +26,7 @@ class Pairs(NamedTuple):
     after: Positions
 
 
-def pair(changes: pa.Table, key: Sequence[int] | None) -> Pairs:
+def pair(changes: pa.Table, key: Sequence[int] | None) -> ChangePairs:
     """The changes of a consolidated block, in which the rows of one key stand together and what leaves comes first.
 
     A row of weight n is n changes. Without a key no row replaces another; an empty key is that of a single row.
@@ -34,7 +34,7 @@ def pair(changes: pa.Table, key: Sequence[int] | None) -> Pairs:
     weights = changes["_weight"].to_numpy()
     rows = np.arange(len(weights), dtype=np.int64)
     if (weights == 1).all():
-        return Pairs(np.full(len(rows), NONE), rows)
+        return ChangePairs(np.full(len(rows), NONE), rows)
     copies = np.maximum(np.abs(weights), 1)
     if (copies != 1).any():
         rows, weights = np.repeat(rows, copies), np.repeat(weights, copies)
@@ -47,7 +47,7 @@ def pair(changes: pa.Table, key: Sequence[int] | None) -> Pairs:
         kept = np.ones(len(rows), dtype=bool)
         kept[replaced + 1] = False
         before, after = before[kept], after[kept]
-    return Pairs(before, after)
+    return ChangePairs(before, after)
 
 
 def _agree(

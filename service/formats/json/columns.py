@@ -1,6 +1,6 @@
-"""The fast way to read a JSON value of each type: DuckDB text for the value, and for whether it is in doubt.
+"""The fast way to read a JSON value of each type: DuckDB text for the value, and for whether it is suspect.
 
-Law: where `doubt` is false, `value` is what `json_exact` reads; where it is true, the row goes to `json_exact`.
+Law: where `suspect` is false, `value` is what `reference` reads; where it is true, the row goes to `reference`.
 DuckDB's from_json is lenient (3.7 becomes the INT 4, true becomes 1, 1.50 becomes the STRING 1.5), so a scalar is
 mostly taken as text, cast, and believed only if it is written the one usual way.
 
@@ -42,15 +42,15 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{0,9})?"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How one value is read: the type that from_json gives it, its value, whether it is in doubt."""
+class ColumnReading:
+    """How one value is read: the type that from_json gives it, its value, whether it is suspect."""
 
     taken_as: str
     value: str
-    doubt: str = "false"
+    suspect: str = "false"
 
 
-def reading(expression: str, name: str, type_: DataType, options: JsonOptions, *, strict: bool) -> Reading:
+def reading(expression: str, name: str, type_: DataType, options: JsonOptions, *, strict: bool) -> ColumnReading:
     """How the value of the key `name` is read, once from_json has taken it as `taken_as` and `expression` names it."""
     return _Reader(options, strict).read(expression, name, type_, 0)
 
@@ -93,7 +93,7 @@ def found(pattern: str) -> str:
     return f"regexp_matches(v, {quoted(pattern)})"
 
 
-def row_doubt(x: str, name: str | None, fields: Sequence[str]) -> str:
+def row_suspect(x: str, name: str | None, fields: Sequence[str]) -> str:
     """Whether a ROW in a lenient statement may have been another thing than an object, and so has nothing but NULLs."""
     nothing = " AND ".join(f"{f} IS NULL" for f in fields)  # which is so too where the ROW itself is NULL
     other = "true" if name is None else found(key_pattern(name) + r"\s*:\s*[^n{\s]")
@@ -105,42 +105,42 @@ class _Reader:
         self._options = options
         self._strict = strict
 
-    def read(self, x: str, name: str | None, type_: DataType, depth: int) -> Reading:
+    def read(self, x: str, name: str | None, type_: DataType, depth: int) -> ColumnReading:
         match type_:
             case Simple("BOOLEAN"):
                 value = f"CASE lower({x}) WHEN 'true' THEN true WHEN 'false' THEN false END"
-                return Reading("VARCHAR", value, f"({x} IS NOT NULL AND lower({x}) NOT IN ('true', 'false'))")
+                return ColumnReading("VARCHAR", value, f"({x} IS NOT NULL AND lower({x}) NOT IN ('true', 'false'))")
             case Simple(number) if number in _INTEGERS:
                 value = f"TRY_CAST({x} AS {duckdb(type_)})"
-                return Reading("VARCHAR", value, _unless_canonical(x, value))
+                return ColumnReading("VARCHAR", value, _unless_canonical(x, value))
             case Simple(number) if number in _FLOATS:
                 return self._float(x, name, type_)
             case Simple("STRING") | Text():
-                return Reading("VARCHAR", x, self._text_doubt(x, name))
+                return ColumnReading("VARCHAR", x, self._text_suspect(x, name))
             case Simple("BYTES") | Binary():
                 value = f"CASE WHEN regexp_full_match({x}, '{_BASE64}') THEN from_base64({x}) END"
                 # A number or a word may look like base64 once it is text.
                 other = "true" if name is None else found(key_pattern(name) + r'\s*:\s*[^"\s]')
                 word = f"regexp_full_match({x}, 'true|false|[0-9]+|Infinity') AND {other}"
                 wrong = f"NOT regexp_full_match({x}, '{_BASE64}') OR {word}"
-                return Reading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
+                return ColumnReading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
             case Simple("DATE"):
                 value = f"TRY_CAST({x} AS DATE)"
-                return Reading("VARCHAR", value, _unless_canonical(x, value))
+                return ColumnReading("VARCHAR", value, _unless_canonical(x, value))
             case Simple("NULL"):
-                return Reading("VARCHAR", "CAST(NULL AS INTEGER)")
+                return ColumnReading("VARCHAR", "CAST(NULL AS INTEGER)")
             case Simple():
                 raise ValueError(f"JSON cannot carry {type_.name}")
             case Decimal():
                 value = f"TRY_CAST({x} AS {duckdb(type_)})"
-                # The text may have come through a double, which keeps 15 digits; see also json_statement.long_numbers.
+                # The text may have come through a double, which keeps 15 digits; see also parse.long_numbers.
                 long = f"strlen({x}) > 16 AND contains({x}, '.')"
                 wrong = f"{value} IS NULL OR contains({x}, '_') OR {long}"
-                return Reading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
+                return ColumnReading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
             case Time(precision):
                 value = f"TRY_CAST({x} AS TIME)"
                 kept = value if precision >= 6 else f"TRY_CAST(left({x}, {9 + precision if precision else 8}) AS TIME)"
-                return Reading("VARCHAR", kept, _unless_canonical(x, value, _CLOCK))
+                return ColumnReading("VARCHAR", kept, _unless_canonical(x, value, _CLOCK))
             case Timestamp(precision):
                 return self._timestamp(x, precision, "")
             case TimestampLtz(precision):
@@ -156,16 +156,16 @@ class _Reader:
             case _:
                 assert_never(type_)
 
-    def _float(self, x: str, name: str | None, type_: DataType) -> Reading:
+    def _float(self, x: str, name: str | None, type_: DataType) -> ColumnReading:
         if name is None or not self._strict:
             value = f"TRY_CAST({x} AS {duckdb(type_)})"
-            return Reading("VARCHAR", value, f"({x} IS NOT NULL AND ({value} IS NULL OR NOT isfinite({value})))")
+            return ColumnReading("VARCHAR", value, f"({x} IS NOT NULL AND ({value} IS NULL OR NOT isfinite({value})))")
         boolean = found(key_pattern(name) + r"\s*:\s*[tf]")
-        return Reading(
+        return ColumnReading(
             duckdb(type_), x, f"(CASE WHEN {x} IN (0, 1) THEN {boolean} ELSE {x} IS NOT NULL AND NOT isfinite({x}) END)"
         )
 
-    def _text_doubt(self, x: str, name: str | None) -> str:
+    def _text_suspect(self, x: str, name: str | None) -> str:
         """A number or a container that became text has lost how it was written, unless it is a plain whole number."""
         rewritten = f"regexp_full_match({x}, '{_NUMBER}') AND NOT regexp_full_match({x}, '[1-9][0-9]*|-[1-9][0-9]*')"
         constant = f"regexp_full_match({x}, '-?(?i:nan|inf|infinity)')"
@@ -173,46 +173,46 @@ class _Reader:
         asked = "true" if name is None else found(key_pattern(name) + r"\s*:\s*[-0-9{\[NnIi]")
         return f"(CASE WHEN {x} IS NULL THEN false WHEN {lost} THEN {asked} ELSE false END)"
 
-    def _timestamp(self, x: str, precision: int, zone: str) -> Reading:
+    def _timestamp(self, x: str, precision: int, zone: str) -> ColumnReading:
         separator = "T" if self._options.standard == "ISO-8601" else " "
         value = f"TRY_CAST({x} AS TIMESTAMP)"
         usual = f"CAST({value} AS VARCHAR)" if separator == " " else f"replace(CAST({value} AS VARCHAR), ' ', 'T')"
         usual = usual if not zone else f"{usual} || 'Z'"
         shape = f"{_DAY}{separator}{_CLOCK}{zone}"
         odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{shape}')"
-        doubt = f"(CASE WHEN {x} IS NULL OR {usual} = {x} THEN false ELSE {odd} END)"
-        return Reading("VARCHAR", _truncated(value, precision), doubt)
+        suspect = f"(CASE WHEN {x} IS NULL OR {usual} = {x} THEN false ELSE {odd} END)"
+        return ColumnReading("VARCHAR", _truncated(value, precision), suspect)
 
-    def _array(self, x: str, name: str | None, element: DataType, depth: int) -> Reading:
+    def _array(self, x: str, name: str | None, element: DataType, depth: int) -> ColumnReading:
         item = f"e{depth}"
         inner = self.read(item, None, element, depth + 1)
-        doubts = [self._null_doubt(x, name), _any(x, item, inner.doubt)]
+        suspects = [self._null_suspect(x, name), _any(x, item, inner.suspect)]
         value = x if inner.value == item else f"list_transform({x}, lambda {item}: {inner.value})"
-        return Reading(f"{inner.taken_as}[]", value, _either(doubts))
+        return ColumnReading(f"{inner.taken_as}[]", value, _either(suspects))
 
-    def _map(self, x: str, name: str | None, value_type: DataType, depth: int) -> Reading:
+    def _map(self, x: str, name: str | None, value_type: DataType, depth: int) -> ColumnReading:
         item = f"e{depth}"
         inner = self.read(f"{item}.value", None, value_type, depth + 1)
         entry = f"struct_pack(k := {item}.key, v := {inner.value})"
         value = f"map_from_entries(list_transform(map_entries({x}), lambda {item}: {entry}))"
-        doubts = [self._null_doubt(x, name), _any(f"map_entries({x})", item, inner.doubt)]
+        suspects = [self._null_suspect(x, name), _any(f"map_entries({x})", item, inner.suspect)]
         taken_as = f"MAP(VARCHAR, {inner.taken_as})"
-        return Reading(taken_as, f"(CASE WHEN {x} IS NULL THEN NULL ELSE {value} END)", _either(doubts))
+        return ColumnReading(taken_as, f"(CASE WHEN {x} IS NULL THEN NULL ELSE {value} END)", _either(suspects))
 
     def _row(
         self, x: str, name: str | None, names: tuple[str, ...], types: tuple[DataType, ...], depth: int
-    ) -> Reading:
+    ) -> ColumnReading:
         fields = [f"{x}.{identifier(n)}" for n in names]
         inner = [self.read(f, n, t, depth + 1) for f, n, t in zip(fields, names, types, strict=True)]
         packed = ", ".join(f"{identifier(n)} := {r.value}" for n, r in zip(names, inner, strict=True))
         taken = ", ".join(f"{identifier(n)} {r.taken_as}" for n, r in zip(names, inner, strict=True))
-        doubts = [r.doubt for r in inner]
+        suspects = [r.suspect for r in inner]
         if not self._strict:
-            doubts.append(row_doubt(x, name, fields))
+            suspects.append(row_suspect(x, name, fields))
         value = f"(CASE WHEN {x} IS NULL THEN NULL ELSE struct_pack({packed}) END)"
-        return Reading(f"STRUCT({taken})", value, _either(doubts))
+        return ColumnReading(f"STRUCT({taken})", value, _either(suspects))
 
-    def _null_doubt(self, x: str, name: str | None) -> str:
+    def _null_suspect(self, x: str, name: str | None) -> str:
         """A NULL container in a lenient statement may be a value of another type."""
         if self._strict:
             return "false"
@@ -237,19 +237,19 @@ def _truncated(value: str, precision: int) -> str:
 
 
 def _unless_canonical(x: str, value: str, also: str | None = None) -> str:
-    """In doubt unless the value, written back, is the text that was read, or the text has the shape `also`."""
+    """Suspect unless the value, written back, is the text that was read, or the text has the shape `also`."""
     if also is None:
         return f"({x} IS NOT NULL AND CAST({value} AS VARCHAR) IS DISTINCT FROM {x})"
     odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{also}')"
     return f"(CASE WHEN {x} IS NULL OR CAST({value} AS VARCHAR) = {x} THEN false ELSE {odd} END)"
 
 
-def _any(elements: str, item: str, doubt: str) -> str:
-    if doubt == "false":
+def _any(elements: str, item: str, suspect: str) -> str:
+    if suspect == "false":
         return "false"
-    return f"coalesce(list_bool_or(list_transform({elements}, lambda {item}: {doubt})), false)"
+    return f"coalesce(list_bool_or(list_transform({elements}, lambda {item}: {suspect})), false)"
 
 
-def _either(doubts: list[str]) -> str:
-    real = [d for d in doubts if d != "false"]
+def _either(suspects: list[str]) -> str:
+    real = [d for d in suspects if d != "false"]
     return "(" + " OR ".join(real) + ")" if real else "false"

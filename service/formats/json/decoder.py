@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.contract import Decoded
-from service.formats.json.document import Document, Verdict
+from service.formats.json.document import Document, Rejection
 from service.formats.json.options import JsonOptions, json_options
 from service.formats.json.parse import Fields
 from service.formats.layout import Part, key_part, required, value_part
@@ -16,7 +16,9 @@ from service.formats.metadata import metadata_column, record_column
 from service.formats.records import BAD_UTF8, block, dead, missing, positions, texts
 from service.plan.table import ColumnKind, Format, Table
 
-TOMBSTONE = Verdict("tombstone", "the value is null, which takes a row back: this format has only rows that are added")
+TOMBSTONE = Rejection(
+    "tombstone", "the value is null, which takes a row back: this format has only rows that are added"
+)
 
 
 class JsonDecoder:
@@ -45,7 +47,7 @@ class JsonDecoder:
         return tuple(name for name in wanted if name not in ("topic", "partition", "offset"))
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        bad: dict[int, Verdict] = {}
+        bad: dict[int, Rejection] = {}
         values = records["value"]
         weights = np.ones(records.num_rows, dtype=np.int64)
         if values.null_count:
@@ -70,7 +72,7 @@ class JsonDecoder:
             return Decoded(changes, dead(records, bad))
         return Decoded(changes.take(positions(records.num_rows, bad)), dead(records, bad))
 
-    def _check_required(self, found: dict[int, pa.ChunkedArray], deletes: pa.Array, bad: dict[int, Verdict]) -> None:
+    def _check_required(self, found: dict[int, pa.ChunkedArray], deletes: pa.Array, bad: dict[int, Rejection]) -> None:
         for index in self._required:
             column = found[index]
             if column.null_count:
@@ -79,7 +81,9 @@ class JsonDecoder:
                 missing(name, column, bad, except_in=deletes if exempt else None)
 
 
-def fields_of(document: Document, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Verdict]) -> list[pa.ChunkedArray]:
+def fields_of(
+    document: Document, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]
+) -> list[pa.ChunkedArray]:
     """The document's fields for every record, NULL where there is no value or none that can be read; `bad` grows."""
     decoded, broken = texts(values)
     bad.update(dict.fromkeys(broken, BAD_UTF8))
@@ -89,7 +93,7 @@ def fields_of(document: Document, values: pa.ChunkedArray, sql: Sql, bad: dict[i
         return answer.columns
     present = np.flatnonzero(decoded.is_valid().to_numpy())
     answer = document.read(decoded.drop_null(), sql)
-    bad.update({int(present[i]): verdict for i, verdict in answer.bad.items()})
+    bad.update({int(present[i]): rejection for i, rejection in answer.bad.items()})
     spread = np.full(len(values), -1, dtype=np.int64)
     spread[present] = np.arange(len(present))
     taken = pa.array(spread, mask=spread < 0)

@@ -1,8 +1,9 @@
-"""Reads wanted fields out of blocks of JSON text: in DuckDB while it can be believed, exactly where it cannot.
+"""Read wanted fields out of blocks of JSON text: with DuckDB and Arrow, and suspect rows by the reference parser.
 
-A block is tried in the ways of `json_statement`, the quickest first; after a failure the next blocks begin with the
-next way for a while, since a topic with optional fields has them everywhere. Rows in doubt are read by `json_exact`,
-one by one. The way taken never changes the answer.
+A block is read in the modes of `parse.ParseMode`, the fastest first; after a failure the next blocks begin with the
+next mode for a while, since a topic with optional fields has them everywhere. Each mode marks the rows whose values may
+differ from what `reference` reads: these *suspect* rows are read again by `reference`, one by one. So the mode never
+changes what is read.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ import pyarrow as pa
 from operators.sql import Sql
 from service.formats.json.columns import readable
 from service.formats.json.options import JsonOptions
-from service.formats.json.parse import Fields, Quick, Statement, Way, whole
-from service.formats.json.reference import Unreadable, exact_record
+from service.formats.json.parse import FastResult, Fields, ParseMode, Statement, whole
+from service.formats.json.reference import Unreadable, reference_record
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
 
 
-class Verdict(NamedTuple):
+class Rejection(NamedTuple):
     """Why a record cannot be read. An empty reason: it is to be passed over without a word."""
 
     reason: str
     detail: str
 
 
-class Answer(NamedTuple):
+class ReadFields(NamedTuple):
     """The fields of a block, one column a field, and the rows (by position) that could not be read; theirs are NULL."""
 
     columns: list[pa.ChunkedArray]
-    bad: dict[int, Verdict]
+    bad: dict[int, Rejection]
 
 
 class Document:
@@ -44,71 +45,71 @@ class Document:
         self._options = options
         self._schema = [arrow(t) for t in fields.types]
         fast = bool(fields.names) and readable(Row(fields.names, fields.types))
-        ways = [Statement(fields, options, way) for way in Way] if fast else []
-        # Two ways may be the same statement.
-        self._ways = tuple({way.text: way for way in ways}.values())
+        statements = [Statement(fields, options, mode) for mode in ParseMode] if fast else []
+        # Two modes may be the same statement.
+        self._statements = tuple({s.text: s for s in statements}.values())
         self._first = 0
         self._blocks_left = 0
 
-    def read(self, texts: pa.ChunkedArray, sql: Sql) -> Answer:
+    def read(self, texts: pa.ChunkedArray, sql: Sql) -> ReadFields:
         """The fields of each text; no text is NULL."""
         if len(texts) == 0:
-            return Answer([pa.chunked_array([], type=t) for t in self._schema], {})
+            return ReadFields([pa.chunked_array([], type=t) for t in self._schema], {})
         block = whole(texts)
-        return self._corrected(self._quickly(block, sql), block)
+        return self._with_suspects_read(self._read_fast(block, sql), block)
 
-    def _quickly(self, block: pa.Array, sql: Sql) -> Quick:
+    def _read_fast(self, block: pa.Array, sql: Sql) -> FastResult:
         if self._blocks_left == 0:
             self._first = 0
         self._blocks_left -= 1
-        for number, way in enumerate(self._ways[self._first :], self._first):
-            answer = way.read(block, sql)
+        for number, statement in enumerate(self._statements[self._first :], self._first):
+            answer = statement.read(block, sql)
             if answer is not None:
                 return answer
             self._first, self._blocks_left = number + 1, _REMEMBERED_BLOCKS
-        return self._soundly(block, sql)
+        return self._read_valid(block, sql)
 
-    def _soundly(self, block: pa.Array, sql: Sql) -> Quick:
-        """The last resort: what is not JSON is set apart."""
-        nothing = Quick([pa.nulls(len(block), t) for t in self._schema], np.ones(len(block), dtype=bool))
-        if not self._ways:
+    def _read_valid(self, block: pa.Array, sql: Sql) -> FastResult:
+        """Read what is valid JSON in the last mode; all else is suspect."""
+        nothing = FastResult([pa.nulls(len(block), t) for t in self._schema], np.ones(len(block), dtype=bool))
+        if not self._statements:
             return nothing
         valid = sql("SELECT json_valid(v) AS ok FROM records", {"records": pa.table({"v": block})})["ok"].to_numpy()
         sound = np.flatnonzero(valid)
-        answer = self._ways[-1].read(block.take(pa.array(sound)), sql)
+        answer = self._statements[-1].read(block.take(pa.array(sound)), sql)
         if answer is None:
             return nothing
         source = np.full(len(block), len(sound))
         source[sound] = np.arange(len(sound))
         taken = pa.array(source, mask=~valid)
-        nothing.doubt[sound] = answer.doubt
-        return Quick([column.take(taken) for column in answer.columns], nothing.doubt)
+        nothing.suspect[sound] = answer.suspect
+        return FastResult([column.take(taken) for column in answer.columns], nothing.suspect)
 
-    def _corrected(self, quick: Quick, block: pa.Array) -> Answer:
-        """The quick answer with the rows in doubt read exactly."""
-        doubted = np.flatnonzero(quick.doubt)
-        if len(doubted) == 0:
-            return Answer([pa.chunked_array([c]) for c in quick.columns], {})
+    def _with_suspects_read(self, fast_result: FastResult, block: pa.Array) -> ReadFields:
+        """Replace the suspect rows by what the reference reads."""
+        suspects = np.flatnonzero(fast_result.suspect)
+        if len(suspects) == 0:
+            return ReadFields([pa.chunked_array([c]) for c in fast_result.columns], {})
         columns: list[list[Any]] = [[] for _ in self._schema]
-        bad: dict[int, Verdict] = {}
+        bad: dict[int, Rejection] = {}
         nothing = [None] * len(self._schema)
-        for index, text in zip(doubted, block.take(pa.array(doubted)).to_pylist(), strict=True):
+        for index, text in zip(suspects, block.take(pa.array(suspects)).to_pylist(), strict=True):
             try:
-                values = exact_record(text, self._fields.names, self._fields.types, self._options)
+                values = reference_record(text, self._fields.names, self._fields.types, self._options)
             except Unreadable as error:
                 ignored = self._options.ignore_errors
-                bad[int(index)] = Verdict("", "") if ignored else Verdict(error.reason, error.detail)
+                bad[int(index)] = Rejection("", "") if ignored else Rejection(error.reason, error.detail)
                 values = nothing
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
         source = np.arange(len(block))
-        source[doubted] = len(block) + np.arange(len(doubted))
+        source[suspects] = len(block) + np.arange(len(suspects))
         taken = pa.array(source)
-        exact = [pa.array(values, type=t) for t, values in zip(self._schema, columns, strict=True)]
-        return Answer(
+        reference = [pa.array(values, type=t) for t, values in zip(self._schema, columns, strict=True)]
+        return ReadFields(
             [
                 pa.chunked_array([pa.concat_arrays([column, correction]).take(taken)])
-                for column, correction in zip(quick.columns, exact, strict=True)
+                for column, correction in zip(fast_result.columns, reference, strict=True)
             ],
             bad,
         )

@@ -2,7 +2,7 @@
 
 Arrow's casts are strict where DuckDB's are lenient ('3.7' is no integer, '2024-1-1' no date), so a column is verified
 at a few nanoseconds a row. Each function answers None when some row is not plainly right: the column is then read again
-with the doubts of `json_columns`, row by row.
+with the suspicions of `columns`, row by row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from service.formats.json.columns import key_pattern
 from service.formats.json.options import JsonOptions
 from service.plan.types import DataType, Decimal, Simple, Text, Timestamp, TimestampLtz, arrow, duckdb
 
-Swift = Callable[[pa.Array, pa.Array], pa.Array | None]
+FastValue = Callable[[pa.Array, pa.Array], pa.Array | None]
 """From a column as DuckDB took it out, and the records' texts, to the column's values."""
 
 _EXACT = 2**53
@@ -34,7 +34,7 @@ _LIKE_NAN = np.zeros(256, dtype=bool)
 _LIKE_NAN[[ord(c) for c in "NnIi"]] = True
 
 
-def swift(name: str, type_: DataType, options: JsonOptions) -> Swift | None:
+def fast(name: str, type_: DataType, options: JsonOptions) -> FastValue | None:
     """The fast way for the key `name`, if its type has one."""
     match type_:
         case Simple("TINYINT" | "SMALLINT" | "INT" | "BIGINT"):
@@ -57,13 +57,13 @@ def swift(name: str, type_: DataType, options: JsonOptions) -> Swift | None:
             return None
 
 
-def whole_numbers(name: str, type_: DataType) -> Swift:
+def whole_numbers(name: str, type_: DataType) -> FastValue:
     """The fast way for an integer that was taken as DOUBLE."""
     return partial(_whole_numbers, arrow(type_), key_pattern(name) + r"\s*:\s*[tf]")
 
 
 def taken_as(type_: DataType, *, strict: bool) -> str:
-    """The type that from_json gives a column that is read swiftly. As text, NULL is never a value of another type; as a
+    """The type that from_json gives a column that is read fast. As text, NULL is never a value of another type; as a
     number it is, but in a strict statement."""
     return duckdb(type_) if strict and type_ in (Simple("DOUBLE"), Simple("FLOAT")) else "VARCHAR"
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import NOT_COMPUTABLE, Sql
-from service.formats.json.columns import Reading, identifier, key_pattern, quoted, reading, row_doubt
-from service.formats.json.fast import INTEGERS, Swift, characters, raw, swift, taken_as, whole_numbers
+from service.formats.json.columns import ColumnReading, identifier, key_pattern, quoted, reading, row_suspect
+from service.formats.json.fast import INTEGERS, FastValue, characters, fast, raw, taken_as, whole_numbers
 from service.formats.json.options import JsonOptions
 from service.plan.types import Array, DataType, Decimal, Map, Row, arrow
 
@@ -26,8 +26,8 @@ _DIGITS[ord("0") : ord("9") + 1] = True
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class Way(Enum):
-    """How a block is read, quickest first.
+class ParseMode(Enum):
+    """How a block is read, fastest first.
 
     STRICT fails as a whole when one record lacks a name, repeats one or has a value of another kind, so that what comes
     out is nearly certain. NUMBERS is as strict and takes integers as DOUBLE, which is quicker; it fails too when one is
@@ -49,23 +49,23 @@ class Fields:
     repeats: int = 1
 
 
-class Quick(NamedTuple):
+class FastResult(NamedTuple):
     """Columns as DuckDB and Arrow read them, and the rows in which they are not to be believed."""
 
     columns: list[pa.Array]
-    doubt: Flags
+    suspect: Flags
 
 
 @dataclass(frozen=True, slots=True)
 class _Flat:
-    """A column that is read swiftly. Where that fails it is read with the doubts of `slow` over the column `x`; without
-    `slow` the whole block is."""
+    """A column that is read fast. Where that fails it is read with the suspicions of `slow` over the column `x`;
+    without `slow` the whole block is."""
 
     column: int
     name: str
     wanted: pa.DataType
-    swift: Swift
-    slow: Reading | None
+    fast: FastValue
+    slow: ColumnReading | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,89 +95,89 @@ class _Unsure(Exception):
 class Statement:
     """Picklable: one way to read `fields`."""
 
-    def __init__(self, fields: Fields, options: JsonOptions, way: Way) -> None:
-        self._way = way
+    def __init__(self, fields: Fields, options: JsonOptions, mode: ParseMode) -> None:
+        self._way = mode
         self._fields = fields
         self._options = options
         self._decimals = any(map(_has_decimal, fields.types))
         self._selected: list[str] = []
-        self._doubts: dict[str, None] = {}
+        self._suspects: dict[str, None] = {}
         structure: dict[str, Any] = {}
         self._parts = [
             self._part(f"s.{identifier(n)}", n, t, structure) for n, t in zip(fields.names, fields.types, strict=True)
         ]
-        self._doubts.pop("false", None)
+        self._suspects.pop("false", None)
         selected = list(self._selected)
-        if self._doubts:
-            selected.append(f"({' OR '.join(self._doubts)}) AS _doubt")
-        self.text = f"SELECT {', '.join(selected)} FROM ({_inner(structure, way)})"
+        if self._suspects:
+            selected.append(f"({' OR '.join(self._suspects)}) AS _suspect")
+        self.text = f"SELECT {', '.join(selected)} FROM ({_inner(structure, mode)})"
 
     def _part(self, place: str, name: str, type_: DataType, structure: dict[str, Any]) -> _Part:
         """How the value at `place` is read; what from_json takes it as goes into `structure`."""
-        strict = self._way is not Way.LENIENT
+        strict = self._way is not ParseMode.LENIENT
         if isinstance(type_, Row):
             inner: dict[str, Any] = {}
             structure[name] = inner
             absent = self._select(f"{place} IS NULL")
             places = [f"{place}.{identifier(n)}" for n in type_.names]
             if not strict:
-                self._doubts[row_doubt(place, name, places)] = None
+                self._suspects[row_suspect(place, name, places)] = None
             named = zip(places, type_.names, type_.types, strict=True)
             return _Group(absent, arrow(type_), tuple(self._part(p, n, t, inner) for p, n, t in named))
-        if self._way is Way.NUMBERS and type_ in INTEGERS:
+        if self._way is ParseMode.NUMBERS and type_ in INTEGERS:
             structure[name] = "DOUBLE"
             return _Flat(self._select(place), name, arrow(type_), whole_numbers(name, type_), None)
-        way = swift(name, type_, self._options)
-        if way is not None:
+        fast_value = fast(name, type_, self._options)
+        if fast_value is not None:
             structure[name] = taken_as(type_, strict=strict)
             slow = reading("x", name, type_, self._options, strict=strict)
-            return _Flat(self._select(place), name, arrow(type_), way, slow)
+            return _Flat(self._select(place), name, arrow(type_), fast_value, slow)
         whole_reading = reading(place, name, type_, self._options, strict=strict)
         structure[name] = whole_reading.taken_as
-        self._doubts[whole_reading.doubt] = None
+        self._suspects[whole_reading.suspect] = None
         return _Finished(self._select(whole_reading.value), arrow(type_))
 
     def _select(self, expression: str) -> int:
         self._selected.append(f"{expression} AS f{len(self._selected)}")
         return len(self._selected) - 1
 
-    def read(self, block: pa.Array, sql: Sql) -> Quick | None:
+    def read(self, block: pa.Array, sql: Sql) -> FastResult | None:
         """The fields of each text of `block`, or None if this way fails for it."""
         try:
             answer = sql(self.text, {"records": pa.table({"v": block})})
         except NOT_COMPUTABLE:
             return None
         taken = [whole(answer[f"f{i}"]) for i in range(len(self._selected))]
-        doubt = _no_object(block) | _escaped_keys(block)
-        if self._doubts:
-            doubt |= answer["_doubt"].to_numpy()
+        suspect = _no_object(block) | _escaped_keys(block)
+        if self._suspects:
+            suspect |= answer["_suspect"].to_numpy()
         if self._decimals:
-            doubt |= long_numbers(block)
-        if self._way is Way.LENIENT:
-            doubt |= self._loosely_read(block, taken)
+            suspect |= long_numbers(block)
+        if self._way is ParseMode.LENIENT:
+            suspect |= self._loosely_read(block, taken)
         try:
-            return Quick([self._column(part, taken, block, doubt, sql) for part in self._parts], doubt)
+            return FastResult([self._column(part, taken, block, suspect, sql) for part in self._parts], suspect)
         except _Unsure:
             return None
 
-    def _column(self, part: _Part, taken: Sequence[pa.Array], block: pa.Array, doubt: Flags, sql: Sql) -> pa.Array:
-        """The values of a part; what they leave in doubt is added to `doubt`."""
+    def _column(self, part: _Part, taken: Sequence[pa.Array], block: pa.Array, suspect: Flags, sql: Sql) -> pa.Array:
+        """The values of a part; what they make suspect is added to `suspect`."""
         match part:
             case _Finished():
                 values = taken[part.column]
             case _Flat():
-                values = part.swift(taken[part.column], block)
+                values = part.fast(taken[part.column], block)
                 if values is None:
                     if part.slow is None:
                         raise _Unsure
                     again = sql(
-                        f"SELECT {part.slow.value} AS f, {part.slow.doubt} AS d FROM records",
+                        f"SELECT {part.slow.value} AS f, {part.slow.suspect} AS d FROM records",
                         {"records": pa.table({"v": block, "x": taken[part.column]})},
                     )
                     values = whole(again["f"])
-                    np.logical_or(doubt, again["d"].to_numpy(), out=doubt)
+                    np.logical_or(suspect, again["d"].to_numpy(), out=suspect)
             case _Group():
-                columns = [self._column(each, taken, block, doubt, sql) for each in part.fields]
+                columns = [self._column(each, taken, block, suspect, sql) for each in part.fields]
                 return pa.StructArray.from_arrays(columns, fields=list(part.wanted), mask=taken[part.absent])
             case _:
                 assert_never(part)
@@ -185,7 +185,7 @@ class Statement:
 
     def _loosely_read(self, block: pa.Array, taken: Sequence[pa.Array]) -> Flags:
         """What a strict statement would have refused: a repeated name, or a missing one that must be there."""
-        doubt = np.zeros(len(block), dtype=bool)
+        suspect = np.zeros(len(block), dtype=bool)
         data = characters(block)
         columns = list(_columns(self._parts))
         present: Counter[str] = Counter()
@@ -198,13 +198,13 @@ class Statement:
             if plainly and data.count(spelled) <= present[name]:
                 continue  # Wherever the name was found it stands once, and nowhere else.
             repeated = "(?s:.)*?".join([key_pattern(name) + r"\s*:"] * (self._fields.repeats + 1))
-            doubt |= pc.match_substring_regex(block, repeated).to_numpy(zero_copy_only=False)
+            suspect |= pc.match_substring_regex(block, repeated).to_numpy(zero_copy_only=False)
         if self._options.fail_on_missing:
             for part in columns:
                 # A name may be missing inside an ARRAY too, where there is no telling from NULL.
                 inside = pa.types.is_nested(part.wanted)
-                doubt |= inside or taken[part.column].is_null().to_numpy(zero_copy_only=False)
-        return doubt
+                suspect |= inside or taken[part.column].is_null().to_numpy(zero_copy_only=False)
+        return suspect
 
 
 def _columns(parts: Iterable[_Part]) -> Iterator[_Flat | _Finished]:
@@ -220,12 +220,12 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _inner(structure: dict[str, Any], way: Way) -> str:
+def _inner(structure: dict[str, Any], mode: ParseMode) -> str:
     shape = quoted(json.dumps(structure, ensure_ascii=False))
-    match way:
-        case Way.NUMBERS | Way.STRICT:
+    match mode:
+        case ParseMode.NUMBERS | ParseMode.STRICT:
             return f"SELECT v, from_json_strict(v, {shape}) AS s FROM records"
-        case Way.LENIENT:
+        case ParseMode.LENIENT:
             return f"SELECT v, from_json(v, {shape}) AS s FROM records"
 
 
@@ -242,7 +242,7 @@ def _no_object(block: pa.Array) -> Flags:
 
 def long_numbers(block: pa.Array) -> Flags:
     """Records with a number of 8 digits before or after its point: DuckDB takes it as a double, which keeps 15."""
-    doubt = np.zeros(len(block), dtype=bool)
+    suspect = np.zeros(len(block), dtype=bool)
     data, edges = raw(block)
     points = np.flatnonzero(data[edges[0] : edges[-1]] == ord(".")) + edges[0]
     # Three before a point there is a colon in a time of day.
@@ -252,8 +252,8 @@ def long_numbers(block: pa.Array) -> Flags:
     if len(near):
         rows = np.unique(np.searchsorted(edges, near, side="right") - 1)
         long = pc.match_substring_regex(block.take(pa.array(rows)), _LONG_NUMBER)
-        doubt[rows] = long.to_numpy(zero_copy_only=False)
-    return doubt
+        suspect[rows] = long.to_numpy(zero_copy_only=False)
+    return suspect
 
 
 def _has_decimal(type_: DataType) -> bool:

@@ -98,7 +98,7 @@ class Constant:
 _DECODER = json.JSONDecoder(parse_float=Literal, parse_int=Literal, parse_constant=Constant, strict=False)
 
 
-def exact_record(text: str, names: tuple[str, ...], types: tuple[DataType, ...], options: JsonOptions) -> list[Any]:
+def reference_record(text: str, names: tuple[str, ...], types: tuple[DataType, ...], options: JsonOptions) -> list[Any]:
     """The wanted fields of a record. Raises Unreadable; with `ignore_errors` a field that is wrong is None instead."""
     record = parse(text)
     if not isinstance(record, dict):
@@ -119,14 +119,14 @@ def _read(value: Any, type_: DataType, options: JsonOptions, place: str) -> Any:
     if value is None:
         return None
     try:
-        return exact(value, type_, options, place)
+        return reference(value, type_, options, place)
     except Unreadable:
         if options.ignore_errors:
             return None
         raise
 
 
-def exact(value: Any, type_: DataType, options: JsonOptions, place: str) -> Any:
+def reference(value: Any, type_: DataType, options: JsonOptions, place: str) -> Any:
     """A JSON value (not null, numbers as Literal) as the Python value of `type_`."""
     if isinstance(value, Constant):
         raise value.refusal

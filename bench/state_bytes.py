@@ -21,7 +21,7 @@ from service.formats.registry import decoder
 from service.local.runner import LocalRunner
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Source
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
 
@@ -59,15 +59,15 @@ class _Fed:
         decoders = {source.id: decoder(source.table, source.columns) for source in self._sources}
         self.runner = LocalRunner(program, decoders, PARTITIONS, Sql())
 
-    def load(self, numbers: range) -> Figures:
+    def load(self, numbers: range) -> TaskMetrics:
         """A batch of the rows of keys."""
         return self._batch(self._held, numbers)
 
-    def later(self, numbers: range) -> Figures:
+    def later(self, numbers: range) -> TaskMetrics:
         """A batch of rows that come on top of them."""
         return self._batch(self._later, numbers)
 
-    def _batch(self, values: Sequence[Value], numbers: range) -> Figures:
+    def _batch(self, values: Sequence[Value], numbers: range) -> TaskMetrics:
         self._now += 500
         records, channels = {}, {}
         for source, value in zip(self._sources, values, strict=True):
@@ -75,7 +75,7 @@ class _Fed:
             channels[source.id] = tuple(channel_name(source.id, topic, n) for n in range(PARTITIONS))
             parts = [[value(n).encode() for n in numbers[part::PARTITIONS]] for part in range(PARTITIONS)]
             records[source.id] = [self._records(topic, n, part) for n, part in enumerate(parts) if part]
-        return self.runner.batch(records, Tick(channels, ()), self._now).figures
+        return self.runner.batch(records, Tick(channels, ()), self._now).metrics
 
     def _records(self, topic: str, partition: int, values: Sequence[bytes]) -> pa.Table:
         first = self._offsets[topic]
@@ -100,14 +100,14 @@ def measure(workload: Workload, keys: int, batches: Mapping[int, int] = BATCHES)
         before = fed.runner.sealed
         share = rows // len(workload.streams)
         for _ in range(number):
-            figures = fed.later(range(sent, sent + share))
+            metrics = fed.later(range(sent, sent + share))
             sent += share
         sealed[rows] = (fed.runner.sealed - before) / number
-    return StateBytes(workload, keys, int(_level(figures, "rows")), int(_level(figures, "bytes")), sealed)
+    return StateBytes(workload, keys, int(_level(metrics, "rows")), int(_level(metrics, "bytes")), sealed)
 
 
-def _level(figures: Figures, what: str) -> float:
-    return sum(value for name, value in figures.levels.items() if name.startswith(f"state_{what}{{"))
+def _level(metrics: TaskMetrics, what: str) -> float:
+    return sum(value for name, value in metrics.levels.items() if name.startswith(f"state_{what}{{"))
 
 
 def table(found: Sequence[StateBytes]) -> str:

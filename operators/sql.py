@@ -27,7 +27,9 @@ class Sql:
     rows alone, so a replay does the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int | None = None, spill: str = "") -> None:
+        """`memory` are the bytes that statements may hold at a time (DuckDB's default if None), `spill` the folder to
+        which larger ones go, none if empty."""
         self._connection = duckdb.connect(
             ":memory:",
             config={
@@ -35,6 +37,13 @@ class Sql:
                 "preserve_insertion_order": True,
                 # It takes an expression that occurs twice out of TRY, so that an error there would not be caught.
                 "disabled_optimizers": "common_subexpressions",
+                **({} if memory is None else {"memory_limit": f"{memory}B"}),
+                "temp_directory": spill,
+                # Statements compute over the tables they are given: nothing else of this machine is theirs.
+                "enable_external_access": False,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "lock_configuration": True,
             },
         )
         self._prepared: OrderedDict[tuple[object, ...], _Prepared] = OrderedDict()
@@ -82,7 +91,8 @@ class Sql:
             return prepared.connection.sql(f"EXECUTE p({given})" if given else "EXECUTE p").to_arrow_table()
         finally:
             for name, table in tables.items():
-                prepared.sources[name].table = table.slice(0, 0)
+                # Not a slice of it, which would keep its rows in memory until the statement runs again.
+                prepared.sources[name].table = table.schema.empty_table()
 
 
 class _Source:
@@ -103,7 +113,7 @@ class _Prepared(NamedTuple):
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table]) -> _Prepared:
-    sources = {name: _Source(table.slice(0, 0)) for name, table in tables.items()}
+    sources = {name: _Source(table.schema.empty_table()) for name, table in tables.items()}
     for name, source in sources.items():
         connection.register(name, source)
     connection.execute(f"PREPARE p AS {statement}")

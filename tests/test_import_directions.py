@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.observability.progress",
         "service.observability.redaction",
     },
+    "service.deployment.bounds": {"service.formats", "service.kafka", "service.plan", "service.runtime"},
     "service.deployment.clusters": {"service.kafka", "service.plan", "service.settings"},
     "service.deployment.writers": {"service.deployment.clusters", "service.kafka"},
     "service.deployment.assignment": {
@@ -76,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "operators",
         "service.archives",
         "service.deployment.assignment",
+        "service.deployment.bounds",
         "service.deployment.clusters",
         "service.deployment.end_offsets",
         "service.exit_codes",

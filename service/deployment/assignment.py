@@ -78,7 +78,9 @@ class Assignment:
             case "latest-offset":
                 return cluster.end_offsets(table.connector.topics)
             case "group-offsets":
-                return cluster.group_offsets(table.connector.properties["group.id"], table.connector.topics)
+                group = table.connector.properties["group.id"]
+                asked = admin.Startup(mode="group-offsets", group=group)  # an error where the group has none
+                return cluster.start_offsets(table.connector.topics, asked)
             case "timestamp":
                 asked = admin.Startup(mode="timestamp", timestamp_ms=bounded.timestamp or 0)
                 return cluster.start_offsets(table.connector.topics, asked)

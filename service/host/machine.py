@@ -64,18 +64,34 @@ def cores(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> 
     return max(1, math.ceil(most))
 
 
+def memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory of this machine, or of the smallest control group that this process is in."""
+    total = re.search(r"MemTotal:\s+(\d+) kB", (proc / "meminfo").read_text())
+    assert total is not None, "/proc/meminfo always has a total"
+    most = int(total[1]) * 1024
+    for folder in _groups(proc / "self" / "cgroup", groups, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with suppress(OSError, ValueError):  # "max" is no number
+                most = min(most, int((folder / name).read_text()))
+    return most
+
+
 def _quotas(membership: Path, groups: Path) -> Iterator[float]:
-    """Cores that the control groups of this process are limited to, its own and those above it, of either version."""
+    """Cores that the control groups of this process are limited to, its own and those above it."""
+    for folder in _groups(membership, groups, "cpu"):
+        yield from _quota(folder)
+
+
+def _groups(membership: Path, groups: Path, controller: str) -> Iterator[Path]:
+    """The folders of the control groups of this process, its own and those above it, of either version."""
     with suppress(OSError):
         for line in membership.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            top = groups if not controllers else groups / "cpu" if "cpu" in controllers.split(",") else None
+            top = groups if not controllers else groups / controller if controller in controllers.split(",") else None
             if top is None:
                 continue
             own = top / path.lstrip("/")
-            for folder in (own, *own.parents):
-                if folder.is_relative_to(top):
-                    yield from _quota(folder)
+            yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(top))
 
 
 def _quota(group: Path) -> Iterator[float]:

@@ -128,7 +128,7 @@ def _note(outcome: Outcome, program: Program, answer: Answer, shown: set[str], s
         late += [_shown(operators[identifier].name, operators[identifier].ports, table, sql) for table in tables]
     seen = {s.title for s in late}
     for operator in program.operators:
-        count = int(answer.figures.counts.get(f'late_records_total{{operator="{operator.name}"}}', 0))
+        count = int(answer.metrics.counts.get(f'late_records_total{{operator="{operator.name}"}}', 0))
         if count and operator.name not in seen:
             late.append(Section(operator.name, ("late rows",), ((str(count),),)))
     outcome.late.append(late)

@@ -19,8 +19,8 @@ from service.plan.program import Program
 from service.runtime.bucket import Bucket
 from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
 from service.runtime.ingest import Ingest
-from service.runtime.task_metrics import Figures
-from service.runtime.topology import Wiring
+from service.runtime.task_metrics import TaskMetrics
+from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick
 
 
@@ -33,7 +33,7 @@ class Answer:
     late: dict[int, list[pa.Table]] = field(default_factory=dict)
     dead: dict[int, list[pa.Table]] = field(default_factory=dict)
     rejected: dict[int, pa.Table] = field(default_factory=dict)
-    figures: Figures = field(default_factory=Figures)
+    metrics: TaskMetrics = field(default_factory=TaskMetrics)
 
 
 class _Store:
@@ -52,7 +52,7 @@ class LocalRunner:
 
     def __init__(self, program: Program, decoders: Mapping[int, Decoder], buckets: int, sql: Sql) -> None:
         self._program = program
-        self._wiring = Wiring(program)
+        self._topology = Topology(program)
         self._decoders = decoders
         self._buckets = buckets
         self._sql = sql
@@ -63,7 +63,7 @@ class LocalRunner:
         """Run one batch: for each source the records of its partitions, one table a partition, in offset order."""
         waiting: list[Envelope] = []
         for source in self._program.sources:
-            ingest = Ingest(self._wiring, source, self._decoders[source.id], self._buckets, self._sql)
+            ingest = Ingest(self._topology, source, self._decoders[source.id], self._buckets, self._sql)
             for partition in records.get(source.id, ()):
                 waiting.extend(ingest.run([partition], now))
         waiting.extend(self._ticks(tick, now))
@@ -76,7 +76,7 @@ class LocalRunner:
 
     def state_rows(self, answer: Answer) -> int:
         """How many rows all operators kept after the batch of `answer`."""
-        return int(sum(v for name, v in answer.figures.levels.items() if name.startswith("state_rows{")))
+        return int(sum(v for name, v in answer.metrics.levels.items() if name.startswith("state_rows{")))
 
     def _ticks(self, tick: Tick, now: int) -> Iterable[Envelope]:
         payload = tick.to_json()
@@ -86,7 +86,9 @@ class LocalRunner:
 
     def _advance(self, level: int, number: int, envelopes: Sequence[Envelope]) -> list[Envelope]:
         store = self._stores[level, number]
-        bucket = Bucket(self._wiring, level, number, self._buckets, self._sql, store.manifest, store.blocks.__getitem__)
+        bucket = Bucket(
+            self._topology, level, number, self._buckets, self._sql, store.manifest, store.blocks.__getitem__
+        )
         answer = bucket.advance(envelopes)
         saved = bucket.seal()
         store.manifest = saved.manifest
@@ -111,8 +113,8 @@ def _gathered(envelopes: Iterable[Envelope]) -> Answer:
                 answer.dead.setdefault(e.address, []).append(unpack(e.payload))
             case Kind.REJECTED:
                 rejected[e.address].append(unpack(e.payload))
-            case Kind.FIGURES:
-                answer.figures.absorb(e.payload)
+            case Kind.METRICS:
+                answer.metrics.absorb(e.payload)
             case _:
                 pass
     answer.outputs = {k: pa.concat_tables(v) for k, v in outputs.items()}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -16,7 +18,7 @@ from service.observability.metrics.series import absorb
 from service.observability.page.recorder import Recorder
 from service.observability.progress import Offsets, Progress
 from service.observability.redaction import Redaction
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 
 _END_OF_TIME = 253402300800.0
 """The year 10,000, in seconds; the watermark of a source that has ended is later."""
@@ -72,13 +74,12 @@ class Observer:
         self.say("info", "started", query=query)
 
     def heard(self, query: str, told: Mapping[str, Any]) -> None:
-        """The figures of one batch."""
-        figures = Figures(**told["figures"])
-        absorb(self.metrics, query, figures)
-        self.recorder.heard(query, told["batch"], figures.counts, told["samples"])
+        """Take in the metrics of one batch."""
+        task_metrics = TaskMetrics(**told["metrics"])
+        absorb(self.metrics, query, task_metrics)
+        self.recorder.heard(query, told["batch"], task_metrics.counts, told["samples"])
         self._clear()
-        for line in told["lines"]:
-            print(line, flush=True)
+        self._print(told["lines"])
 
     def batch(self, query: str, progress: Progress) -> None:
         """A batch is done."""
@@ -150,7 +151,7 @@ class Observer:
         else:
             line = f"{event} " + " ".join(f"{k}={v}" for k, v in fields.items())
         self._clear()
-        print(line, file=self._stream, flush=True)
+        self._write(f"{line}\n")
 
     def jvm_says(self, line: str) -> None:
         """A line that the JVM, or a Python process that it started, wrote for people."""
@@ -159,7 +160,7 @@ class Observer:
             self.say("warning", "jvm", line=line)
             return
         self._clear()
-        print(line, file=self._stream, flush=True)
+        self._write(f"{line}\n")
 
     def _end(self, place: Mapping[str, str], offset: int) -> None:
         """Ends are learnt in two ways, and what comes later may have been asked earlier."""
@@ -183,7 +184,7 @@ class Observer:
             f"{query}: batch {batch} in {seconds:.2f} s | in {read:,} rows | out {written:,}"
             f" | lag {lag:,}{self._watermark(query)} | state {state:,} rows"
         )
-        print("\r\x1b[2K" + self._line, end="", file=self._stream, flush=True)
+        self._write("\r\x1b[2K" + self._line)
 
     def _watermark(self, query: str) -> str:
         """The oldest watermark of the query's operators, as a part of the progress line."""
@@ -196,7 +197,21 @@ class Observer:
             return ""
         return f" | watermark {datetime.fromtimestamp(min(marks), UTC):%Y-%m-%d %H:%M:%S}"
 
+    def _print(self, lines: Iterable[str]) -> None:
+        """The rows of 'print' tables; they are dropped once whoever read them has gone (`tailrace run ... | head`)."""
+        try:
+            for line in lines:
+                print(line, flush=True)
+        except OSError:
+            with suppress(OSError, ValueError):  # what is left in its buffer has to go somewhere when the process ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.say("warning", "nobody reads the standard output any more: rows of 'print' tables are dropped")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # nobody reads the log any more: the queries go on
+            print(text, end="", file=self._stream, flush=True)
+
     def _clear(self) -> None:
         if self._line:
-            print("\r\x1b[2K", end="", file=self._stream, flush=True)
+            self._write("\r\x1b[2K")
             self._line = ""

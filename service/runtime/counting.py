@@ -12,54 +12,54 @@ from operators.kernel import WEIGHT, Step
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME
 from service.plan.program import Operator, Source
-from service.runtime.task_metrics import Figures
-from service.runtime.watermarks import Clocks, channel_place
+from service.runtime.task_metrics import TaskMetrics
+from service.runtime.watermarks import WatermarkTracker, channel_place
 
 
-def count_changes(figures: Figures, metric: str, changes: pa.Table, **labels: str) -> None:
+def count_changes(metrics: TaskMetrics, metric: str, changes: pa.Table, **labels: str) -> None:
     """Count the rows that are added and those that are taken back, by their weights."""
     if not changes.num_rows:
         return
     net = pc.sum(changes[WEIGHT]).as_py()
     gross = pc.sum(pc.abs(changes[WEIGHT])).as_py()
-    figures.count(metric, (gross + net) // 2, **labels, kind="insert")
-    figures.count(metric, (gross - net) // 2, **labels, kind="retract")
+    metrics.count(metric, (gross + net) // 2, **labels, kind="insert")
+    metrics.count(metric, (gross - net) // 2, **labels, kind="retract")
 
 
-def count_step(figures: Figures, operator: Operator, step: Step) -> None:
+def count_step(metrics: TaskMetrics, operator: Operator, step: Step) -> None:
     """Count what an operator did in a batch."""
     name = operator.name
-    count_changes(figures, "changes_total", step.changes, operator=name)
-    figures.count("late_records_total", step.late_count, operator=name)
-    figures.count("dropped_retractions_total", step.unmatched_retractions, operator=name)
-    figures.count("dead_records_total", sum(t.num_rows for t in step.dead.values()), operator=name)
+    count_changes(metrics, "changes_total", step.changes, operator=name)
+    metrics.count("late_records_total", step.late_count, operator=name)
+    metrics.count("dropped_retractions_total", step.unmatched_retractions, operator=name)
+    metrics.count("dead_records_total", sum(t.num_rows for t in step.dead.values()), operator=name)
 
 
-def measure_state(figures: Figures, operator: Operator, state: State) -> None:
+def measure_state(metrics: TaskMetrics, operator: Operator, state: State) -> None:
     """The rows and bytes that an operator keeps in this bucket."""
     for trace in state.table_sizes().values():
-        figures.level("state_rows", trace.rows, operator=operator.name)
-        figures.level("state_bytes", trace.bytes, operator=operator.name)
+        metrics.level("state_rows", trace.rows, operator=operator.name)
+        metrics.level("state_bytes", trace.bytes, operator=operator.name)
 
 
-def measure_time(figures: Figures, operator: Operator, watermark: int) -> None:
+def measure_time(metrics: TaskMetrics, operator: Operator, watermark: int) -> None:
     """The watermark (milliseconds) of an operator that is not idle."""
     if watermark > MIN_TIME:
-        figures.low("watermark_timestamp_seconds", _seconds(watermark), operator=operator.name)
+        metrics.low("watermark_timestamp_seconds", _seconds(watermark), operator=operator.name)
 
 
-def measure_partitions(figures: Figures, clocks: Clocks, sources: Iterable[Source]) -> None:
+def measure_partitions(metrics: TaskMetrics, tracker: WatermarkTracker, sources: Iterable[Source]) -> None:
     """The watermark of each Kafka partition of `sources`, and whether it is idle."""
     for source in sources:
-        clock = clocks.sources[source.id]
+        clock = tracker.sources[source.id]
         for name, channel in clock.channels.items():
             topic, partition = channel_place(name)
             place = {"source": source.table.name, "topic": topic, "partition": partition}
-            idle = math.inf if clock.ended else float(clock.is_idle(channel, clocks.running))
-            figures.low("partition_idle", idle, **place)
+            idle = math.inf if clock.ended else float(clock.is_idle(channel, tracker.running))
+            metrics.low("partition_idle", idle, **place)
             watermark = END_OF_TIME if clock.ended else channel.watermark
             if watermark > MIN_TIME:
-                figures.low("partition_watermark_timestamp_seconds", _seconds(watermark), **place)
+                metrics.low("partition_watermark_timestamp_seconds", _seconds(watermark), **place)
 
 
 def _seconds(watermark: int) -> float:

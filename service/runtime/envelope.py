@@ -13,21 +13,21 @@ from typing import NamedTuple
 import pyarrow as pa
 
 EGRESS = 2**31 - 1
-"""The level of what leaves the program: output changes, late and dead rows, figures."""
+"""The level of what leaves the program: output changes, late and dead rows, task metrics."""
 
 
 class Kind(IntEnum):
     """What an envelope carries, and so what its `address` is."""
 
-    ROWS = 0  # payload: changes; address: crossing
+    ROWS = 0  # payload: changes; address: exchange
     CLOCK = 1  # address: the producer, a source or an operator; `watermark` is the channel's; payload: as OFFSETS
     TICK = 2  # payload: JSON of `channels.Tick`
     OUTPUT = 3  # payload: changes; address: output
     LATE = 4  # payload: rows; address: operator; channel ends in the port
     DEAD = 5  # payload: rows that an operator could not compute; address: operator
     REJECTED = 6  # payload: records that a format could not decode; address: source
-    FIGURES = 7  # payload: JSON of `figures.Figures`
-    OFFSETS = 8  # payload: marks of the source offsets that the batch was made from, see `offsets`
+    METRICS = 7  # payload: JSON of `metrics.TaskMetrics`
+    OFFSETS = 8  # payload: digests of the source ranges that the batch was made from, see `source_digest`
 
 
 class Envelope(NamedTuple):

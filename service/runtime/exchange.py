@@ -8,7 +8,7 @@ import pyarrow as pa
 from operators.hashing import bucket_hash
 
 
-def scatter(table: pa.Table, key: tuple[int, ...], buckets: int) -> list[tuple[int, pa.Table]]:
+def partition_by_hash(table: pa.Table, key: tuple[int, ...], buckets: int) -> list[tuple[int, pa.Table]]:
     """The non-empty parts of `table`, by bucket, each in the order of the rows; without a key all goes to bucket 0."""
     if table.num_rows == 0:
         return []

@@ -15,10 +15,10 @@ from service.formats.contract import Decoder
 from service.plan.program import Operator, Source
 from service.runtime.counting import count_step
 from service.runtime.envelope import EGRESS, Envelope, Kind, pack
-from service.runtime.exchange import scatter
-from service.runtime.source_digest import mark
-from service.runtime.task_metrics import Figures
-from service.runtime.topology import Wiring
+from service.runtime.exchange import partition_by_hash
+from service.runtime.source_digest import digest_range
+from service.runtime.task_metrics import TaskMetrics
+from service.runtime.topology import Topology
 from service.runtime.watermarks import channel_name
 
 
@@ -34,27 +34,27 @@ class Ingest:
 
     def __init__(
         self,
-        wiring: Wiring,
+        topology: Topology,
         source: Source,
         decoder: Decoder,
         buckets: int,
         sql: Sql,
         limits: Mapping[str, int] | None = None,
     ) -> None:
-        self._wiring = wiring
+        self._topology = topology
         self._source = source
         self._decoder = decoder
         self._buckets = buckets
         self._sql = sql
         self._limits = limits or {}
-        self._operators = [o for o in wiring.operators_at(0) if source.id in wiring.sources_of(o.id)]
+        self._operators = [o for o in topology.operators_at(0) if source.id in topology.sources_of(o.id)]
         self._sequence = 0
 
     def run(self, blocks: Iterable[pa.Table], now: int) -> Iterator[Envelope]:
         """The envelopes of one task. `blocks` are records (contract.RECORD) of one partition in offset order."""
-        crossings = self._wiring.crossings
-        parts: list[list[list[pa.Table]]] = [[[] for _ in range(self._buckets)] for _ in crossings]
-        figures = Figures()
+        exchanges = self._topology.exchanges
+        parts: list[list[list[pa.Table]]] = [[[] for _ in range(self._buckets)] for _ in exchanges]
+        metrics = TaskMetrics()
         channel, watermark, first, last = "", MIN_TIME, -1, -1
         for records in blocks:
             if records.num_rows == 0:
@@ -63,29 +63,29 @@ class Ingest:
             last = records["offset"][-1].as_py()
             channel = channel or self._channel(records)
             records = self._within_limit(records, channel)
-            with figures.timed("decode"):
+            with metrics.timed("decode"):
                 decoded = self._decoder.decode(records, self._sql)
-            self._count(records, decoded.dead, figures)
+            self._count(records, decoded.dead, metrics)
             if decoded.dead.num_rows:
                 yield from self._reject(decoded.dead, channel, now)
             watermark = max(watermark, self._asserted(decoded.changes))
-            with figures.timed("ingest_operators"):
-                yield from self._operate(decoded.changes, channel, now, parts, figures)
+            with metrics.timed("ingest_operators"):
+                yield from self._operate(decoded.changes, channel, now, parts, metrics)
         if not channel:
             return
-        for address, (crossing, by_bucket) in enumerate(zip(crossings, parts, strict=True)):
+        for address, (exchange, by_bucket) in enumerate(zip(exchanges, parts, strict=True)):
             for bucket, tables in enumerate(by_bucket):
                 if tables:
                     payload = pack(pa.concat_tables(tables).combine_chunks())
-                    yield self._envelope(bucket, crossing.level, Kind.ROWS, address, channel, now, payload=payload)
-        came_from = mark(channel, first, last)
-        for level in self._wiring.levels_heard_by(self._source.id):
+                    yield self._envelope(bucket, exchange.level, Kind.ROWS, address, channel, now, payload=payload)
+        source_ranges = digest_range(channel, first, last)
+        for level in self._topology.levels_heard_by(self._source.id):
             for bucket in range(self._buckets):
                 yield self._envelope(
-                    bucket, level, Kind.CLOCK, self._source.id, channel, now, watermark=watermark, payload=came_from
+                    bucket, level, Kind.CLOCK, self._source.id, channel, now, watermark=watermark, payload=source_ranges
                 )
-        yield self._leave(Kind.OFFSETS, self._source.id, channel, now, came_from)
-        yield self._leave(Kind.FIGURES, self._source.id, channel, now, figures.to_json())
+        yield self._leave(Kind.OFFSETS, self._source.id, channel, now, source_ranges)
+        yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
     def _reject(self, dead: pa.Table, channel: str, now: int) -> Iterator[Envelope]:
         """What the table's 'tailrace.bad-input' says: to the dead-letter topic, only counted, or the end of the job."""
@@ -100,7 +100,7 @@ class Ingest:
                 yield self._leave(Kind.REJECTED, self._source.id, channel, now, dead)
 
     def _operate(
-        self, rows: pa.Table, channel: str, now: int, parts: list[list[list[pa.Table]]], figures: Figures
+        self, rows: pa.Table, channel: str, now: int, parts: list[list[list[pa.Table]]], metrics: TaskMetrics
     ) -> Iterator[Envelope]:
         produced: dict[int, pa.Table] = {self._source.id: rows}
         clock = Clock(now, MIN_TIME, MIN_TIME)
@@ -108,15 +108,15 @@ class Ingest:
         for operator in self._operators:
             step = operator.kernel.advance(state, self._inputs(operator, produced), clock, self._sql)
             produced[operator.id] = step.changes
-            count_step(figures, operator, step)
+            count_step(metrics, operator, step)
             for dead in step.dead.values():
                 if dead.num_rows:
                     yield self._leave(Kind.DEAD, operator.id, channel, now, dead)
         for producer, table in produced.items():
-            for address, crossing in self._wiring.leaving(producer):
-                for bucket, part in scatter(table, crossing.key, self._buckets):
+            for address, exchange in self._topology.exchanges_from(producer):
+                for bucket, part in partition_by_hash(table, exchange.key, self._buckets):
                     parts[address][bucket].append(part)
-            for output in self._wiring.outputs_of(producer):
+            for output in self._topology.outputs_of(producer):
                 if table.num_rows:
                     yield self._leave(Kind.OUTPUT, output.id, channel, now, table)
 
@@ -150,12 +150,12 @@ class Ingest:
         limit = self._limits.get(channel)
         return records if limit is None else records.filter(pc.field("offset") < limit)
 
-    def _count(self, records: pa.Table, dead: pa.Table, figures: Figures) -> None:
+    def _count(self, records: pa.Table, dead: pa.Table, metrics: TaskMetrics) -> None:
         if not records.num_rows:
             return
         topic = records["topic"][0].as_py()
-        figures.count("input_records_total", records.num_rows, source=self._source.table.name, topic=topic)
-        figures.count("decode_errors_total", dead.num_rows, topic=topic)
+        metrics.count("input_records_total", records.num_rows, source=self._source.table.name, topic=topic)
+        metrics.count("decode_errors_total", dead.num_rows, topic=topic)
 
     def _leave(self, kind: Kind, address: int, channel: str, now: int, what: pa.Table | bytes) -> Envelope:
         """To the sink: one channel always through the same bucket, so that its rows keep their order."""

@@ -1,4 +1,4 @@
-"""What a task counted in one batch; it travels in band with the rows, keyed by the batch that commits it."""
+"""The metrics of a task in one batch; they travel in band with the rows, keyed by the batch that commits it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _escaped(value: str) -> str:
 
 
 @dataclass(slots=True)
-class Figures:
+class TaskMetrics:
     """Counts of one task, by the `sample` of a metric without its prefix.
 
     `counts` are counters and added over tasks; the others are gauges: `levels` are added over buckets, of `lows` the
@@ -73,12 +73,12 @@ class Figures:
             self.count("task_seconds_total", perf_counter() - began, phase=phase)
 
     def to_json(self) -> bytes:
-        """The figures as the payload of an envelope."""
+        """The metrics as the payload of an envelope."""
         return json.dumps(asdict(self)).encode()
 
-    def absorb(self, payload: bytes | Figures) -> None:
+    def absorb(self, payload: bytes | TaskMetrics) -> None:
         """Add what another task counted."""
-        other = payload if isinstance(payload, Figures) else Figures(**json.loads(payload))
+        other = payload if isinstance(payload, TaskMetrics) else TaskMetrics(**json.loads(payload))
         for merge, mine, others in (
             (_add, self.counts, other.counts),
             (_add, self.levels, other.levels),

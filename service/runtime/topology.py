@@ -1,4 +1,4 @@
-"""How the nodes of a program are wired: which blocks cross to which level, and whose watermark a node hears."""
+"""The topology of a program: its exchanges between levels, and whose watermark a node observes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from service.plan.program import Operator, Output, Program, Source
 
 
-class Crossing(NamedTuple):
+class Exchange(NamedTuple):
     """Changes of `producer` that go to `level`, each row to the bucket of the hash of the columns `key`."""
 
     producer: int
@@ -16,7 +16,7 @@ class Crossing(NamedTuple):
     key: tuple[int, ...]
 
 
-class Wiring:
+class Topology:
     """Look-ups over a program that do not change while it runs."""
 
     def __init__(self, program: Program) -> None:
@@ -26,27 +26,27 @@ class Wiring:
         self.level_of: dict[int, int] = {s.id: 0 for s in program.sources} | {o.id: o.level for o in program.operators}
 
     @cached_property
-    def crossings(self) -> tuple[Crossing, ...]:
+    def exchanges(self) -> tuple[Exchange, ...]:
         """Every exchange; its position is the address on the envelopes."""
-        found: dict[Crossing, None] = {}
+        found: dict[Exchange, None] = {}
         for operator in self.program.operators:
             for edge in operator.inputs:
                 if edge.key is not None:
-                    found.setdefault(Crossing(edge.producer, operator.level, edge.key))
+                    found.setdefault(Exchange(edge.producer, operator.level, edge.key))
         return tuple(found)
 
     @cached_property
-    def address(self) -> dict[Crossing, int]:
-        """The position of each crossing."""
-        return {crossing: i for i, crossing in enumerate(self.crossings)}
+    def address(self) -> dict[Exchange, int]:
+        """The position of each exchange."""
+        return {exchange: i for i, exchange in enumerate(self.exchanges)}
 
     def address_of(self, producer: int, level: int, key: tuple[int, ...]) -> int:
-        """The address of one crossing."""
-        return self.address[Crossing(producer, level, key)]
+        """The address of one exchange."""
+        return self.address[Exchange(producer, level, key)]
 
-    def leaving(self, producer: int) -> list[tuple[int, Crossing]]:
-        """The crossings of one producer, with their addresses."""
-        return [(i, c) for i, c in enumerate(self.crossings) if c.producer == producer]
+    def exchanges_from(self, producer: int) -> list[tuple[int, Exchange]]:
+        """The exchanges of one producer, with their addresses."""
+        return [(i, c) for i, c in enumerate(self.exchanges) if c.producer == producer]
 
     def outputs_of(self, producer: int) -> list[Output]:
         """The outputs that `producer` feeds."""
@@ -65,10 +65,10 @@ class Wiring:
     def levels_heard_by(self, source: int) -> list[int]:
         """The levels that take changes straight from level 0 of `source`, and so need its clock."""
         levels = {
-            c.level for c in self.crossings if self.level_of[c.producer] == 0 and source in self.sources_of(c.producer)
+            c.level for c in self.exchanges if self.level_of[c.producer] == 0 and source in self.sources_of(c.producer)
         }
         return sorted(levels)
 
     def levels_fed_by(self, producer: int) -> list[int]:
         """The later levels that hear the clock of an operator of level 1 or more."""
-        return sorted({c.level for c in self.crossings if c.producer == producer})
+        return sorted({c.level for c in self.exchanges if c.producer == producer})

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 from operators.time import END_OF_TIME, MIN_TIME
 
-LONGEST_BEAT = 10_000
+LONGEST_GAP = 10_000
 """Milliseconds that two consecutive batches may add to running time; a longer gap is a pause of the job."""
 
 
-class Reading(NamedTuple):
-    """A watermark in milliseconds, and whether its channel is idle and says nothing about time."""
+class Watermark(NamedTuple):
+    """How far event time has come (`time`, in milliseconds), and whether its channel is idle and says nothing about
+    time."""
 
-    watermark: int
+    time: int
     idle: bool
 
 
@@ -56,7 +57,7 @@ def channel_place(name: str) -> tuple[str, int]:
 
 
 @dataclass(slots=True)
-class Channel:
+class ChannelClock:
     """A Kafka partition: its watermark, and the running time when it last had rows."""
 
     watermark: int = MIN_TIME
@@ -70,12 +71,12 @@ class SourceClock:
     idle_timeout: int
     learned: bool = False
     ended: bool = False
-    channels: dict[str, Channel] = field(default_factory=dict)
+    channels: dict[str, ChannelClock] = field(default_factory=dict)
     watermark: int = MIN_TIME
 
-    def hear(self, channel: str, watermark: int, running: int) -> None:
+    def observe(self, channel: str, watermark: int, running: int) -> None:
         """A batch had rows of `channel`, which asserts `watermark`."""
-        known = self.channels.setdefault(channel, Channel())
+        known = self.channels.setdefault(channel, ChannelClock())
         known.watermark = max(known.watermark, watermark)
         known.heard = running
 
@@ -83,36 +84,36 @@ class SourceClock:
         """The source has the channels `names`; a new one counts as heard now."""
         self.learned = True
         for name in names:
-            self.channels.setdefault(name, Channel(heard=running))
+            self.channels.setdefault(name, ChannelClock(heard=running))
         self.ended = self.ended or ended
 
-    def is_idle(self, channel: Channel, running: int) -> bool:
+    def is_idle(self, channel: ChannelClock, running: int) -> bool:
         """Whether a channel has been silent for so long that it holds time back no more."""
         return bool(self.idle_timeout) and running - channel.heard >= self.idle_timeout
 
-    def read(self, running: int) -> Reading:
+    def read(self, running: int) -> Watermark:
         """The watermark now: it never goes back, and stays where it is while every channel is idle."""
         if self.ended:
             self.watermark = END_OF_TIME
-            return Reading(END_OF_TIME, False)
+            return Watermark(END_OF_TIME, False)
         if not self.learned:
-            return Reading(self.watermark, False)
+            return Watermark(self.watermark, False)
         active = [c.watermark for c in self.channels.values() if not self.is_idle(c, running)]
         if active:
             self.watermark = max(self.watermark, min(active))
-        return Reading(self.watermark, not active and bool(self.channels))
+        return Watermark(self.watermark, not active and bool(self.channels))
 
 
-def combine(readings: list[Reading]) -> Reading:
+def combine(watermarks: list[Watermark]) -> Watermark:
     """The watermark of several inputs: the minimum over those that are not idle."""
-    active = [r.watermark for r in readings if not r.idle]
+    active = [r.time for r in watermarks if not r.idle]
     if active:
-        return Reading(min(active), False)
-    return Reading(max((r.watermark for r in readings), default=MIN_TIME), True)
+        return Watermark(min(active), False)
+    return Watermark(max((r.time for r in watermarks), default=MIN_TIME), True)
 
 
 @dataclass(slots=True)
-class Clocks:
+class WatermarkTracker:
     """All that a bucket of one level remembers about time between batches."""
 
     sources: dict[int, SourceClock]
@@ -120,10 +121,10 @@ class Clocks:
     last: int = 0
     running: int = 0
 
-    def beat(self, now: int) -> None:
+    def begin_batch(self, now: int) -> None:
         """A batch at processing time `now` begins."""
         if self.last:
-            self.running += min(max(now - self.last, 0), LONGEST_BEAT)
+            self.running += min(max(now - self.last, 0), LONGEST_GAP)
         self.last = max(now, self.last)
 
     def save(self) -> dict[str, Any]:
@@ -143,6 +144,6 @@ class Clocks:
                 continue
             clock.learned, clock.ended = value["learned"], value["ended"]
             clock.watermark = value["watermark"]
-            clock.channels = {name: Channel(**channel) for name, channel in value["channels"].items()}
+            clock.channels = {name: ChannelClock(**channel) for name, channel in value["channels"].items()}
         self.previous = {int(k): v for k, v in saved["previous"].items()}
         self.last, self.running = saved["last"], saved["running"]

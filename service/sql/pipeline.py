@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,8 +169,9 @@ class _Builder:
             jobs.append(self._named(tuple(sinks), len(jobs)))
 
     def _named(self, sinks: tuple[Sink, ...], position: int) -> Job:
-        """A job is named after 'pipeline.name', else after its tables."""
-        name = self.settings.value("pipeline.name", "") or "_".join(dict.fromkeys(s.table.name for s in sinks))
+        """A job is named after 'pipeline.name', else after its tables, without what has a meaning in paths."""
+        tables = "_".join(dict.fromkeys(s.table.name for s in sinks))
+        name = self.settings.value("pipeline.name", "") or re.sub(r"[^\w .-]|^\.", "_", tables)
         taken = {j.name for j in (*self.jobs, *self.explains)}
         name = next(n for n in (name, *(f"{name}_{i}" for i in range(2, position + 3))) if n not in taken)
         return Job(name=name, sinks=sinks, settings=self.settings.in_force, zone=self.session.zone)

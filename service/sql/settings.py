@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -12,7 +13,6 @@ from service.sql.options.known import (
     BOOLEAN,
     DURATION,
     INTEGER,
-    TEXT,
     Kind,
     Known,
     flag,
@@ -35,6 +35,16 @@ def _zone(text: str) -> str:
     return name
 
 
+def _name(text: str) -> str:
+    name = text.strip()
+    if not re.fullmatch(r"\w[\w .-]{0,127}", name):
+        raise ValueError(
+            "a name of at most 128 letters, digits, '_', '.', '-' or blanks, which begins with none of the"
+            " last three: it names folders, too"
+        )
+    return name
+
+
 SETTINGS: Mapping[str, Known] = {
     "table.exec.state.ttl": Known(
         DURATION, "how long state without a bound of its own is kept after it was written; 0 = for ever", default="0"
@@ -54,7 +64,9 @@ SETTINGS: Mapping[str, Known] = {
     "table.exec.sink.upsert-materialize": words("a sink keeps rows by key where the plan proves no key", "AUTO"),
     "table.exec.source.cdc-events-duplicate": flag("whether a keyed CDC source may repeat itself"),
     "table.optimizer.agg-phase-strategy": ignored("rows are aggregated before they are exchanged where they can be"),
-    "pipeline.name": Known(TEXT, "the name of the next job; without one, the names of the tables that it writes"),
+    "pipeline.name": Known(
+        Kind("name", _name), "the name of the next job; without one, the names of the tables that it writes"
+    ),
     "table.dml-sync": ignored("a pipeline's queries run side by side", BOOLEAN),
     "sql-client.execution.result-mode": ignored("there is no client"),
     "sql-client.verbose": ignored("there is no client"),

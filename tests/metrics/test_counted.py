@@ -62,7 +62,7 @@ class Running:
     def batch(self, at: int, *partitions: pa.Table, ended: bool = False) -> None:
         tick = Tick({self._source.id: CHANNELS}, (self._source.id,) if ended else ())
         answer = self._runner.batch({self._source.id: list(partitions)}, tick, at * SECONDS)
-        absorb(self.metrics, "q", answer.figures)
+        absorb(self.metrics, "q", answer.metrics)
 
     def by(self, metric: str, label: str) -> dict[str, float]:
         """The samples of a metric by one of their labels, those that are not 0."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.observability.metrics.memory import memory_of
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 from service.spark.query import executor_memory
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -103,7 +103,7 @@ def test_a_worker_tells_the_memory_of_the_executor_above_it(
     monkeypatch.setattr(executor_memory, "words_of", words.__getitem__)
     monkeypatch.setattr(executor_memory, "parent_of", parents.__getitem__)
     monkeypatch.setattr(executor_memory, "memory_of", lambda pid, kind, scratch: {kind: pid, "worker": 9})
-    first, second = Figures(), Figures()
+    first, second = TaskMetrics(), TaskMetrics()
     executor_memory.measure_executor(first, SCRATCH)
     executor_memory.measure_executor(second, SCRATCH)
     wanted = {f'memory_bytes{{executor="{e}",process="{p}"}}': v for e in told for p, v in (("jvm", 5), ("worker", 9))}

@@ -15,7 +15,7 @@ from service.observability.progress import Progress, Read
 from service.observability.redaction import Redaction
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 from service.sql.pipeline import read
 
 
@@ -31,9 +31,9 @@ def batch(number: int, *reads: Read, seconds: float = 1.0) -> Progress:
 
 
 def told(number: int, late: int) -> dict[str, object]:
-    figures = Figures()
+    figures = TaskMetrics()
     figures.count("late_records_total", late, operator="agg")
-    return {"batch": 0, "figures": asdict(figures), "lines": [], "samples": []}
+    return {"batch": 0, "metrics": asdict(figures), "lines": [], "samples": []}
 
 
 def test_counters_go_on_when_a_query_is_started_again_in_the_process():
@@ -173,3 +173,19 @@ def test_no_secret_is_logged_or_told_by_readyz_wherever_an_error_quotes_it():
     for text in [log.getvalue(), *map(str, told), str(seen.recorder.jobs())]:
         assert "login of ann" in text
         assert "hush" not in text
+
+
+class _Gone(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_reader_of_the_output_or_of_the_log_that_goes_away_takes_nothing_along(monkeypatch: pytest.MonkeyPatch):
+    log = io.StringIO()
+    monkeypatch.setattr("sys.stdout", _Gone())
+    told = {"batch": 0, "metrics": asdict(TaskMetrics()), "lines": ["+I  t  a=1"], "samples": []}
+    Observer(Health(600), Metrics(), "json", log).heard("q", told)
+    assert "rows of 'print' tables are dropped" in log.getvalue()
+    Observer(Health(600), Metrics(), "json", _Gone()).heard("q", told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,3 +18,35 @@ def test_an_error_that_quotes_half_a_character_is_still_an_error_of_duckdb(rows,
     text = '{"a": "' + "x" * shift + "\U0001f600" * 500 + '"}'
     with pytest.raises((duckdb.ConversionException, duckdb.InvalidInputException)):
         Sql()(STRICT, {"texts": pa.table({"v": [text] * rows})})
+
+
+@pytest.mark.parametrize("rows", [1, SMALL + 1])
+def test_a_statement_keeps_nothing_of_the_rows_that_it_ran_over(rows):
+    sql, held = Sql(), pa.total_allocated_bytes()
+    for length in (100_000_000 // rows, 50_000_000 // rows):
+        sql("SELECT length(v) AS n FROM texts", {"texts": pa.table({"v": ["x" * length] * rows})})
+    assert pa.total_allocated_bytes() - held < 10_000_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM '/etc/hostname'",
+        "COPY (SELECT 1) TO '/tmp/tailrace-copied.csv'",
+        "LOAD httpfs",
+        "SET threads = 4",
+        "SET enable_external_access = true",
+    ],
+)
+def test_a_statement_reaches_nothing_but_the_tables_that_it_is_given(statement):
+    with pytest.raises(duckdb.Error):
+        Sql()(statement, {})
+
+
+def test_what_is_larger_than_the_memory_goes_to_the_folder_that_is_given(tmp_path):
+    texts = pa.table({"v": pa.array(np.arange(3_000_000))})
+    statement = "SELECT count(*) AS n FROM (SELECT md5(CAST(v AS VARCHAR)) AS k, count(*) FROM texts GROUP BY k)"
+    sql = Sql(100_000_000, str(tmp_path / "spill"))
+    assert sql(statement, {"texts": texts})["n"].to_pylist() == [3_000_000]
+    assert (tmp_path / "spill").is_dir()

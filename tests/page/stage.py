@@ -21,7 +21,7 @@ from service.observability.redaction import Redaction
 from service.plan.explain import explain
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 from service.settings import load
 from service.sql.pipeline import read
 
@@ -117,7 +117,7 @@ class Stage:
         program = self.program(job)
         self.now += seconds
         self._batch += 1
-        figures = Figures()
+        figures = TaskMetrics()
         reads: list[Read] = []
         for table in {source.table.name: source.table for source in program.sources}.values():
             here = rows.get(table.name, ())
@@ -145,7 +145,7 @@ class Stage:
         for phase, share in (tasks or TASKS).items():
             figures.count("task_seconds_total", share * seconds, phase=phase)
         figures.counts.update(counts or {})
-        told = {"batch": self._batch, "figures": asdict(figures), "lines": [], "samples": list(samples)}
+        told = {"batch": self._batch, "metrics": asdict(figures), "lines": [], "samples": list(samples)}
         self.observer.heard(job, json.loads(json.dumps(told)))
         self.observer.batch(
             job,

@@ -14,7 +14,7 @@ def names(drawing: Drawing[str]) -> list[list[str]]:
     return [["|" if isinstance(node, Passing) else node for node in row] for row in drawing.rows]
 
 
-def crossings(drawing: Drawing[str]) -> int:
+def exchanges(drawing: Drawing[str]) -> int:
     return sum(
         (a - c) * (b - d) < 0 for lines in drawing.lines for at, (a, b) in enumerate(lines) for c, d in lines[at + 1 :]
     )
@@ -42,7 +42,7 @@ def test_a_join_of_a_table_with_itself_is_one_line():
 
 def test_rows_are_put_in_an_order_that_saves_crossings():
     plan: dict[str, list[str]] = {"a": [], "b": [], "c": [], "x": ["c"], "y": ["b"], "z": ["a"], "out": ["x", "y", "z"]}
-    assert crossings(draw(plan)) == 0
+    assert exchanges(draw(plan)) == 0
 
 
 def test_nothing_at_all_is_drawn_as_nothing():

@@ -14,7 +14,7 @@ from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
 from service.runtime.bucket import Bucket, StateMismatch
 from service.runtime.envelope import Envelope, Kind, pack, unpack
-from service.runtime.topology import Wiring
+from service.runtime.topology import Topology
 from tests.plan.build import OUT, job, project, scan, sink, table, total
 
 SQL = Sql()
@@ -27,7 +27,7 @@ def sums(ttl: int = 0) -> Program:
 
 
 def opened(program: Program, manifest: bytes | None = None, blocks: Mapping[str, pa.Buffer] | None = None) -> Bucket:
-    return Bucket(Wiring(program), 1, 0, 1, SQL, manifest, (blocks or {}).__getitem__)
+    return Bucket(Topology(program), 1, 0, 1, SQL, manifest, (blocks or {}).__getitem__)
 
 
 def sent(program: Program, user: str, amount: int, now: int) -> list[Envelope]:

@@ -9,7 +9,7 @@ from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
 from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
 from service.runtime.ingest import BadInput, Ingest
-from service.runtime.topology import Wiring
+from service.runtime.topology import Topology
 from service.sql.pipeline import read
 
 PIPELINE = """
@@ -33,7 +33,7 @@ def ingested(
             "offset": pa.array(range(10, 10 + len(values)), pa.int64()),
         }
     )
-    ingest = Ingest(Wiring(program), source, decoder(source.table, source.columns), 2, Sql(), limits)
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), 2, Sql(), limits)
     return list(ingest.run([records], now=0))
 
 
@@ -55,8 +55,8 @@ def test_a_bad_record_leaves_for_the_dead_letter_topic_and_its_neighbours_go_on(
 def test_a_table_that_skips_bad_records_only_counts_them() -> None:
     envelopes = ingested([GOOD, BAD], options=", 'tailrace.bad-input' = 'skip'")
     assert of(Kind.REJECTED, envelopes) == []
-    (figures,) = of(Kind.FIGURES, envelopes)
-    assert b"decode_errors_total" in figures.payload
+    (metrics,) = of(Kind.METRICS, envelopes)
+    assert b"decode_errors_total" in metrics.payload
 
 
 def test_a_table_that_fails_on_bad_records_says_where_the_first_one_is() -> None:
@@ -78,7 +78,7 @@ def test_records_from_the_limit_of_a_bounded_channel_on_are_not_read() -> None:
 
 
 def test_the_same_records_give_the_same_envelopes_but_for_what_was_timed() -> None:
-    first, second = ([e for e in ingested([GOOD, BAD, GOOD]) if e.kind != Kind.FIGURES] for _ in range(2))
+    first, second = ([e for e in ingested([GOOD, BAD, GOOD]) if e.kind != Kind.METRICS] for _ in range(2))
     assert first == second
 
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from service.host.machine import MachineError, check_port, cores, find_java, free_ports, java_version, writing_to
+from service.host.machine import (
+    MachineError,
+    check_port,
+    cores,
+    find_java,
+    free_ports,
+    java_version,
+    memory,
+    writing_to,
+)
 
 
 def fake_java(folder: Path, says: str) -> Path:
@@ -115,3 +124,26 @@ def test_the_cores_of_a_container_are_those_that_it_may_use(
 
 def test_where_no_control_groups_are_the_cores_are_those_that_the_process_may_run_on(tmp_path: Path):
     assert cores(tmp_path, tmp_path) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("membership", "groups", "allowed"),
+    [
+        ("0::/", {}, 8_000_000 * 1024),
+        ("0::/", {"memory.max": "max"}, 8_000_000 * 1024),
+        ("0::/a/b", {"a/memory.max": "1000", "a/b/memory.max": "2000"}, 1000),
+        ("5:memory:/a", {"memory/a/memory.limit_in_bytes": "3000"}, 3000),
+        ("5:cpuset:/a", {"memory/a/memory.limit_in_bytes": "3000"}, 8_000_000 * 1024),
+    ],
+)
+def test_the_memory_of_a_container_is_what_it_may_use(
+    membership: str, groups: dict[str, str], allowed: int, tmp_path: Path
+):
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal:        8000000 kB\nMemFree: 1 kB\n")
+    (tmp_path / "proc" / "self" / "cgroup").write_text(f"{membership}\n")
+    for name, value in groups.items():
+        file = tmp_path / "groups" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{value}\n")
+    assert memory(tmp_path / "proc", tmp_path / "groups") == allowed

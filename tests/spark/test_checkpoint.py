@@ -130,3 +130,17 @@ def test_a_small_file_is_the_old_or_the_new_one_whenever_the_process_dies(before
         disk.write("writers", after)
         assert disk.read("writers") == after
     assert found == [before, before, *[before if before is not None else after], after, after]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "begun"), [([], False), ([".0.crc"], False), (["0"], True), (["101", "102", ".101.crc"], True)]
+)
+def test_a_query_has_begun_when_the_offsets_of_any_batch_are_kept(offsets: list[str], begun: bool) -> None:
+    class Listed(Checkpoint):
+        def __init__(self) -> None:
+            pass
+
+        def _names(self, folder: str) -> list[str]:
+            return {"offsets": offsets}[folder]
+
+    assert Listed().started() is begun

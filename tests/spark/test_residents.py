@@ -81,3 +81,10 @@ def test_copies_that_are_removed_under_a_bucket_are_fetched_from_the_state(folde
     (folder / "l1b0").rmdir()
     cache.put("another", pa.py_buffer(b"more"))
     assert cache.fetch("another", lambda block: b"more").to_pybytes() == b"more"
+
+
+def test_copies_of_state_are_for_nobody_else(tmp_path: Path):
+    cache = BlockCache(tmp_path / "run" / "l1b0")
+    cache.put("block", pa.py_buffer(b"state"))
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "run", tmp_path / "run" / "l1b0")]
+    assert (modes, (tmp_path / "run" / "l1b0" / "block").stat().st_mode & 0o777) == ([0o700, 0o700], 0o600)

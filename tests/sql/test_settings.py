@@ -34,6 +34,12 @@ def test_the_zone_and_the_name_of_a_job_are_settings():
     assert dict(job.settings) == {"pipeline.name": "counts", "table.local-time-zone": "Europe/Berlin"}
 
 
+def test_the_name_of_a_job_stays_in_its_folder_whatever_its_tables_are_called():
+    out = "CREATE TABLE `../t/x` (n BIGINT) WITH ('connector' = 'print'); INSERT INTO `../t/x` SELECT COUNT(*) FROM a;"
+    (job,) = read(f"{TABLES}{out}").jobs
+    assert job.name == "_._t_x"
+
+
 def test_a_key_that_changes_no_answer_is_taken_and_left_out():
     (job,) = read(
         f"{TABLES}SET 'parallelism.default' = '4';SET 'execution.checkpointing.interval' = '10s';{INSERT}"
@@ -59,6 +65,12 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
             "pipeline.sql:1:31: 'table.local-time-zone' cannot be 'Europe/Berlim'\n"
             "  detail: it takes a time zone such as 'Europe/Berlin' or 'UTC'\n"
             '  hint:   did you mean "Europe/Berlin"?',
+        ),
+        (
+            "SET 'pipeline.name' = '../../x'",
+            "pipeline.sql:1:23: 'pipeline.name' cannot be '../../x'\n"
+            "  detail: it takes a name of at most 128 letters, digits, '_', '.', '-' or blanks, which begins with none"
+            " of the last three: it names folders, too",
         ),
         (
             "SET 'execution.runtime-mode' = 'batch'",

@@ -8,7 +8,7 @@ from service.formats.rejected import REASONS
 from service.observability.metrics.catalogue import KNOWN
 from service.observability.metrics.store import Metrics
 from service.plan.program import Program
-from service.runtime.task_metrics import Figures, parsed
+from service.runtime.task_metrics import TaskMetrics, parsed
 
 OUTCOMES = ("committed", "settled", "replayed", "aborted")
 KINDS = ("insert", "retract")
@@ -47,12 +47,12 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
         metrics.add("dead_letter_records_total", 0, query=query, topic=dead_letter_topic, reason=reason)
 
 
-def absorb(metrics: Metrics, query: str, figures: Figures) -> None:
+def absorb(metrics: Metrics, query: str, task_metrics: TaskMetrics) -> None:
     """Take in what the tasks of one batch counted."""
-    for written, value in figures.counts.items():
+    for written, value in task_metrics.counts.items():
         name, labels = parsed(written)
         metrics.add(name, value, **_of(query, name, labels))
-    for written, value in (figures.levels | figures.lows | figures.highs).items():
+    for written, value in (task_metrics.levels | task_metrics.lows | task_metrics.highs).items():
         name, labels = parsed(written)
         if math.isinf(value):
             metrics.forget(name, **_of(query, name, labels))

@@ -15,13 +15,20 @@ from pathlib import Path
 import pyarrow as pa
 
 
+def private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for nobody but this user: there is state in it."""
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 class BlockCache:
     """Copies of the blocks of one bucket of one level."""
 
     def __init__(self, folder: Path) -> None:
         """Made anew for every batch: the time of the folder says when the bucket was here last."""
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         with suppress(FileNotFoundError):
             os.utime(folder)
 
@@ -52,6 +59,6 @@ class BlockCache:
     def _write(self, path: Path, data: pa.Buffer) -> None:
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
         with suppress(FileNotFoundError):  # the folder is gone: the block is fetched when it is needed
-            with temporary.open("wb") as file:
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(data)
             temporary.rename(path)

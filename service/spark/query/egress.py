@@ -13,17 +13,17 @@ from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
 from service.runtime.counting import count_changes
 from service.runtime.envelope import Envelope, Kind, port_of, unpack
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import Job
 
 
 class Egress:
     """Encodes one task's share of a batch."""
 
-    def __init__(self, job: Job, sql: Sql, figures: Figures) -> None:
+    def __init__(self, job: Job, sql: Sql, metrics: TaskMetrics) -> None:
         self._job = job
         self._sql = sql
-        self._figures = figures
+        self._metrics = metrics
         self._outputs = {o.id: o for o in job.ship.program.outputs}
 
     def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
@@ -34,7 +34,7 @@ class Egress:
         for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
             output = self._outputs[identifier]
             table = pa.concat_tables(tables)
-            count_changes(self._figures, "output_changes_total", table, sink=output.table.name)
+            count_changes(self._metrics, "output_changes_total", table, sink=output.table.name)
             if output.table.connector.kind == "blackhole":
                 continue
             encoded = self._job.ship.encoders[identifier].encode(table, self._sql)
@@ -42,7 +42,7 @@ class Egress:
                 lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
                 continue
             topic = output.table.connector.topics[0]
-            self._figures.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
+            self._metrics.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
             by_writer[self._job.ship.writer_of[identifier]].extend(_addressed(encoded, topic))
         self._count_dead(envelopes)
         side = self._job.ship.side_writer
@@ -84,7 +84,7 @@ class Egress:
                 reasons[NOT_COMPUTED] += unpack(envelope.payload).num_rows
         topic = self._job.ship.dead_letter_topic
         for reason, records in sorted(reasons.items()):
-            self._figures.count("dead_letter_records_total", records, topic=topic, reason=reason)
+            self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
 
     def _rows(self, envelopes: Sequence[Envelope], kind: Kind, why: str, topic: str) -> Iterable[pa.RecordBatch]:
         """Rows that an operator refused, under the names that its input has in the query."""
@@ -93,7 +93,7 @@ class Egress:
                 yield from _addressed(self._refused(envelope, why), topic)
 
     def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
-        operator = self._job.wiring.operators[envelope.address]
+        operator = self._job.topology.operators[envelope.address]
         names = operator.ports[port_of(envelope)] if operator.ports else ()
         return row_records(unpack(envelope.payload).slice(0, most), names, operator.name, why, self._sql)
 

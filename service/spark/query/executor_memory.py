@@ -6,7 +6,7 @@ import os
 import time
 
 from service.observability.metrics.memory import EXECUTOR, memory_of, parent_of, words_of
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 
 EVERY = 10.0
 """Seconds between two looks of a worker."""
@@ -14,7 +14,7 @@ EVERY = 10.0
 _next_look = 0.0
 
 
-def measure_executor(figures: Figures, scratch: str) -> None:
+def measure_executor(metrics: TaskMetrics, scratch: str) -> None:
     """Tell the memory of this worker's executor, if it is time to. Where the driver runs the tasks itself it knows."""
     global _next_look
     if time.monotonic() < _next_look:
@@ -25,7 +25,7 @@ def measure_executor(figures: Figures, scratch: str) -> None:
         return
     jvm, name = found
     for process, held in memory_of(jvm, "jvm", scratch).items():
-        figures.high("memory_bytes", held, executor=name, process=process)
+        metrics.high("memory_bytes", held, executor=name, process=process)
 
 
 def _executor(pid: int) -> tuple[int, str] | None:

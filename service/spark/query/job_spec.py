@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from pathlib import Path
 
 from operators.sql import Sql
 from service.formats.contract import Decoder, Encoder
+from service.host.machine import cores, memory
 from service.kafka.writer.settings import WriterSettings
 from service.plan.program import Program
-from service.runtime.topology import Wiring
+from service.runtime.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Job:
 
     def __init__(self, ship: Ship) -> None:
         self.ship = ship
-        self.wiring = Wiring(ship.program)
+        self.topology = Topology(ship.program)
         self.number_of_key = {key: number for number, key in enumerate(ship.bucket_keys)}
 
     @cached_property
@@ -84,10 +86,15 @@ def packed(ship: Ship) -> bytes:
 _SQL: list[Sql] = []
 
 
-def worker_sql() -> Sql:
-    """The DuckDB connection of this worker process."""
+MEMORY_SHARE = 0.6
+"""Part of the machine's memory that DuckDB may hold in all workers together: JVM and Kafka's client have the rest."""
+
+
+def worker_sql(scratch: str) -> Sql:
+    """The DuckDB connection of this worker process: as many run at a time as there are cores, and what is larger than
+    its share of the memory goes to a folder of its own in `scratch`."""
     if not _SQL:
-        _SQL.append(Sql())
+        _SQL.append(Sql(int(memory() * MEMORY_SHARE / cores()), f"{scratch}/duckdb-{os.getpid()}"))
         # A worker looks for garbage after each task: not in what it keeps for all of them. Once, or what is frozen and
         # becomes garbage later would stay for ever.
         gc.freeze()

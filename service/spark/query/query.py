@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from service.formats import datagen
 from service.plan.program import Program, Source
-from service.runtime.topology import Wiring
+from service.runtime.topology import Topology
 from service.spark.query.heartbeat import SPARK_SCHEMA
 from service.spark.query.job_spec import Ship, packed
 from service.spark.query.read_limits import OPTION
@@ -51,13 +51,13 @@ class QueryBuilder:
         self._ship = ship
         self._blob = packed(ship)
         self._readings = readings
-        self._wiring = Wiring(ship.program)
+        self._topology = Topology(ship.program)
 
     def start(self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any]) -> StreamingQuery:
         """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions."""
         program = self._ship.program
         branches = [self._ingested(source) for source in program.sources]
-        levels = sorted({level for s in program.sources for level in self._wiring.levels_heard_by(s.id)})
+        levels = sorted({level for s in program.sources for level in self._topology.levels_heard_by(s.id)})
         branches.append(self._ticks(tick_ms, levels, topics))
         envelopes = reduce(DataFrame.union, branches)
         envelopes = envelopes.selectExpr(*(STAMP if name == "now" else name for name in envelopes.columns))

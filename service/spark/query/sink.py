@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,18 +23,21 @@ from service.kafka.writer import abort_counter as tally
 from service.kafka.writer.client import TransactionClient
 from service.runtime.envelope import EGRESS, Kind, from_batch
 from service.runtime.source_digest import LENGTH, digest
-from service.runtime.task_metrics import Figures
+from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import tried
 from service.spark.query.egress import Egress
 from service.spark.query.executor_memory import measure_executor
 from service.spark.query.job_spec import Job, worker_sql
 
+DRIVER_PATIENCE = 5
+"""Seconds that a batch waits for a driver that does not listen; what it misses are metrics."""
+
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task tells the driver: its figures, lines for 'print' tables, samples of what went its own way."""
+    """What one task tells the driver: its metrics, lines for 'print' tables, samples of what went its own way."""
 
-    figures: bytes
+    metrics: bytes
     lines: tuple[str, ...]
     samples: tuple[Sample, ...]
 
@@ -69,25 +73,25 @@ class SinkWriter(DataSourceStreamArrowWriter):
             (e for block in iterator for e in from_batch(block) if e.level == EGRESS),
             key=lambda e: (e.channel, e.sequence),
         )
-        figures = Figures()
+        metrics = TaskMetrics()
         for envelope in envelopes:
-            if envelope.kind == Kind.FIGURES:
-                figures.absorb(envelope.payload)
+            if envelope.kind == Kind.METRICS:
+                metrics.absorb(envelope.payload)
         if not envelopes:
-            return Written(figures.to_json(), (), ())
+            return Written(metrics.to_json(), (), ())
         partition = context.partitionId() if job.ship.program.levels else crc32(envelopes[0].channel.encode())
-        with figures.timed("encode"):
-            egress = Egress(job, worker_sql(), figures)
+        with metrics.timed("encode"):
+            egress = Egress(job, worker_sql(job.ship.scratch), metrics)
             by_writer, lines = egress.records(envelopes)
             samples = egress.samples(envelopes)
         # A batch of the clock only is made from no rows: its own time tells it from another one.
         now = max(e.now for e in envelopes).to_bytes(LENGTH)
-        came_from = digest([now, *(e.payload for e in envelopes if e.kind == Kind.OFFSETS)])
-        with figures.timed("write"):
+        source_ranges = digest([now, *(e.payload for e in envelopes if e.kind == Kind.OFFSETS)])
+        with metrics.timed("write"):
             for number, records in by_writer.items():
-                self._commit_to_kafka(job, number, partition, batch, came_from, records, figures)
-        measure_executor(figures, job.ship.scratch)
-        return Written(figures.to_json(), tuple(lines), tuple(samples))
+                self._commit_to_kafka(job, number, partition, batch, source_ranges, records, metrics)
+        measure_executor(metrics, job.ship.scratch)
+        return Written(metrics.to_json(), tuple(lines), tuple(samples))
 
     def _commit_to_kafka(
         self,
@@ -95,9 +99,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
         number: int,
         partition: int,
         batch: int,
-        came_from: bytes,
+        source_ranges: bytes,
         records: Sequence[pa.RecordBatch],
-        figures: Figures,
+        metrics: TaskMetrics,
     ) -> None:
         # Beside the folder of this run: a query that is started again after a failure still hears of it.
         aborts = Path(job.ship.scratch) / f"{crc32(job.ship.program.name.encode()):08x}.aborts"
@@ -107,29 +111,31 @@ class SinkWriter(DataSourceStreamArrowWriter):
             socket_folder=str(job.folder / "writer"),
             aborts=str(aborts),
         )
-        with TransactionClient(settings, partition, batch, came_from) as client:
+        with TransactionClient(settings, partition, batch, source_ranges) as client:
             if client.begin():
                 for block in records:
                     client.send(block)
             report = client.commit()
-        figures.count("transactions_total", outcome=report.outcome)
-        figures.count("transactions_total", tally.take(aborts), outcome="aborted")
+        metrics.count("transactions_total", outcome=report.outcome)
+        metrics.count("transactions_total", tally.take(aborts), outcome="aborted")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Tell the driver process what the batch was; a driver that does not listen misses figures, not rows."""
+        """Tell the driver process what the batch was; a driver that does not listen misses metrics, not rows."""
         job = Job.load(self._blob)
-        total = Figures()
+        total = TaskMetrics()
         written = [message for message in messages if isinstance(message, Written)]
         for each in written:
-            total.absorb(each.figures)
+            total.absorb(each.metrics)
         told: dict[str, Any] = {
             "batch": batchId,
-            "figures": asdict(total),
+            "metrics": asdict(total),
             "lines": [line for each in written for line in each.lines],
             "samples": [sample for each in written for sample in each.samples],
         }
         try:
             with socket.socket(socket.AF_UNIX) as connection:
+                # Not `settimeout`, with which a queue that is full for a moment is an error at once.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", DRIVER_PATIENCE, 0))
                 connection.connect(job.ship.driver_socket)
                 connection.sendall(json.dumps(told).encode())
         except OSError:

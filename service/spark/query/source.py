@@ -40,13 +40,13 @@ class IngestTask:
             yield from self._read(job, batches)
 
     def _read(self, job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        source = job.wiring.sources[self._source]
+        source = job.topology.sources[self._source]
         task = Ingest(
-            job.wiring,
+            job.topology,
             source,
             job.ship.decoders[self._source],
             job.buckets,
-            worker_sql(),
+            worker_sql(job.ship.scratch),
             job.ship.limits,
         )
         topics = source.table.connector.topics or (source.table.name,)

@@ -62,11 +62,11 @@ class BucketProcessor(StatefulProcessor):
         bucket = residents.take(place, manifest)
         if bucket is None:
             bucket = Bucket(
-                job.wiring,
+                job.topology,
                 self._level,
                 number,
                 job.buckets,
-                worker_sql(),
+                worker_sql(job.ship.scratch),
                 manifest,
                 lambda block: cache.fetch(block, self._load),
             )

@@ -6,7 +6,9 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from traceback import print_exc
 from typing import Any
 
 
@@ -30,7 +32,15 @@ class Listener:
             with connection, connection.makefile("rb") as stream:
                 text = stream.read()
             if text:
-                self._hear(json.loads(text))
+                self._tell(text)
+
+    def _tell(self, text: bytes) -> None:
+        """Whatever fails in `hear` costs this message only: with nobody to listen, batches would wait."""
+        try:
+            self._hear(json.loads(text))
+        except Exception:
+            with suppress(OSError):  # of a standard error that is closed, too
+                print_exc()
 
     def close(self) -> None:
         """Stop listening."""

@@ -85,9 +85,14 @@ class Checkpoint:
         return str(known)
 
     def started(self) -> bool:
-        """Whether a batch was ever planned here."""
-        offsets = self._jvm.org.apache.hadoop.fs.Path(self._path, "offsets/0")
-        return bool(self._files.exists(offsets))
+        """Whether a batch was ever planned here. Spark keeps the offsets of the last hundred."""
+        return any(name.isdigit() for name in self._names("offsets"))
+
+    def _names(self, folder: str) -> list[str]:
+        path = self._jvm.org.apache.hadoop.fs.Path(self._path, folder)
+        if not self._files.exists(path):
+            return []
+        return [str(each.getPath().getName()) for each in self._files.listStatus(path)]
 
     def read(self, name: str) -> Any:
         """The JSON value of a small file, or None."""

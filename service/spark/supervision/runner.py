@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.deployment.assignment import Assignment
+from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
@@ -59,7 +60,7 @@ class JobRunner:
         limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
         self._pace = self._new_pace()
         fixed = self._fixed()
-        self._limits = self._known_limits()
+        self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         run = f"r{time.time_ns():x}"
         self._folder = self._scratch / run
         (self._folder / "writer").mkdir(parents=True)
@@ -191,19 +192,6 @@ class JobRunner:
             transaction_timeout_ms=self._assignment.settings.kafka.transaction_timeout,
         )
 
-    def _known_limits(self) -> dict[str, int]:
-        """The end offsets of bounded sources, as they were when the checkpoint was made."""
-        known = self._checkpoint.read("limits")
-        if known is None:
-            known = {
-                channel_name(source, topic, partition): end
-                for source in self._assignment.bounded
-                for topic, ends in self._assignment.limits(source).items()
-                for partition, end in ends.items()
-            }
-            self._checkpoint.write("limits", known)
-        return dict(known)
-
     def _note_progress(self, progress: Mapping[str, Any]) -> None:
         """Which bounded sources the last batch has read to their end."""
         program = self._assignment.program
@@ -214,15 +202,8 @@ class JobRunner:
             offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
             if source.table.connector.kind == "datagen":  # told in seconds
                 offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
-            if offsets and self._reached(source.id, offsets):
+            if offsets and reached(source.id, self._limits, offsets):
                 self._ended.add(source.id)
-
-    def _reached(self, source: int, offsets: Mapping[str, Mapping[str, int]]) -> bool:
-        read = {channel_name(source, t, int(p)): o for t, ends in offsets.items() for p, o in ends.items()}
-        mine = {
-            c: end for c, end in self._limits.items() if c.startswith(channel_name(source, "", 0).split("/")[0] + "/")
-        }
-        return all(read.get(channel, 0) >= end for channel, end in mine.items())
 
     def _note_ended(self) -> None:
         """Tell the tick, which tells every bucket, within the batch that it makes."""

@@ -2,22 +2,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.plan.expressions import Call, Column, describe
+from service.plan.expressions import Call, Column, Expression, describe
 from service.plan.nodes import Aggregate, Filter, Join, JoinKind, Node, Place, Project, Scan, Union
 from service.plan.passes import normalize
 from service.plan.passes.absorb_projections import absorb_projections
 from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
+from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import forget_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
 from service.plan.table import ColumnKind, TableColumn
-from service.plan.types import BIGINT, BOOLEAN, STRING
+from service.plan.types import BIGINT, BOOLEAN, STRING, DataType, Row
 from service.plan.walk import fields, in_order
 from tests.plan.build import (
     ORDERS,
     OUT,
+    TIME,
     USERS,
     both,
     column,
@@ -244,3 +246,68 @@ def test_a_watermark_that_one_of_two_readers_waits_for_stays():
     scans = only(Scan, *(s.input for s in kept.sinks))
     assert len(scans) == 1
     assert scans[0] is orders
+
+
+PERSON = Row(("id", "name", "home"), (BIGINT, STRING, Row(("city", "street"), (STRING, STRING))))
+EVENTS = replace(
+    ORDERS,
+    columns=(TableColumn("kind", BIGINT), TableColumn("person", PERSON), TableColumn("ts", TIME)),
+    rowtime=None,
+    watermark=None,
+)
+
+
+def taken(row: Expression, name: str) -> Call:
+    assert isinstance(row.type, Row)
+    return Call(f".{name}", (row,), row.type.types[row.type.names.index(name)], f"struct_extract({{0}}, '{name}')")
+
+
+def row_types(node: Node) -> list[DataType]:
+    """The types of the ROW columns of the scans below `node`, as the scan and as its table has them."""
+    (found,) = only(Scan, node)
+    assert isinstance(found, Scan)
+    assert [f.type for f in found.fields] == [found.table.columns[i].type for i in found.columns]
+    return [f.type for f in found.fields if isinstance(f.type, Row)]
+
+
+def test_a_scan_reads_only_the_fields_of_a_row_that_are_taken_out_of_it():
+    events = scan(EVENTS)
+    person = column(events, "person")
+    read = project(events, a=taken(taken(person, "home"), "city"), b="kind")
+    pruned = prune_fields(job(sink(read, OUT))).sinks[0].input
+    assert row_types(pruned) == [Row(("home",), (Row(("city",), (STRING,)),))]
+    assert isinstance(pruned, Project)
+    assert describe(pruned.expressions[0]) == ".city(.home(person))"
+
+
+def test_a_condition_reads_its_fields_and_a_projection_hands_a_row_on():
+    events = scan(EVENTS)
+    kept = Filter(
+        input=events, condition=Call("=", (taken(column(events, "person"), "id"), number(1)), BOOLEAN, "{0} = {1}")
+    )
+    handed = project(kept, who="person", kind="kind")
+    read = project(handed, a=taken(column(handed, "who"), "name"), b="kind")
+    pruned = prune_fields(job(sink(read, OUT))).sinks[0].input
+    narrow = Row(("id", "name"), (BIGINT, STRING))
+    assert row_types(pruned) == [narrow]
+    assert [f.type for f in fields(pruned.input)] == [narrow, BIGINT]  # type: ignore[union-attr]
+
+
+def test_a_row_that_is_read_as_a_whole_keeps_its_fields():
+    events = scan(EVENTS)
+    person = column(events, "person")
+    absent = Call("IS NULL", (person,), BOOLEAN, "{0} IS NULL")
+    unchanged = job(sink(project(events, a=taken(person, "name"), b=absent), OUT))
+    assert prune_fields(unchanged) is unchanged
+
+
+def test_the_fields_that_a_watermark_is_computed_from_stay():
+    moment = Row(("at", "note"), (TIME, STRING))
+    timed = replace(
+        EVENTS,
+        columns=(TableColumn("kind", BIGINT), TableColumn("made", moment)),
+        watermark=taken(Column(1, moment, "made"), "at"),
+    )
+    events = scan(timed)
+    pruned = prune_fields(job(sink(project(events, a="kind", b="kind"), OUT))).sinks[0].input
+    assert row_types(pruned) == [Row(("at",), (TIME,))]

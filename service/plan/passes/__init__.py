@@ -9,6 +9,7 @@ from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.isolate_nondeterministic import draw_first
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
+from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import forget_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
@@ -24,6 +25,7 @@ PASSES = (
     merge_projections,
     prune_columns,
     merge_projections,
+    prune_fields,
     draw_first,
     absorb_projections,
     share_subplans,

@@ -1,4 +1,4 @@
-"""A temporal join in event time: each row meets the version of a table that was in force at the row's own time.
+"""A temporal join: each row meets the version of a table that was in force at the row's own time.
 
 Law: a left row at time t meets, of the versions of its key, the one with the greatest time <= t. It waits until the
 watermark reaches t, for then no version at or before t is missing; what comes later corrects nothing that was answered.
@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from operators.base import Operator
 from operators.changes import Mask, weigh
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes, positional, weighted
 from operators.hashing import bucket_hash
+from operators.joins.answered import Answered
+from operators.joins.deletes import UntimedDeletes
 from operators.joins.matching import holds
-from operators.joins.versions import GONE, Versions, asof
-from operators.kernel import Step
+from operators.joins.versions import GONE, Places, Versions, asof
+from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
@@ -32,11 +33,9 @@ from operators.windows.slices import Times
 
 TemporalKind = Literal["inner", "left"]
 
-Places = npt.NDArray[np.int64]
 
-
-class _Due(NamedTuple):
-    """Left rows that are answered in this batch, by time, and the times."""
+class _Rows(NamedTuple):
+    """Left rows with their weights, and their times."""
 
     rows: pa.Table
     times: Times
@@ -49,7 +48,14 @@ class TemporalJoinOperator(Operator):
     Right changes are an upsert stream: a weight of 0 or more is a version from its time on, -1 ends the row from its
     time on; of two versions at one time the later in arrival counts. `left_time` and `right_time` are the positions of
     the time attributes. A left row behind the watermark is late, and so is a version that a newer one had replaced by
-    then. A row without a time is dead.
+    then. A row without a time is dead; with `untimed_deletes` a delete without one has that of the row it deletes.
+
+    Without a `right_time` it is a join in processing time: a left row, which must not be taken back, meets the version
+    that is there when it comes; the versions of its own batch are there already.
+
+    `append` says that left only inserts. If it does not, a row behind the watermark meets what was met by those of its
+    key and time, which are forgotten `ttl` ms of processing time after the last of them came (0 = never); it is late
+    where there were none.
     """
 
     left: pa.Schema
@@ -58,8 +64,11 @@ class TemporalJoinOperator(Operator):
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
     left_time: int
-    right_time: int
+    right_time: int | None
     residual: str | None = None
+    append: bool = True
+    ttl: int = 0
+    untimed_deletes: bool = False
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -70,57 +79,99 @@ class TemporalJoinOperator(Operator):
         return positional([*self.left.types, *self.right.types])
 
     def traces(self) -> Mapping[str, TraceSpec]:
+        current = self._versions().spec()
+        if self.right_time is None:
+            return {"current": current}
         ahead = self.right.append(pa.field(GONE, pa.bool_()))
-        return {
-            "waiting": TraceSpec(schema=self.left, kind=TableKind.TIME_ORDERED),
+        traces = {
+            "waiting": TraceSpec(schema=self._waiting(), kind=TableKind.TIME_ORDERED),
             "ahead": TraceSpec(schema=ahead, kind=TableKind.TIME_ORDERED),
-            "current": self._versions().spec(),
+            "current": current,
         }
+        if not self.append:
+            traces["answered"] = self._answered().spec()
+        if self.untimed_deletes:
+            traces["times"] = self._deletes().spec()
+        return traces
+
+    def _waiting(self) -> pa.Schema:
+        return self.left if self.append else weighted(self.left)
+
+    def _answered(self) -> Answered:
+        return Answered(schema=self.right, keys=tuple(self.left.field(k).type for k in self.left_keys), ttl=self.ttl)
+
+    def _deletes(self) -> UntimedDeletes:
+        assert self.right_time is not None
+        return UntimedDeletes(schema=self.right, keys=self.right_keys, time=self.right_time)
 
     def _versions(self) -> Versions:
         return Versions(schema=self.right, keys=self.right_keys, time=self.right_time)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        left, right = inputs
+        dropped = 0
+        if self.untimed_deletes:
+            right, dropped = self._deletes().filled(state["times"], right, sql)
         dead: dict[int, pa.Table] = {}
-        late: dict[int, pa.Table] = {}
-        sides: list[pa.Table] = []
-        for port, (rows, time) in enumerate(zip(inputs, (self.left_time, self.right_time), strict=True)):
-            rows, without = timed(rows, time)
-            sides.append(rows)
-            if without:
-                dead[port] = without[0]
-        versions = self._versions()
-        settled = versions.settled(state["ahead"], sides[1], clock)
-        due, behind = self._due(state, sides[0], clock)
-        if behind.num_rows:
-            late[0] = behind
+        versions, late = self._versions(), dict[int, pa.Table]()
+        if self.right_time is None:
+            settled = versions.settled(None, right, clock)
+            due, behind = _at_once(left), _at_once(left.slice(0, 0))
+        else:
+            left, right = self._timed(left, self.left_time, 0, dead), self._timed(right, self.right_time, 1, dead)
+            settled = versions.settled(state["ahead"], right, clock)
+            due, behind = self._due(state, left, clock)
         changes = no_changes(self.output)
         if due.rows.num_rows or settled.num_rows:
-            known = versions.known(
-                state["current"], settled, bucket_hash(due.rows, self.left_keys), clock.previous, sql
-            )
+            hashes = bucket_hash(due.rows, self.left_keys)
+            known = versions.known(state["current"], settled, hashes, clock.previous, sql)
             if known.late.any():
                 late[1] = weigh(settled.select(self.right.names).filter(pa.array(known.late)), 1)
-            places = asof(sql, due.rows, due.times, self.left_keys, known, self.right_keys)
-            changes = self._answers(due.rows, known.rows, places, sql)
+            places, found = asof(sql, due.rows, due.times, self.left_keys, known, self.right_keys), known.rows
             versions.keep(state["current"], settled, known)
-        return Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
+        else:
+            places, found = np.empty(0, dtype=np.int64), self.right.empty_table()
+        if self.append:
+            if behind.rows.num_rows:
+                late[0] = behind.rows
+        elif due.rows.num_rows or behind.rows.num_rows:
+            rows = pa.concat_tables([behind.rows, due.rows]).combine_chunks()
+            due = _Rows(rows, np.concatenate([behind.times, due.times]))
+            met = np.concatenate([np.full(behind.rows.num_rows, -1), places]), found
+            recalled = self._answered().recall(
+                state["answered"], rows, self.left_keys, due.times, met, clock.previous, clock.now, sql
+            )
+            if recalled.late.any():
+                late[0] = rows.filter(pa.array(recalled.late))
+            due = _Rows(rows.filter(pa.array(~recalled.late)), due.times[~recalled.late])
+            places, found = recalled.places[~recalled.late], recalled.versions
+        if due.rows.num_rows:
+            changes = self._answers(due.rows, found, places, sql)
+        late_count = sum(table.num_rows for table in late.values())
+        return Step(changes=changes, late=late, late_count=late_count, dead=dead, unmatched_retractions=dropped)
 
-    def _due(self, state: State, rows: pa.Table, clock: Clock) -> tuple[_Due, pa.Table]:
+    def _timed(self, rows: pa.Table, time: int, port: int, dead: dict[int, pa.Table]) -> pa.Table:
+        """The rows that have a time; the others are added to the `dead`."""
+        rows, without = timed(rows, time)
+        if without:
+            dead[port] = without[0]
+        return rows
+
+    def _due(self, state: State, rows: pa.Table, clock: Clock) -> tuple[_Rows, _Rows]:
         """The left rows that the watermark has reached in this batch, and those that it had reached before."""
         times = milliseconds(rows.column(self.left_time))
-        early, late = times > clock.watermark, times <= clock.previous
-        waiting, bare = state["waiting"], rows.select(self.left.names)
-        waiting.add(bare.filter(pa.array(early)), times[early])
-        now = ~early & ~late
-        due = waiting.between(clock.previous, clock.watermark).select(self.left.names)
-        due = pa.concat_tables([due, bare.filter(pa.array(now))]).combine_chunks()
+        early, behind = times > clock.watermark, times <= clock.previous
+        waiting, now = state["waiting"], ~early & ~behind
+        waiting.add(rows.filter(pa.array(early)), times[early])
+        parts = [waiting.between(clock.previous, clock.watermark), rows.filter(pa.array(now))]
         waiting.expire(clock.watermark)
-        times = milliseconds(due.column(self.left_time))
-        if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
-            order = np.argsort(times, kind="stable")
-            due, times = due.take(pa.array(order)), times[order]
-        return _Due(due, times), rows.filter(pa.array(late))
+        parts = [weigh(part, 1) if WEIGHT not in part.column_names else part for part in parts]
+        due = pa.concat_tables([part.select([*self.left.names, WEIGHT]) for part in parts]).combine_chunks()
+        due_times = milliseconds(due.column(self.left_time))
+        if len(due_times) > 1 and not bool((due_times[1:] >= due_times[:-1]).all()):
+            order = np.argsort(due_times, kind="stable")
+            due, due_times = due.take(pa.array(order)), due_times[order]
+        return _Rows(due, due_times), _Rows(rows.filter(pa.array(behind)), times[behind])
 
     def _answers(self, rows: pa.Table, versions: pa.Table, places: Places, sql: Sql) -> pa.Table:
         """Each row beside the version at its place, -1 being none."""
@@ -131,7 +182,14 @@ class TemporalJoinOperator(Operator):
         if self.kind == "inner":
             rows, places, meets = rows.filter(pa.array(meets)), places[meets], meets[meets]
         table = self._beside(rows, versions.take(pa.array(places, mask=~meets)))
-        return as_changes(weigh(table, 1), self.output)
+        return as_changes(table.append_column(WEIGHT, rows.column(WEIGHT)), self.output)
 
     def _beside(self, rows: pa.Table, versions: pa.Table) -> pa.Table:
-        return pa.table([*rows.columns, *versions.select(self.right.names).columns], names=self.output.names)
+        return pa.table(
+            [*rows.select(self.left.names).columns, *versions.select(self.right.names).columns], names=self.output.names
+        )
+
+
+def _at_once(rows: pa.Table) -> _Rows:
+    """Rows that wait for nothing: versions in processing time are all of one time."""
+    return _Rows(rows, np.zeros(rows.num_rows, dtype=np.int64))

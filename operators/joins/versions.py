@@ -49,26 +49,32 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """A table whose rows are known by the columns at `keys`, and the versions of a row by the time at `time`."""
+    """A table whose rows are known by the columns at `keys`, and the versions of a row by the time at `time`; without a
+    `time` all versions are of one, so that the last in arrival counts."""
 
     schema: pa.Schema
     keys: tuple[int, ...]
-    time: int
+    time: int | None
 
     def spec(self) -> TraceSpec:
         """The trace of the last version of each key; a row that has ended is not in it."""
         return TraceSpec(schema=self.schema, kind=TableKind.KEYED)
 
-    def settled(self, ahead: Trace, changes: pa.Table, clock: Clock) -> pa.Table:
+    def settled(self, ahead: Trace | None, changes: pa.Table, clock: Clock) -> pa.Table:
         """The versions that the watermark has reached, of one time in the order of arrival; newer ones wait `ahead`."""
-        times = milliseconds(changes.column(self.time))
+        times = self._times(changes)
         gone = changes.column(WEIGHT).to_numpy() < 0
         rows = changes.select(self.schema.names).append_column(GONE, pa.array(gone))
+        if ahead is None:
+            return rows
         early = times > clock.watermark
         due = ahead.between(clock.previous, clock.watermark).select(rows.column_names)
         ahead.add(rows.filter(pa.array(early)), times[early])
         ahead.expire(clock.watermark)
         return pa.concat_tables([due, rows.filter(pa.array(~early))]).combine_chunks()
+
+    def _times(self, rows: pa.Table) -> Times:
+        return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else milliseconds(rows.column(self.time))
 
     def known(self, current: Trace, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> Known:
         """The versions of the keys of `settled`, and of the keys with the hashes `others`."""
@@ -79,7 +85,7 @@ class Versions:
         rows = pa.concat_tables(
             [before.select(self.schema.names).append_column(GONE, pa.array(there)), settled]
         ).combine_chunks()
-        times = milliseconds(rows.column(self.time))
+        times = self._times(rows)
         late = np.zeros(settled.num_rows, dtype=np.bool_)
         valid = last = np.ones(rows.num_rows, dtype=np.bool_)
         if settled.num_rows:

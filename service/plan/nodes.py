@@ -341,7 +341,8 @@ class TemporalJoin:
 
     `right` is an upsert stream by `right_keys` of which every change is a version: one that is taken back ends the row
     of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), and that a
-    row meets the version that is there when it arrives.
+    row meets the version that is there when it arrives. `untimed_deletes`: deletes of `right` may come without a time.
+    Where rows of `left` may be taken back, what they have met is forgotten after `ttl` ms (0 = never).
     """
 
     left: Node
@@ -353,6 +354,8 @@ class TemporalJoin:
     right_time: int | None
     residual: Expression | None
     fields: tuple[Field, ...]
+    untimed_deletes: bool = False
+    ttl: int = 0
     place: Place = Place()
 
     @property

@@ -13,6 +13,7 @@ from service.plan.nodes import (
     Hop,
     IntervalJoin,
     Join,
+    Mode,
     Node,
     Normalize,
     Over,
@@ -22,7 +23,7 @@ from service.plan.nodes import (
     Tumble,
     WindowAggregate,
 )
-from service.plan.properties import takes_arrivals
+from service.plan.properties import mode, takes_arrivals
 from service.plan.table import TimeKind
 from service.plan.walk import fields, shows_right
 
@@ -73,11 +74,12 @@ def _versions(node: TemporalJoin) -> tuple[Kept, ...]:
     )
     if node.right_time is None:
         return (current,)
-    return (
-        Kept("left rows", "the watermark reaches their time"),
-        Kept("newer versions", "the watermark reaches their time"),
-        current,
-    )
+    rows = Kept("left rows", "the watermark reaches their time")
+    newer = Kept("newer versions", "the watermark reaches their time")
+    if mode(node.left) is Mode.APPEND:
+        return (rows, newer, current)
+    met = Kept(f"the version that each ({names(node.left, [*node.left_keys, node.left_time])}) has met", _ttl(node.ttl))
+    return (rows, newer, current, met)
 
 
 def _top_n(node: TopN) -> tuple[Kept, ...]:

@@ -23,6 +23,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    TemporalJoin,
     TopN,
     Values,
     WindowAggregate,
@@ -93,6 +94,8 @@ def warnings(job: Job) -> tuple[Problem, ...]:
                     hint="add a condition left.column = right.column",
                 )
             )
+        if isinstance(node, TemporalJoin) and node.right_time is not None:
+            found += _standing_watermarks(node)
     for sink in job.sinks:
         if materializes(sink):
             found.append(
@@ -104,6 +107,21 @@ def warnings(job: Job) -> tuple[Problem, ...]:
                 )
             )
     return tuple(dict.fromkeys(found))
+
+
+def _standing_watermarks(node: TemporalJoin) -> Iterator[Problem]:
+    """The tables that keep all rows waiting while they are silent."""
+    for scan in in_order(inputs(node)):
+        if not isinstance(scan, Scan):
+            continue
+        connector = scan.table.connector
+        if connector.idle_timeout == 0 and connector.bounded.mode == "unbounded":
+            yield Problem(
+                node.place,
+                f'while the table "{scan.table.name}" is silent, no row of this temporal join is answered',
+                detail="a row waits until the watermarks of both inputs have reached its time",
+                hint="give the table 'scan.watermark.idle-timeout', or set 'table.exec.source.idle-timeout'",
+            )
 
 
 def sink_key(sink: Sink) -> tuple[int, ...]:
@@ -138,6 +156,13 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                 )
     if isinstance(node, TopN):
         yield from _top_n_problems(node)
+    if isinstance(node, TemporalJoin) and node.right_time is None and mode(node.left) is Mode.RETRACT:
+        yield Problem(
+            node.place,
+            "a temporal join in processing time cannot read rows that are taken back later",
+            detail=f"{origin(node.left)} updates and deletes rows",
+            hint="join FOR SYSTEM_TIME AS OF an event time, or leave the time out: a regular join corrects its answer",
+        )
     if isinstance(node, Aggregate | WindowAggregate | Over):
         yield from _aggregate_problems(node)
     if isinstance(node, WindowAggregate | WindowRows | Over):

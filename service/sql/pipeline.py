@@ -17,6 +17,7 @@ from service.sql.parse.source import read_source
 from service.sql.parse.statement_grammar import read_statements
 from service.sql.parse.statements import (
     CreateTable,
+    CreateTemporalFunction,
     CreateView,
     Explain,
     Insert,
@@ -30,6 +31,7 @@ from service.sql.resolve.from_clause import resolve_view
 from service.sql.resolve.insert import resolve_insert
 from service.sql.resolve.query import resolve_query
 from service.sql.resolve.relation import visible
+from service.sql.resolve.temporal_functions import read_temporal_function
 from service.sql.settings import Settings
 from service.sql.tables.create_table import read_table
 from service.sql.tables.like import with_base
@@ -113,6 +115,8 @@ class _Builder:
                 self._table(statement)
             case CreateView():
                 self._view(statement)
+            case CreateTemporalFunction():
+                self._temporal_function(statement)
             case Insert():
                 self._job((statement,), self.jobs)
             case StatementSet():
@@ -147,7 +151,17 @@ class _Builder:
         else:
             self.catalog.entries[name] = view
 
-    def _is_new(self, statement: CreateTable | CreateView) -> bool:
+    def _temporal_function(self, statement: CreateTemporalFunction) -> None:
+        if not self._is_new(statement):
+            return
+        self.catalog.entries[statement.name.text] = None
+        try:
+            function = read_temporal_function(statement, self.session)
+        except Abandoned:
+            return
+        self.catalog.entries[statement.name.text] = function
+
+    def _is_new(self, statement: CreateTable | CreateView | CreateTemporalFunction) -> bool:
         name = statement.name
         if name.text not in self.catalog.entries:
             return True

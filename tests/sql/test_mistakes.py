@@ -175,7 +175,7 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT COUNT(*) FROM pay GROUP BY id, TUMBLINGWINDOW(ss, 10)", "the window TUMBLINGWINDOW"),
         ("SELECT COUNT(*) FROM pay GROUP BY COUNTWINDOW(5, 1)", "the window COUNTWINDOW"),
-        ("SELECT * FROM pay o, LATERAL TABLE(Rates(o.ts)) r WHERE o.id = r.id", "LATERAL in FROM"),
+        ("SELECT * FROM pay o, LATERAL (SELECT * FROM item) r WHERE o.id = r.id", "LATERAL in FROM"),
     ],
 )
 def test_what_does_not_run_yet_says_so(query: str, what: str):

@@ -171,7 +171,6 @@ def interval(node: IntervalJoin) -> interval_join.IntervalJoinOperator:
 
 def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
     """A temporal join."""
-    assert node.right_time is not None
     return temporal_join.TemporalJoinOperator(
         left=schema(fields(node.left)),
         right=schema(fields(node.right)),
@@ -181,6 +180,9 @@ def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
         left_time=node.left_time,
         right_time=node.right_time,
         residual=None if node.residual is None else render(node.residual),
+        append=mode(node.left) is Mode.APPEND,
+        ttl=node.ttl,
+        untimed_deletes=node.untimed_deletes,
     )
 
 

@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from service.sql.errors import Mistakes, SqlError, did_you_mean
 from service.sql.parse.dialect import parse_tokens, tokenize
 from service.sql.parse.statements import (
+    CreateTemporalFunction,
     CreateView,
     Explain,
     Insert,
@@ -146,6 +147,8 @@ def _any_statement(parser: Parser) -> Statement:
 
 def _create(parser: Parser, start: Token) -> Statement:
     temporary = parser._match_text_seq("TEMPORARY")
+    if temporary and parser._match_text_seq("TABLE", "FUNCTION"):
+        return _create_temporal_function(parser, start.start)
     if parser._match_text_seq("TABLE"):
         return create_table(parser, start.start)
     if parser._match_text_seq("VIEW"):
@@ -155,6 +158,25 @@ def _create(parser: Parser, start: Token) -> Statement:
         f"CREATE {'TEMPORARY ' if temporary else ''}{kind} is not supported",
         hint="write CREATE TABLE or CREATE VIEW",
         at=start.start,
+    )
+
+
+def _create_temporal_function(parser: Parser, at: int) -> CreateTemporalFunction:
+    if_not_exists = parser._match_text_seq("IF", "NOT", "EXISTS")
+    name = table_name(parser)
+    if not parser._match(TokenType.ALIAS):
+        parser.raise_error("Expected AS <table>")
+    table = table_name(parser)
+    if not parser._match(TokenType.PRIMARY_KEY):
+        parser.raise_error("Expected PRIMARY KEY (<columns>)")
+    key = names(parser)
+    if not parser._match_text_seq("TIME", "ATTRIBUTE"):
+        parser.raise_error("Expected TIME ATTRIBUTE (<column>)")
+    time = names(parser)
+    if len(time) != 1:
+        parser.raise_error("Expected one column as TIME ATTRIBUTE")
+    return CreateTemporalFunction(
+        name=name, table=table, key=key, time=time[0], if_not_exists=bool(if_not_exists), at=at
     )
 
 

@@ -89,6 +89,18 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTemporalFunction:
+    """CREATE TEMPORARY TABLE FUNCTION name AS table PRIMARY KEY (columns) TIME ATTRIBUTE (column)."""
+
+    name: Name
+    table: Name
+    key: tuple[Name, ...]
+    time: Name
+    if_not_exists: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
     """INSERT INTO table [(columns)] query; `options` come from an OPTIONS hint behind the table's name."""
 
@@ -131,4 +143,4 @@ class Explain:
     at: int
 
 
-Statement = CreateTable | CreateView | Insert | StatementSet | SetOption | Reset | Explain
+Statement = CreateTable | CreateView | CreateTemporalFunction | Insert | StatementSet | SetOption | Reset | Explain

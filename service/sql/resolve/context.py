@@ -30,12 +30,23 @@ class View:
     query: exp.Expr
 
 
+@dataclass(frozen=True, slots=True)
+class TemporalFunction:
+    """A function of time that gives the rows of `table` as they were then: of each `key` the last one by `time`, both
+    by their places among the columns that `*` stands for."""
+
+    name: str
+    table: exp.Table
+    key: tuple[int, ...]
+    time: int
+
+
 @dataclass(slots=True)
 class Catalog:
     """The tables and views declared so far; None stands for one whose declaration has mistakes. `declared` has each
     table as written: a hint overrides its options, LIKE repeats it."""
 
-    entries: dict[str, Table | View | None] = field(default_factory=dict)
+    entries: dict[str, Table | View | TemporalFunction | None] = field(default_factory=dict)
     declared: dict[str, CreateTable] = field(default_factory=dict)
 
     @property

@@ -12,7 +12,7 @@ from service.sql.errors import SqlError, did_you_mean
 from service.sql.options.format_options import CARRIES_CHANGES
 from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
 from service.sql.parse.table_grammar import local_name
-from service.sql.resolve.context import Abandoned, Session, View, not_yet
+from service.sql.resolve.context import Abandoned, Session, TemporalFunction, View, not_yet
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
@@ -36,13 +36,13 @@ def resolve_relation(node: exp.Expr, session: Session) -> Relation:
     _check(node, session)
     match node:
         case exp.Table(this=exp.Anonymous() as call):
-            return _aliased(window_rows(call, session), node, session)
+            return aliased(window_rows(call, session), node, session)
         case exp.Table(this=exp.Values() as values):
-            return _aliased(resolve_values(values, session), node, session)
+            return aliased(resolve_values(values, session), node, session)
         case exp.Table():
-            return _aliased(_named(node, session), node, session, local_name([p.name for p in node.parts]))
+            return aliased(_named(node, session), node, session, local_name([p.name for p in node.parts]))
         case exp.Subquery():
-            return _aliased(query_inside(node.this, session), node, session)
+            return aliased(query_inside(node.this, session), node, session)
         case exp.Values():
             return resolve_values(node, session)
         case _:
@@ -70,7 +70,7 @@ def _check(node: exp.Expr, session: Session) -> None:
             raise session.give_up(not_yet(shown, node))
 
 
-def _aliased(relation: Relation, node: exp.Expr, session: Session, default: str = "") -> Relation:
+def aliased(relation: Relation, node: exp.Expr, session: Session, default: str = "") -> Relation:
     alias = node.args.get("alias")
     if alias is None:
         return relation.qualified(default)
@@ -117,6 +117,14 @@ def _named(node: exp.Table, session: Session) -> Relation:
             return scan(with_options(entry, node, session), session, node)
         case View():
             return resolve_view(entry, session)
+        case TemporalFunction():
+            raise session.give_up(
+                SqlError(
+                    f'"{name}" is a function of time, no table',
+                    hint=f"write JOIN LATERAL TABLE({name}(<left>.<time>)) AS ... ON ...",
+                    at=node,
+                )
+            )
         case None:
             raise Abandoned
 

@@ -12,7 +12,7 @@ from service.sql.errors import SqlError, did_you_mean, offset_of
 from service.sql.expressions.casts import assignable
 from service.sql.options.connector import read_connector
 from service.sql.parse.statements import Insert, Name
-from service.sql.resolve.context import Abandoned, Session, View
+from service.sql.resolve.context import Abandoned, Session, TemporalFunction, View
 from service.sql.resolve.enforcers import fitted, without_nulls
 from service.sql.resolve.query import resolve_query
 from service.sql.resolve.relation import Relation, column, projected
@@ -55,6 +55,9 @@ def _table(insert: Insert, session: Session) -> Table | None:
     table = session.catalog.entries[name.text]
     if isinstance(table, View):
         session.mistakes.add(f'"{name.text}" is a view and cannot be written to', at=name.at)
+        return None
+    if isinstance(table, TemporalFunction):
+        session.mistakes.add(f'"{name.text}" is a table function and cannot be written to', at=name.at)
         return None
     if table is None:
         return None

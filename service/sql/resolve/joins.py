@@ -53,11 +53,10 @@ def resolve_from(select: exp.Select, session: Session) -> tuple[Relation, list[e
 
 def _all(sources: Sequence[exp.Expr], session: Session) -> list[Relation]:
     found: list[Relation] = []
-    for source in sources:
+    for place, source in enumerate(sources):
+        versioned = place > 0 and is_temporal(source)
         try:
-            found.append(
-                resolve_versioned(source, session) if is_temporal(source) else resolve_relation(source, session)
-            )
+            found.append(resolve_versioned(source, session) if versioned else resolve_relation(source, session))
         except Abandoned:
             continue
     if len(found) < len(sources):
@@ -96,7 +95,7 @@ def _kind(join: exp.Join, session: Session) -> JoinKind:
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""
     if kind in ("SEMI", "ANTI"):
         raise session.give_up(not_yet(f"{kind} JOIN", join, "write WHERE [NOT] EXISTS (SELECT ...)"))
-    if isinstance(join.this, exp.Lateral | exp.Unnest):
+    if isinstance(join.this, exp.Lateral | exp.Unnest) and not is_temporal(join.this):
         raise session.give_up(not_yet(type(join.this).__name__.upper(), join))
     return JoinKind(side.lower()) if side else JoinKind.INNER
 
@@ -133,7 +132,7 @@ def _join(
     if using and kind in (JoinKind.RIGHT, JoinKind.FULL):
         raise session.give_up(not_yet(f"{kind.value.upper()} JOIN with USING", join, "write ON"))
     if is_temporal(join.this):
-        joined = temporal_join(left, right, kind, nodes, join.this, session)
+        joined = temporal_join(left, right, kind, nodes, ttls[0], join.this, session)
         return _shown_once(joined, len(joined.scope) - len(right.scope), using) if using else joined
     found = sort_conditions(nodes, left, right, session)
     joined = join_of(left, right, kind, found, ttls, join.this, session)

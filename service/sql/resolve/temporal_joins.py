@@ -1,4 +1,7 @@
-"""Temporal joins: JOIN table FOR SYSTEM_TIME AS OF left.ts, each left row with the version of the table at its time."""
+"""Temporal joins: each left row with the version of a table's row at its own time.
+
+Written JOIN table FOR SYSTEM_TIME AS OF left.ts, or with a temporal table function, LATERAL TABLE(Rates(left.ts)).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,18 @@ from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
 from service.plan.walk import fields
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.context import Abandoned, Session
 from service.sql.resolve.from_clause import resolve_relation
 from service.sql.resolve.join_conditions import Conditions, sort_conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compiled_conditions, joined_columns
 from service.sql.resolve.relation import Relation
+from service.sql.resolve.temporal_functions import (
+    declared_function,
+    function_call,
+    function_versions,
+    resolve_function,
+)
 from service.sql.resolve.versions import NoVersions, VersionStream, version_stream
 from service.sql.resolve.windows import time_attribute
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
@@ -28,11 +37,13 @@ _AS_OF = "FOR SYSTEM_TIME AS OF"
 
 def is_temporal(source: exp.Expr) -> bool:
     """Whether the item of FROM stands for versions of a table."""
-    return bool(source.args.get("version"))
+    return bool(source.args.get("version")) or function_call(source) is not None
 
 
 def resolve_versioned(source: exp.Expr, session: Session) -> Relation:
     """The table of which a temporal join reads versions, under its alias."""
+    if (call := function_call(source)) is not None:
+        return resolve_function(source, call, session)
     version = source.args["version"]
     if version.name != "TIMESTAMP" or version.args.get("kind") != "AS OF":
         raise session.give_up(SqlError("versions of a table are read FOR SYSTEM_TIME AS OF a time", at=version))
@@ -42,22 +53,26 @@ def resolve_versioned(source: exp.Expr, session: Session) -> Relation:
 
 
 def temporal_join(
-    left: Relation, right: Relation, kind: JoinKind, conditions: Sequence[exp.Expr], at: exp.Expr, session: Session
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    conditions: Sequence[exp.Expr],
+    ttl: int,
+    source: exp.Expr,
+    session: Session,
 ) -> Relation:
-    """Each row of `left` with the row that `right` had for its key at the time that `at` names."""
+    """Each row of `left` with the row that `right`, the relation of `source`, had for its key at the row's time."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
         raise session.give_up(
             SqlError(
                 f"a temporal join cannot be {kind.value.upper()}",
                 detail="rows of the left input meet versions of the right one, which are no rows of their own",
                 hint="write JOIN or LEFT JOIN",
-                at=at,
+                at=source,
             )
         )
-    version = at.args["version"]
-    with session.mistakes.collecting(version):
-        left_time = time_attribute(version.expression, left.scope, _AS_OF)
-        return _joined(left, right, kind, left_time, conditions, at, session)
+    with session.mistakes.collecting(source):
+        return _joined(left, right, kind, conditions, ttl, source, session)
     raise Abandoned
 
 
@@ -65,23 +80,15 @@ def _joined(
     left: Relation,
     right: Relation,
     kind: JoinKind,
-    left_time: int,
     nodes: Sequence[exp.Expr],
+    ttl: int,
     at: exp.Expr,
     session: Session,
 ) -> Relation:
     name = right.scope.qualifiers[0] if right.scope.qualifiers else "the right input"
-    stream = _versions(right, name, at)
-    if left.scope.field(left_time).time is TimeKind.PROCESSING:
-        raise not_yet("a temporal join in processing time", at)
-    right_time = event_time(right.node)
-    if right_time is None:
-        raise SqlError(
-            f'"{name}" has no versions by time',
-            detail="it has no event-time attribute",
-            hint="declare WATERMARK FOR <column> AS <column> with the table",
-            at=at,
-        )
+    left_time = _left_time(at, left)
+    stream, version_time = _versions(right, name, at, session)
+    right_time = _right_time(left.scope.field(left_time).time, right, version_time, name, at)
     right = _with_versions(right, stream)
     found = sort_conditions(nodes, left, right, session)
     chosen, rest = _keys(found, stream.key, len(left.scope))
@@ -94,7 +101,7 @@ def _joined(
             at=at,
         )
     rest += compiled_conditions([node for _, node in found.bounds], left, right, session)
-    rest += [Column(len(left.scope) + c, BOOLEAN, "condition") for c in stream.conditions]
+    rest += [Column(len(left.scope) + c, BOOLEAN, right.scope.field(c).name) for c in stream.conditions]
     ordered = [chosen[k] for k in stream.key]
     keyed = Keyed.of(left, right, Conditions(ordered), rest, session.place(at))
     own = keyed.left.scope
@@ -110,16 +117,46 @@ def _joined(
         right_time=right_time,
         residual=keyed.residual,
         fields=scope.fields,
+        untimed_deletes=stream.untimed_deletes and right_time is not None,
+        ttl=ttl,
         place=session.place(at),
     )
     return Relation(node, scope, left.windows)
 
 
-def _versions(right: Relation, name: str, at: exp.Expr) -> VersionStream:
+def _left_time(at: exp.Expr, left: Relation) -> int:
+    """The position of the time attribute that the versions are asked for by."""
+    call = function_call(at)
+    if call is None:
+        return time_attribute(at.args["version"].expression, left.scope, _AS_OF)
+    if len(call.expressions) != 1:
+        raise SqlError(f"{call.name} takes one argument, a time attribute of the left input", at=call)
+    return time_attribute(call.expressions[0], left.scope, f"the temporal table function {call.name}")
+
+
+def _versions(right: Relation, name: str, at: exp.Expr, session: Session) -> tuple[VersionStream, int | None]:
+    """The versions of the right input, and the position of their event time, if they have one."""
+    call = function_call(at)
+    if call is not None:
+        return function_versions(declared_function(call, session), right)
     try:
-        return version_stream(right.node)
+        return version_stream(right.node), event_time(right.node)
     except NoVersions as error:
         raise SqlError(f'"{name}" has no versions', detail=error.primary, hint=error.hint, at=at) from error
+
+
+def _right_time(kind: TimeKind, right: Relation, time: int | None, name: str, at: exp.Expr) -> int | None:
+    """The position of the time of versions; None in processing time, where they need none."""
+    if kind is TimeKind.PROCESSING:
+        return None
+    if time is None or right.scope.field(time).time is not TimeKind.EVENT:
+        raise SqlError(
+            f'"{name}" has no versions by time',
+            detail="it has no event-time attribute",
+            hint="declare WATERMARK FOR <column> AS <column> with the table",
+            at=at,
+        )
+    return time
 
 
 def _with_versions(right: Relation, stream: VersionStream) -> Relation:

@@ -10,20 +10,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.plan.expressions import Column, Expression
+from service.plan.expressions import Column, Expression, columns_of, describe
 from service.plan.nodes import Field, Filter, Node, Normalize, Project, Scan
+from service.plan.passes.expand_computed import declared
 from service.plan.properties import carries_changes
+from service.plan.table import ColumnKind, Table
 from service.plan.types import BOOLEAN
 from service.plan.walk import fields
 
 
 class VersionStream(NamedTuple):
     """The columns of a relation, then others that it needs. `key` are the positions of its primary key; a version is
-    a row of the relation where the BOOLEAN columns at `conditions` are true."""
+    a row of the relation where the BOOLEAN columns at `conditions` are true. `untimed_deletes` says that deletes may
+    have no event time."""
 
     node: Node
     key: tuple[int, ...]
     conditions: tuple[int, ...] = ()
+    untimed_deletes: bool = False
 
 
 class NoVersions(Exception):
@@ -38,8 +42,8 @@ class NoVersions(Exception):
 def version_stream(node: Node) -> VersionStream:
     """The versions of the relation `node`; raises NoVersions where there are none."""
     match node:
-        case Normalize(input=Scan() as scan, key=key):
-            return VersionStream(scan, key)
+        case Normalize(input=Scan() as scan):
+            return _of_table(scan)
         case Scan():
             return _of_table(node)
         case Filter():
@@ -61,20 +65,30 @@ def _of_table(scan: Scan) -> VersionStream:
         )
     if carries_changes(table) and table.connector.kind != "upsert-kafka":
         scan = replace(scan, table=replace(table, upserts=True))
-    return VersionStream(scan, tuple(scan.columns.index(k) for k in table.key))
+    return VersionStream(
+        scan, tuple(scan.columns.index(k) for k in table.key), untimed_deletes=_has_untimed_deletes(table)
+    )
+
+
+def _has_untimed_deletes(table: Table) -> bool:
+    """Whether the event time of `table` comes from its records' values, which a tombstone has none of."""
+    if table.connector.kind != "upsert-kafka" or table.rowtime is None:
+        return False
+    read = columns_of(declared(table, table.rowtime))
+    return any(table.columns[i].kind is ColumnKind.PHYSICAL and i not in table.key for i in read)
 
 
 def _filtered(node: Filter) -> VersionStream:
     below = version_stream(node.input)
     known = fields(below.node)
-    passes = Field("", BOOLEAN)
+    passes = Field(describe(node.condition), BOOLEAN)
     project = Project(
         input=below.node,
         expressions=(*(Column(i, f.type, f.name) for i, f in enumerate(known)), node.condition),
         fields=(*known, passes),
         place=node.place,
     )
-    return VersionStream(project, below.key, (*below.conditions, len(known)))
+    return below._replace(node=project, conditions=(*below.conditions, len(known)))
 
 
 def _projected(node: Project) -> VersionStream:
@@ -96,4 +110,8 @@ def _projected(node: Project) -> VersionStream:
         expressions.append(Column(place, known[place].type, known[place].name))
         columns.append(known[place])
     project = replace(node, input=below.node, expressions=tuple(expressions), fields=tuple(columns))
-    return VersionStream(project, tuple(places[k] for k in below.key), tuple(places[c] for c in below.conditions))
+    return below._replace(
+        node=project,
+        key=tuple(places[k] for k in below.key),
+        conditions=tuple(places[c] for c in below.conditions),
+    )

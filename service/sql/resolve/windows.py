@@ -149,7 +149,7 @@ def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
     return index
 
 
-def not_a_time_attribute(field: Field, user: str, at: exp.Expr) -> SqlError:
+def not_a_time_attribute(field: Field, user: str, at: exp.Expr | int) -> SqlError:
     """The mistake of a plain column where time is needed."""
     name = field.name
     return SqlError(

@@ -1,0 +1,124 @@
+"""What answered rows have met, where the left input of a temporal join may take rows back.
+
+All rows of one key and one time meet the same version, so it is kept once for them, with how many of them there are. A
+row that comes when the watermark has passed its time, to take another back or to stand in its place, meets that version
+again, whatever the table has become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from operators.changes import Mask
+from operators.hashing import bucket_hash
+from operators.joins.versions import Places
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from operators.state.operator_state import TableKind, TraceSpec
+from operators.state.pairing import FOUND, PREVIOUS, KeyedRows, read_keyed, write
+from operators.state.trace import Trace
+from operators.windows.slices import Times
+
+_TIME = "_time"
+_MET = "_met"
+_COUNT = "_count"
+_WRITTEN = "_written"
+_GROUP = "_group"
+
+
+class Recalled(NamedTuple):
+    """Which rows are `late`, for nothing is known of their key and time; for each of the others the place of its
+    version, -1 for none, in `versions`: those that were given, then those that were kept."""
+
+    late: Mask
+    places: Places
+    versions: pa.Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """Versions with the columns `schema`, kept by a left row's keys (of the types `keys`) and time.
+
+    What has not been written for `ttl` ms of processing time is forgotten (0 = never).
+    """
+
+    schema: pa.Schema
+    keys: tuple[pa.DataType, ...]
+    ttl: int
+
+    def spec(self) -> TraceSpec:
+        """The trace: keys and time, the version's columns, whether there was one, how many rows met it."""
+        keys = [pa.field(f"k{i}", type_) for i, type_ in enumerate(self.keys)]
+        hidden = [pa.field(_MET, pa.bool_()), pa.field(_COUNT, pa.int64())]
+        if self.ttl:
+            hidden.append(pa.field(_WRITTEN, pa.int64()))
+        schema = pa.schema([*keys, pa.field(_TIME, pa.int64()), *self.schema, *hidden])
+        return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=_WRITTEN if self.ttl else None)
+
+    def recall(
+        self,
+        trace: Trace,
+        rows: pa.Table,
+        keys: Sequence[int],
+        times: Times,
+        found: tuple[Places, pa.Table],
+        previous: int,
+        now: int,
+        sql: Sql,
+    ) -> Recalled:
+        """Look up `rows` behind the watermark `previous`, and keep what the others have `found`: places in a table."""
+        if self.ttl:
+            trace.expire(now - self.ttl)
+        places, versions = found
+        names = [f"k{i}" for i in range(len(self.keys))]
+        told = pa.table(
+            [*(rows.column(k) for k in keys), pa.array(times), rows.column(WEIGHT), pa.array(places)],
+            names=[*names, _TIME, WEIGHT, "_place"],
+        ).append_column("_at", pa.array(np.arange(rows.num_rows)))
+        by = ", ".join([*names, _TIME])
+        groups = sql(
+            f"SELECT {by}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT}, MIN(_place) AS _place FROM told GROUP BY {by}",
+            {"told": told},
+        )
+        pairs = read_keyed(sql, trace, groups, bucket_hash(groups, range(len(names) + 1)), len(names) + 1)
+        known: Mask = pairs.rows.column(FOUND).to_numpy()
+        late = (pairs.rows.column(_TIME).to_numpy() <= previous) & ~known
+        met = np.where(known, pairs.rows.column(PREVIOUS + _MET).fill_null(False).to_numpy(), False)
+        # The place of each group's version, among those given and then those kept.
+        mine = np.where(known, -1, pairs.rows.column("_place").to_numpy())
+        mine = np.where(met, versions.num_rows + np.arange(len(mine)), mine)
+        kept = pairs.rows.select([PREVIOUS + name for name in self.schema.names]).rename_columns(self.schema.names)
+        versions = pa.concat_tables([versions.select(self.schema.names), kept.cast(self.schema)]).combine_chunks()
+        self._keep(trace, pairs, versions, mine, late, now)
+        group = self._groups(pairs.rows, told, names, sql)
+        return Recalled(late[group], mine[group], versions)
+
+    def _groups(self, groups: pa.Table, told: pa.Table, names: Sequence[str], sql: Sql) -> Places:
+        """The group of each row."""
+        numbered = groups.select([*names, _TIME]).append_column(_GROUP, pa.array(np.arange(groups.num_rows)))
+        on = " AND ".join(f"r.{name} IS NOT DISTINCT FROM g.{name}" for name in (*names, _TIME))
+        answer = sql(f"SELECT _at, {_GROUP} FROM r JOIN g ON {on}", {"r": told, "g": numbered})
+        group = np.empty(told.num_rows, dtype=np.int64)
+        group[answer.column("_at").to_numpy()] = answer.column(_GROUP).to_numpy()
+        return group
+
+    def _keep(self, trace: Trace, pairs: KeyedRows, versions: pa.Table, places: Places, late: Mask, now: int) -> None:
+        before = pairs.rows.column(PREVIOUS + _COUNT).fill_null(0).to_numpy()
+        count = before + pairs.rows.column(WEIGHT).to_numpy()
+        stays = ~late & (count > 0)
+        names = [f"k{i}" for i in range(len(self.keys))]
+        columns = [
+            *pairs.rows.select([*names, _TIME]).columns,
+            *versions.take(pa.array(places, mask=places < 0)).columns,
+            pa.array(places >= 0),
+            pa.array(count),
+        ]
+        if self.ttl:
+            columns.append(pa.array(np.full(len(count), now)))
+        rows = pa.table(columns, names=self.spec().schema.names)
+        write(trace, pairs, rows.filter(pa.array(stays)), pairs.sort_keys[stays], now)

@@ -1,0 +1,73 @@
+"""Deletes that do not say when: a tombstone has a key, and no columns that a time could be in.
+
+As in Flink such a delete has the time of the row that it deletes, which is therefore kept for each key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.columns import listed
+from operators.hashing import bucket_hash
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from operators.state.operator_state import TableKind, TraceSpec
+from operators.state.pairing import PREVIOUS, read_keyed, write
+from operators.state.trace import Trace
+
+
+class Filled(NamedTuple):
+    """The changes with a time in each delete; `dropped` counts those that had nothing to delete."""
+
+    rows: pa.Table
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntimedDeletes:
+    """An upsert stream by the columns at `keys` with the time in the column at `time`."""
+
+    schema: pa.Schema
+    keys: tuple[int, ...]
+    time: int
+
+    def spec(self) -> TraceSpec:
+        """The trace of the greatest time of each key that is there."""
+        fields = [self.schema.field(k) for k in self.keys]
+        return TraceSpec(schema=pa.schema([*fields, self.schema.field(self.time)]), kind=TableKind.KEYED)
+
+    def filled(self, trace: Trace, rows: pa.Table, sql: Sql) -> Filled:
+        """Give each delete without a time the greatest time of its key so far, in the order of arrival."""
+        if rows.num_rows == 0:
+            return Filled(rows, 0)
+        time = f"c{self.time}"
+        keys = listed(self.keys)
+        told = rows.select([*keys.split(", "), time, WEIGHT]).append_column("_at", pa.array(np.arange(rows.num_rows)))
+        touched = sql(f"SELECT {keys} FROM told GROUP BY {keys}", {"told": told})
+        pairs = read_keyed(sql, trace, touched, bucket_hash(touched, range(len(self.keys))), len(self.keys))
+        known = pairs.rows.select([*keys.split(", "), PREVIOUS + time]).rename_columns([*keys.split(", "), time])
+        answer = sql(
+            f"WITH every AS (SELECT {keys}, {time}, 1 AS w, -1 AS _at FROM known"
+            f" UNION ALL SELECT {keys}, {time}, {WEIGHT}, _at FROM told),"
+            # A row that comes after a delete is another row: its time is its own.
+            f" lives AS (SELECT *, SUM(CAST(w < 0 AS INTEGER)) OVER (PARTITION BY {keys} ORDER BY _at"
+            f" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS life FROM every)"
+            f" SELECT {keys}, MAX({time}) OVER (PARTITION BY {keys}, COALESCE(life, 0) ORDER BY _at) AS {time}, _at,"
+            f" w >= 0 AND ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY _at DESC) = 1 AS stays"
+            " FROM lives ORDER BY _at",
+            {"known": known, "told": told},
+        )
+        stays = answer.filter(answer.column("stays")).select(trace.spec.schema.names).cast(trace.spec.schema)
+        stays = stays.filter(stays.column(time).is_valid())
+        write(trace, pairs, stays, bucket_hash(stays, range(len(self.keys))))
+        times = answer.filter(pc.greater_equal(answer.column("_at"), 0)).column(time)
+        own = rows.column(time)
+        untimed = pc.and_(own.is_null(), pc.less(rows.column(WEIGHT), 0))
+        rows = rows.set_column(self.time, time, pc.if_else(untimed, times.cast(own.type), own))
+        nothing = pc.and_(untimed, times.is_null())
+        return Filled(rows.filter(pc.invert(nothing)), pc.sum(nothing).as_py() or 0)

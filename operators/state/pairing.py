@@ -49,7 +49,7 @@ def read_keyed(sql: Sql, trace: Trace, rows: pa.Table, sort_keys: SortKeys, keys
     places = np.full(len(sort_keys), -1, dtype=np.int64)
     places[at] = np.arange(len(found))
     one_to_one = not repeated and int((places >= 0).sum()) == len(found)
-    if one_to_one and _same_keys(rows.take(pa.array(at)), before, keys):
+    if one_to_one and same_keys(rows.take(pa.array(at)), before, keys):
         beside = before.take(pa.array(places, mask=places < 0))
         return KeyedRows(_side_by_side(rows, beside, places >= 0), sort_keys, nobody, found)
     return _joined(sql, rows, sort_keys, before, found, keys)
@@ -61,7 +61,7 @@ def _side_by_side(rows: pa.Table, before: pa.Table, found: np.ndarray[tuple[int]
     return pa.table(columns, names=names)
 
 
-def _same_keys(rows: pa.Table, before: pa.Table, keys: int) -> bool:
+def same_keys(rows: pa.Table, before: pa.Table, keys: int) -> bool:
     """Whether the keys of both tables are equal row by row; a type that Arrow cannot compare counts as different."""
     for place in range(keys):
         left, right = rows.column(place), before.column(place)

@@ -146,6 +146,8 @@ class Trace:
         low = max(block.start, after + 1)
         if block.high < low or (upto is not None and block.low > upto):
             return 0, 0
+        if low <= block.low and (upto is None or block.high <= upto):
+            return 0, block.rows
         first, last = slice_between(self._store.load(block), low, None if upto is None else upto + 1)
         return first, last - first
 

@@ -122,10 +122,36 @@ def wall_clock(instant: int, zone: str | None) -> int:
 
 
 def reach(window: Window, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:
-    """Which slices (after, up to) can be in a window that closes once `previous` becomes `watermark`; a wide guess."""
-    slack = 0 if zone is None or zone == "UTC" else _DAY
-    low, high = wall_clock(previous, zone) + 1 - slack, wall_clock(watermark, zone) + slack
-    return (low, high + 1) if isinstance(window, Attached) else (low - window.size, high)
+    """Which slices (after, up to) are in the windows that close once `previous` becomes `watermark`.
+
+    Slices of windows that stay open are not among them, so what is read does not grow with what is open. Close to where
+    the clocks of `zone` change the guess is wide.
+    """
+    slack = 0 if _steady(zone, previous, watermark) else _DAY
+    low, high = wall_clock(previous, zone) + 1 - slack, wall_clock(watermark, zone) + 1 + slack
+    if isinstance(window, Attached):
+        return low, high
+    if isinstance(window, Cumulate):
+        apart, phase = window.step, window.offset
+    else:
+        apart, phase = window.slide, window.offset + window.size
+    first, last = low + apart - (low - phase) % apart, high - (high - phase) % apart
+    return (low, low) if last < first else (first - window.size - 1, last - slice_length(window))
+
+
+_HOUR = 3_600_000
+_WATCHED = 10 * _DAY
+
+
+def _steady(zone: str | None, previous: int, watermark: int) -> bool:
+    """Whether the clocks of `zone` do not change from a day before `previous` to a day after `watermark`, as far as
+    that is cheap to know."""
+    if zone is None or zone == "UTC":
+        return True
+    if abs(previous) > _FAR or abs(watermark) > _FAR or watermark - previous > _WATCHED:
+        return False
+    moments = range(previous - _DAY, watermark + _DAY + _HOUR, _HOUR)
+    return len({wall_clock(each, zone) - each for each in moments}) == 1
 
 
 def horizon(window: Window, watermark: int, zone: str | None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.layout import ROWS, AccumulatorLayout
+from operators.aggregates.layout import ROWS
 from operators.base import Operator
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -27,6 +27,7 @@ from operators.windows.lateness import closed_at, split_closed
 from operators.windows.shapes import Attached
 from operators.windows.slices import Windows, horizon, last_ends, reach, windows_of
 from operators.windows.window_partial import WindowPartial, key_names, layout_of, partial_types
+from operators.windows.window_totals import totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +58,18 @@ class WindowAggregateOperator(Operator):
             slices.add(rows, rows.column("s").to_numpy())
         slices.combine = lambda merged: _combined(partial, merged, sql)
         after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
-        changes = [no_changes(self.output)]
+        changes, unmatched = [no_changes(self.output)], 0
         if partial.processing and rows.num_rows:
             # The clock was set back: the window has answered already, and answers once more for these rows.
             again = Clock(now=clock.now, watermark=clock.previous, previous=MIN_TIME)
-            changes.append(self._closing(rows, again, sql))
+            changes.append(self._closing(rows, again, sql)[0])
         if clock.watermark > clock.previous:
             due = slices.between(after, upto).drop_columns([SORT_KEY])
             if due.num_rows:
-                changes.append(self._closing(due, clock, sql))
+                closing, unmatched = self._closing(due, clock, sql)
+                changes.append(closing)
             slices.expire(horizon(partial.window, clock.watermark, partial.zone))
-        return Step(changes=pa.concat_tables(changes), late_count=late_count)
+        return Step(changes=pa.concat_tables(changes), late_count=late_count, unmatched_retractions=unmatched)
 
     def split_late(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
         """Keep the partials of slices that are in a window still open; count the rows that the late ones stand for."""
@@ -90,10 +92,11 @@ class WindowAggregateOperator(Operator):
             closing &= ~closed_at(clock.previous, windows.ends, zone)
         return Windows(windows.slices[closing], windows.starts[closing], windows.ends[closing])
 
-    def _closing(self, due: pa.Table, clock: Clock, sql: Sql) -> pa.Table:
+    def _closing(self, due: pa.Table, clock: Clock, sql: Sql) -> tuple[pa.Table, int]:
+        """The windows that close, and how many rows were taken back from them that they never had."""
         windows = self._windows(due, clock)
         if len(windows.slices) == 0:
-            return no_changes(self.output)
+            return no_changes(self.output), 0
         layout, keys = layout_of(self.partial), key_names(self.partial)
         start = "w" if isinstance(self.partial.window, Attached) else "windows.ws"
         joined = pa.table([windows.slices, windows.starts, windows.ends], names=["s", "ws", "we"])
@@ -102,10 +105,14 @@ class WindowAggregateOperator(Operator):
         names = [f"o{i}" for i in range(len(types))]
         rows = f"(SELECT due.*, {start} AS ws, we FROM due JOIN windows ON due.s = windows.s)"
         statement = (
-            f"SELECT {', '.join([*keys, *layout.read('', names, types), 'ws', 'we'])}"
-            f" FROM ({_totals(layout, by, rows)}) WHERE {ROWS} > 0"
+            f"SELECT {', '.join([*keys, *layout.read('', names, types), 'ws', 'we', ROWS])}"
+            f" FROM ({totals(layout, by, rows)})"
         )
         answers = sql(statement, {"due": due, "windows": joined})
+        counts = answers.column(ROWS).to_numpy()
+        answers = answers.drop_columns([ROWS])
+        if not self.partial.append:
+            answers = answers.filter(pa.array(counts > 0))
         ends = answers.column("we").to_numpy()
         if len(ends) > 1 and not bool((ends[1:] >= ends[:-1]).all()):
             answers = answers.take(pa.array(np.argsort(ends, kind="stable")))
@@ -114,28 +121,8 @@ class WindowAggregateOperator(Operator):
             *answers.drop_columns(["ws", "we"]).columns,
             *window_columns(bounds[0], bounds[1], self.partial.zone),
         ]
-        return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
-
-
-def _totals(layout: AccumulatorLayout, by: Sequence[str], rows: str) -> str:
-    """The statement that puts the partials of each window and key together, those of values as distinct values."""
-    keys = ", ".join(by)
-    if not layout.sets:
-        return f"SELECT {keys}, {', '.join(layout.combined())} FROM {rows} GROUP BY {keys}"
-    parts = [f"SELECT {', '.join([*by, *layout.plain])} FROM rows WHERE tag = 0"]
-    extremes = []
-    for i, values in enumerate(layout.sets):
-        items = [text for placed in values.accumulators for text in placed.create()]
-        items += [f"{extreme.function}(v) AS {extreme.name}" for extreme in values.extremes]
-        extremes += [f"{extreme.function}({extreme.name}) AS {extreme.name}" for extreme in values.extremes]
-        distinct = (
-            f"SELECT {keys}, v{i} AS v, CAST(1 AS BIGINT) AS {WEIGHT} FROM rows WHERE tag = {i + 1}"
-            f" GROUP BY {keys}, v{i} HAVING SUM(n) > 0"
-        )
-        parts.append(f"SELECT {', '.join([*by, *items])} FROM ({distinct}) GROUP BY {keys}")
-    union = " UNION ALL BY NAME ".join(parts)
-    gathered = ", ".join([*layout.combined(), *extremes])
-    return f"WITH rows AS {rows} SELECT {keys}, {gathered} FROM ({union}) GROUP BY {keys}"
+        changes = as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
+        return changes, -int(np.minimum(counts, 0).sum())
 
 
 def _combined(partial: WindowPartial, rows: pa.Table, sql: Sql) -> pa.Table:

@@ -139,9 +139,11 @@ class Tumble:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Windows that end `gap` ms after their last row."""
+    """Windows that end `gap` ms after their last row. A table function has them for each value of the input's columns
+    at `partition`, an aggregate for each of its keys."""
 
     gap: int
+    partition: tuple[int, ...] = ()
 
 
 Window = Tumble | Hop | Cumulate | Session | Attached

@@ -57,7 +57,7 @@ def mode(node: Node) -> Mode:
     match node:
         case Scan(table=table):
             return Mode.RETRACT if carries_changes(table) else Mode.APPEND
-        case Values() | WindowAggregate() | Over() | IntervalJoin():
+        case Values() | WindowAggregate() | WindowRows(window=Session()) | Over() | IntervalJoin():
             return Mode.APPEND
         case Aggregate() | Normalize():
             return Mode.RETRACT
@@ -103,7 +103,7 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return unique_keys(only)
         case Union():
             return ()
-        case WindowRows(window=Tumble()):
+        case WindowRows(window=Tumble() | Session()):
             return unique_keys(node.input)
         case WindowRows():
             end = len(fields(node.input)) + 1

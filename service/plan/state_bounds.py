@@ -22,6 +22,7 @@ from service.plan.nodes import (
     TopN,
     Tumble,
     WindowAggregate,
+    WindowRows,
 )
 from service.plan.properties import mode, takes_arrivals
 from service.plan.table import TimeKind
@@ -44,6 +45,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return (Kept(f"the totals of each ({names(node.input, keys)})", _ttl(ttl)),)
         case WindowAggregate():
             return (Kept("the totals of each open window and key", _window(node)),)
+        case WindowRows(window=Session()):
+            return (Kept("the rows of open sessions", _window(node)),)
         case Over():
             return tuple(_over(node, frame) for frame in dict.fromkeys(c.frame for c in node.calls))
         case TopN():
@@ -94,7 +97,7 @@ def _ttl(milliseconds: int) -> str | None:
     return f"ttl {duration(milliseconds)} after the last write" if milliseconds else None
 
 
-def _window(node: WindowAggregate) -> str:
+def _window(node: WindowAggregate | WindowRows) -> str:
     passes = "watermark" if fields(node.input)[node.time].time is not TimeKind.PROCESSING else "clock"
     match node.window:
         case Tumble(size) | Hop(size) | Cumulate(size):

@@ -145,7 +145,16 @@ def only_appends(table: Table) -> bool:
 def _node_problems(node: Node) -> Iterator[Problem]:
     if isinstance(node, Values):
         yield Problem(node.place, "VALUES, or SELECT without FROM, is not supported yet")
-    if isinstance(node, WindowAggregate | WindowRows | Over | IntervalJoin):
+    if isinstance(node, WindowAggregate | WindowRows) and mode(node.input) is Mode.RETRACT:
+        field = fields(node.input)[node.time]
+        if field.time is TimeKind.PROCESSING:
+            yield Problem(
+                node.place,
+                f"{_article(kind(node))} {kind(node)} in processing time cannot read rows that are taken back later",
+                detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
+                hint="use a window in event time",
+            )
+    if isinstance(node, Over | IntervalJoin):
         for each in inputs(node):
             if mode(each) is Mode.RETRACT:
                 yield Problem(
@@ -203,7 +212,7 @@ def _top_n_problems(node: TopN) -> Iterator[Problem]:
 
 def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:
     """Aggregates that no operator computes, or not over such rows."""
-    append = mode(node.input) is Mode.APPEND or not isinstance(node, Aggregate)
+    append = mode(node.input) is Mode.APPEND or isinstance(node, Over)
     for call in node.calls if isinstance(node, Over) else node.aggregates:
         if isinstance(call, OverCall) and call.function in ("ROW_NUMBER", "LAG"):
             continue

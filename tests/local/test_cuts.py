@@ -17,7 +17,10 @@ from service.sql.pipeline import load
 CASES = Path(__file__).parent.parent / "pipelines"
 CUT = re.compile(r"-{3,}\s*$")
 
-OF_TIME = {"window_late", "window_idle_partition", "group_by_ttl", "join_ttl", "temporal_join_proctime"}
+OF_TIME = {
+    *("window_late", "session_late", "window_idle_partition"),
+    *("group_by_ttl", "join_ttl", "temporal_join_proctime"),
+}
 """Cases about processing time and lateness, which cuts do change."""
 
 

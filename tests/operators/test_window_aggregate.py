@@ -6,13 +6,16 @@ import random
 from datetime import datetime, timedelta
 from math import gcd
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from operators.aggregates.functions import AggregateSpec
+from operators.state.block import Block, BlockStore, Loaded
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.shapes import Attached, Cumulate, Hop, tumble
+from operators.windows.slices import instants, reach, slice_text, windows_of
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import WindowPartial
 from operators.windows.window_rows import WindowRowsOperator
@@ -131,6 +134,47 @@ def test_windows_equal_a_batch_query(window):
     assert run.state_rows() == 0
 
 
+def taken_back(seed: int, count: int) -> list[Change]:
+    """Rows that come, and that go again while their windows are open."""
+    dice = random.Random(seed)
+    rows: list[Change] = []
+    there: list[Change] = []
+    for change in arrivals(seed, count):
+        rows.append(change)
+        there.append(change)
+        if dice.random() < 0.4:
+            gone = there.pop(dice.randrange(max(0, len(there) - 3), len(there)))
+            rows.append(Change(gone.row, -1))
+    return rows
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_windows_of_rows_that_are_taken_back_equal_a_batch_query(window):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(8, 120), steps(8))[:-1]]
+    batches = [*batches, Batch([], watermark=END_OF_TIME)]
+    run = holds_oracle(windowed(window, append=False), batches, oracle(window))
+    assert (run.late_count, run.unmatched_retractions, run.state_rows()) == (0, 0, 0)
+
+
+def test_a_window_all_of_whose_rows_were_taken_back_does_not_come_out():
+    run = Run(windowed(tumble(10), append=False))
+    changes = [Change(("a", 1, at(3))), Change(("a", 2, at(4))), Change(("b", 2, at(4)))]
+    run(Batch(changes))
+    run(Batch([Change(c.row, -1) for c in changes[:2]]))
+    run(Batch([], watermark=END_OF_TIME))
+    assert [row[0] for row, _ in run.log] == ["b"]
+
+
+def test_a_row_taken_back_after_its_window_closed_is_late_and_one_never_there_is_counted():
+    run = Run(windowed(tumble(10), COUNT, append=False))
+    run(Batch([Change(("a", 1, at(3)))], watermark=9))
+    run(Batch([Change(("a", 1, at(3)), -1), Change(("b", 1, at(15)), -1)], watermark=9))
+    assert (run.late, run.late_count) == ([("a", 1, at(3))], 1)
+    run(Batch([], watermark=END_OF_TIME))
+    assert run.unmatched_retractions == 1
+    assert len(run.log) == 1
+
+
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_windows_do_not_depend_on_how_the_log_is_cut(window):
     changes = arrivals(2, 60)
@@ -167,6 +211,64 @@ def test_partials_of_one_slice_and_key_are_put_together_when_blocks_are_merged(m
 
 
 COUNT = AGGREGATES[:1]
+
+DAY = 86_400_000
+LONG = {
+    "tumble": tumble(DAY),
+    "hop": Hop(size=DAY, slide=DAY // 2),
+    "cumulate": Cumulate(size=DAY, step=DAY // 4),
+    "tumble by the wall clock": tumble(DAY),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_batch_that_closes_nothing_reads_nothing_of_what_is_open(name, monkeypatch):
+    read: list[int] = []
+    load = BlockStore.load
+
+    def counting(store: BlockStore, block: Block) -> Loaded:
+        read.append(block.rows)
+        return load(store, block)
+
+    monkeypatch.setattr(BlockStore, "load", counting)
+    partial, final = windowed(LONG[name], COUNT, zone="Europe/Berlin" if "wall" in name else None)
+    blocks: dict[str, pa.Buffer] = {}
+    state = State.open(final.traces(), None, blocks.__getitem__)
+    previous = DAY - 1
+    for batch in range(30):
+        watermark = DAY + batch * 1000
+        rows = block(INPUT, [Change((f"{batch}-{i}", 1, at(watermark + 5))) for i in range(100)])
+        clock = Clock(now=0, watermark=watermark, previous=previous)
+        folded = partial.advance(no_state(), [rows], Clock(0, watermark, MIN_TIME), SQL)
+        read.clear()
+        final.advance(state, [folded.changes], clock, SQL)
+        assert read == []
+        assert sum(size.rows for size in state.table_sizes().values()) == 100 * (batch + 1)
+        blocks |= state.seal().added
+        previous = watermark
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_the_slices_that_are_read_are_those_of_the_windows_that_close(window, zone):
+    dice = random.Random(5)
+    # Just before Berlin's clocks go from 02:00 to 03:00, at 01:00 UTC.
+    base = (datetime(2024, 3, 31, 0, 59, 59, 900000) - EPOCH) // timedelta(milliseconds=1)
+    hours = (0, 1, 2) if zone else (0,)
+    near = np.concatenate([np.arange(base - 600, base + 600) + hour * 3_600_000 for hour in hours])
+    starts, _ = slice_text(window, "make_timestamp(ms * 1000)")
+    slices = np.unique(SQL(f"SELECT {starts} AS s FROM t", {"t": pa.table({"ms": near})}).column("s").to_numpy())
+    windows = windows_of(window, slices)
+    ends = instants(windows.ends, zone)
+    for _ in range(40):
+        previous = base + dice.randrange(-300, 300)
+        watermark = previous + dice.choice([0, 1, 9, 60])
+        after, upto = reach(window, previous, watermark, zone)
+        closing = set(windows.slices[(ends - 1 <= watermark) & (ends - 1 > previous)])
+        found = {s for s in slices.tolist() if after < s <= upto}
+        assert closing <= found
+        if zone is None and watermark == previous:
+            assert found == set()
 
 
 def test_a_window_closes_one_millisecond_before_its_end():

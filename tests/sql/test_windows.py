@@ -44,6 +44,55 @@ project window_time, COUNT(*)
         "window_time TIMESTAMP(3)! *event, n BIGINT!",
     ),
     (
+        """SELECT window_start, window_end, who, COUNT(*) AS n FROM SESSION(TABLE pay PARTITION BY who,
+DESCRIPTOR(ts), INTERVAL '10' MINUTES) GROUP BY who, window_start, window_end""",
+        """
+project window_start, window_end, who, n
+  project window_start, window_end, who, COUNT(*), window_time
+    Session(gap=600000, partition=()) on ts in UTC by who: COUNT(*)
+      project who, ts
+        scan pay
+""",
+        "window_start TIMESTAMP(3)!, window_end TIMESTAMP(3)!, who STRING!, n BIGINT!",
+    ),
+    (
+        """SELECT window_start, window_end, COUNT(*) AS n FROM SESSION(TABLE pay PARTITION BY who,
+DESCRIPTOR(ts), INTERVAL '10' MINUTES) GROUP BY window_start, window_end""",
+        """
+project window_start, window_end, n
+  project window_start, window_end, COUNT(*), window_time
+    Attached(start=1, end=2) on window_time in UTC by nothing: COUNT(*)
+      project window_time, window_start, window_end
+        rows of Session(gap=600000, partition=(0,)) on ts in UTC
+          scan pay
+""",
+        "window_start TIMESTAMP(3)!, window_end TIMESTAMP(3)!, n BIGINT!",
+    ),
+    (
+        """SELECT who, COUNT(*) AS n FROM SESSION(TABLE pay PARTITION BY who,
+DESCRIPTOR(ts), INTERVAL '10' MINUTES) WHERE id > 0 GROUP BY who, window_start, window_end""",
+        """
+project who, COUNT(*)
+  Attached(start=2, end=3) on window_time in UTC by who: COUNT(*)
+    project who, window_time, window_start, window_end
+      filter (id > 0)
+        rows of Session(gap=600000, partition=(0,)) on ts in UTC
+          scan pay
+""",
+        "who STRING!, n BIGINT!",
+    ),
+    (
+        """SELECT who, SESSION_START(at, INTERVAL '1' MINUTE) AS s, SESSION_PROCTIME(at, INTERVAL '1' MINUTE) AS p,
+COUNT(*) AS n FROM pay GROUP BY who, SESSION(at, INTERVAL '1' MINUTE)""",
+        """
+project who, window_start, window_time, COUNT(*)
+  Session(gap=60000, partition=()) on at in UTC by who: COUNT(*)
+    project who, at
+      scan pay
+""",
+        "who STRING!, s TIMESTAMP(3)!, p TIMESTAMP_LTZ(3)! *processing, n BIGINT!",
+    ),
+    (
         """SELECT id, window_end FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE
 window_start > TIMESTAMP '2020-01-01 00:00:00'""",
         """

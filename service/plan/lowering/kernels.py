@@ -14,6 +14,9 @@ import operators.joins.temporal_join as temporal_join
 import operators.over.over as over_kernel
 import operators.ranking.top_n as top_n_kernel
 import operators.rows.normalize as normalize_kernel
+import operators.windows.session_aggregate as session_aggregate
+import operators.windows.session_partial as session_partial
+import operators.windows.session_rows as session_rows_kernel
 import operators.windows.shapes as windows
 import operators.windows.window_aggregate as window_aggregate
 import operators.windows.window_partial as window_partial
@@ -102,6 +105,42 @@ def partial_window(node: WindowAggregate) -> window_partial.WindowPartial:
 def full_window(node: WindowAggregate) -> window_aggregate.WindowAggregateOperator:
     """The stateful half of a window aggregate."""
     return window_aggregate.WindowAggregateOperator(partial=partial_window(node), output=schema(node.fields))
+
+
+def partial_session(node: WindowAggregate, gap: int) -> session_partial.SessionPartial:
+    """The stateless half of an aggregate by sessions."""
+    return session_partial.SessionPartial(
+        input=schema(fields(node.input)),
+        time=node.time,
+        gap=gap,
+        keys=node.keys,
+        aggregates=tuple(map(_aggregate, node.aggregates)),
+        append=mode(node.input) is Mode.APPEND,
+        processing=_processing(node.input, node.time),
+        zone=_zone(node),
+    )
+
+
+def full_session(node: WindowAggregate, gap: int, *, whole: bool) -> session_aggregate.SessionAggregate:
+    """The stateful half of an aggregate by sessions, or (`whole`) both halves in one."""
+    partial = partial_session(node, gap)
+    return session_aggregate.SessionAggregate(partial=partial, output=schema(node.fields), whole=whole)
+
+
+def session_rows(node: WindowRows, window: Session) -> session_rows_kernel.SessionRows:
+    """The table function SESSION by itself."""
+    return session_rows_kernel.SessionRows(
+        partial=session_partial.SessionPartial(
+            input=schema(fields(node.input)),
+            time=node.time,
+            gap=window.gap,
+            keys=window.partition,
+            aggregates=(),
+            append=mode(node.input) is Mode.APPEND,
+            processing=_processing(node.input, node.time),
+            zone=_zone(node),
+        )
+    )
 
 
 def window_rows(node: WindowRows) -> window_rows_kernel.WindowRowsOperator:
@@ -213,7 +252,7 @@ def _window(window: Window) -> windows.Window:
         case Hop() | Cumulate() | Attached():
             return window
         case Session():
-            raise NotImplementedError("session windows have no kernel")
+            raise TypeError("session windows have kernels of their own")
         case _:
             assert_never(window)
 

@@ -14,6 +14,7 @@ from operators.aggregates.group_by import GroupPartial
 from operators.kernel import Kernel
 from operators.rows.consolidate import Consolidate
 from operators.rows.materialize import Materialize
+from operators.windows.session_partial import SessionPartial
 from operators.windows.window_partial import WindowPartial
 from service.plan.canonical import fingerprint
 from service.plan.expressions import Column, Expression, moved
@@ -34,6 +35,7 @@ from service.plan.nodes import (
     Over,
     Project,
     Scan,
+    Session,
     Sink,
     TemporalJoin,
     TopN,
@@ -121,6 +123,8 @@ class _Lowering:
                 return self._calc(node.input, _all_columns(node.input), node.condition)
             case Union():
                 return tuple(stream for each in node.inputs for stream in self._relation(each))
+            case WindowRows(window=Session(partition=partition) as window):
+                return self._keyed("session_rows", kernels.session_rows(node, window), node.input, partition)
             case WindowRows():
                 kernel = kernels.window_rows(node)
                 same = {i: (i,) for i in range(len(fields(node.input)))}
@@ -128,7 +132,7 @@ class _Lowering:
                     self.builder.stateless("window_rows", kernel, s, same, _names(node.input))
                     for s in self._relation(node.input)
                 )
-            case WindowAggregate() if self._late_rows:
+            case WindowAggregate() if self._late_rows or mode(node.input) is Mode.RETRACT:
                 return self._window_of_whole_rows(node)
             case WindowAggregate() | Aggregate():
                 return self._two_steps(node)
@@ -162,9 +166,13 @@ class _Lowering:
 
     def _two_steps(self, node: WindowAggregate | Aggregate) -> Relation:
         """Partial totals where the rows are, merged where the rows of a key meet."""
-        partial: GroupPartial | WindowPartial
+        partial: GroupPartial | WindowPartial | SessionPartial
         whole: Kernel
-        if isinstance(node, Aggregate):
+        if isinstance(node, WindowAggregate) and isinstance(node.window, Session):
+            name, partial = "session_aggregate", kernels.partial_session(node, node.window.gap)
+            whole = kernels.full_session(node, node.window.gap, whole=False)
+            partials = self._partials("session_partial", partial, node)
+        elif isinstance(node, Aggregate):
             name, partial, whole = "group_by", kernels.group_partial(node), kernels.group(node)
             partials = self._partials("group_partial", partial, node)
         else:
@@ -175,7 +183,7 @@ class _Lowering:
         ports = (tuple(f.name for f in node.fields[: len(key)]),)
         return (_distributed(self.builder.operator(name, placed.level, whole, placed.edges, ports), placed, [key]),)
 
-    def _partials(self, name: str, kernel: GroupPartial | WindowPartial, node: Aggregate | WindowAggregate) -> Relation:
+    def _partials(self, name: str, kernel: Kernel, node: Aggregate | WindowAggregate) -> Relation:
         places: dict[int, list[int]] = {}
         for place, column in enumerate(node.keys):
             places.setdefault(column, []).append(place)
@@ -184,8 +192,13 @@ class _Lowering:
         )
 
     def _window_of_whole_rows(self, node: WindowAggregate) -> Relation:
+        """The rows themselves are brought together: late ones are shown, and those taken back are told from others."""
         schema = kernels.schema(fields(node.input))
         placed = self.builder.exchange_to_key([Port(self._relation(node.input), node.keys, schema)])
+        if isinstance(node.window, Session):
+            both = kernels.full_session(node, node.window.gap, whole=True)
+            whole = self.builder.operator("session_aggregate", placed.level, both, placed.edges, _names(node.input))
+            return (_distributed(whole, placed, [range(len(node.keys))]),)
         kernel = kernels.partial_window(node)
         partial = self.builder.operator("window_partial", placed.level, kernel, placed.edges, _names(node.input))
         whole = self.builder.operator("window_aggregate", placed.level, kernels.full_window(node), (Edge(partial),))

@@ -27,6 +27,7 @@ from service.plan.nodes import (
     OverCall,
     Project,
     Scan,
+    Session,
     Sink,
     TemporalJoin,
     TopN,
@@ -93,8 +94,9 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             return [{c for i in needed for c in columns_of(expressions[i])}]
         case Union():
             return [needed for _ in node.inputs]
-        case WindowRows(time=time):
-            return [{i for i in needed if i < len(fields(node.input))} | {time}]
+        case WindowRows(time=time, window=window):
+            partition = set(window.partition) if isinstance(window, Session) else set()
+            return [{i for i in needed if i < len(fields(node.input))} | {time} | partition]
         case WindowAggregate() | Aggregate():
             calls = [node.aggregates[i] for i in _kept_calls(node, needed)]
             own = {node.time, *_attached(node)} if isinstance(node, WindowAggregate) else set()
@@ -170,9 +172,13 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
         case WindowRows():
             input, places = below[0]
             width, narrow_width = len(fields(node.input)), len(fields(input))
-            window = {width + i: narrow_width + i for i in range(3)}
+            added = {width + i: narrow_width + i for i in range(3)}
             new_fields = (*_ordered(node.fields, places), *node.fields[width:])
-            return Pruned(replace(node, input=input, time=places[node.time], fields=new_fields), {**places, **window})
+            window = node.window
+            if isinstance(window, Session):
+                window = replace(window, partition=_at(window.partition, places))
+            moved_rows = replace(node, input=input, time=places[node.time], window=window, fields=new_fields)
+            return Pruned(moved_rows, {**places, **added})
         case WindowAggregate() | Aggregate():
             return _pruned_aggregate(node, needed, below[0])
         case TopN():

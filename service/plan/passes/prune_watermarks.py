@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.plan.nodes import IntervalJoin, Job, Node, Over, Scan, TemporalJoin, TopN, WindowAggregate
+from service.plan.nodes import (
+    IntervalJoin,
+    Job,
+    Node,
+    Over,
+    Scan,
+    Session,
+    TemporalJoin,
+    TopN,
+    WindowAggregate,
+    WindowRows,
+)
 from service.plan.table import TimeKind
 from service.plan.walk import fields, in_order, inputs, rewrite
 
@@ -29,7 +40,7 @@ def forget_watermarks(job: Job) -> Job:
 def _waits(node: Node) -> bool:
     """Whether `node` acts on the watermark."""
     match node:
-        case WindowAggregate() | Over():
+        case WindowAggregate() | WindowRows(window=Session()) | Over():
             return fields(node.input)[node.time].time is not TimeKind.PROCESSING
         case TopN(window_time=int(time)):
             return fields(node.input)[time].time is not TimeKind.PROCESSING

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from service.plan.nodes import Field, Node, Normalize, Scan, WindowRows
-from service.plan.nodes import Session as SessionWindow
 from service.plan.table import Table
 from service.plan.types import Timestamp
 from service.sql.errors import SqlError, did_you_mean
@@ -20,6 +19,7 @@ from service.sql.resolve.values import resolve_values
 from service.sql.resolve.windows import (
     EKUIPER,
     described_time,
+    partitioned,
     table_call,
     time_attribute,
     window_time,
@@ -171,11 +171,9 @@ def window_rows(call: exp.Anonymous, session: Session) -> Relation:
         relation = resolve_relation(data, session)
         name = f"the window {window.name}"
         time = time_attribute(described_time(window.arguments["TIMECOL"]), relation.scope, name)
-        shape = window.window()
+        shape = partitioned(window.window(), data, relation.scope)
     except SqlError as error:
         raise session.give_up(error, call) from error
-    if isinstance(shape, SessionWindow):
-        raise session.give_up(not_yet("the window SESSION", call))
     attribute = relation.scope.field(time)
     added = (
         Field("window_start", _TIMESTAMP, False),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from service.plan.expressions import columns_of
+from service.plan.expressions import Column, columns_of
 from service.plan.nodes import Attached, Field, Filter, Node, Place, Window, WindowAggregate, WindowRows
 from service.plan.nodes import Session as SessionWindow
 from service.plan.table import TimeKind
@@ -102,8 +102,6 @@ def _function(node: exp.Expr, relation: Relation, session: Session) -> GroupWind
     scope = relation.scope
     time = time_attribute(call.arguments["TIMECOL"], scope, f"the window {call.name}")
     shape = call.window()
-    if isinstance(shape, SessionWindow):
-        raise not_yet("the window SESSION", node)
     field = scope.field(time)
     return GroupWindow(
         scope=scope,
@@ -158,6 +156,8 @@ def windowed(parts: Parts, window: GroupWindow, place: Place) -> Relation:
         rows, below = direct
         parts = replace(parts, relation=below)
         time, shape = rows.time, rows.window
+        if isinstance(shape, SessionWindow):
+            shape = SessionWindow(shape.gap)
     parts, time_place = parts.with_column(time)
     if isinstance(shape, Attached):
         parts, start = parts.with_column(shape.start)
@@ -180,7 +180,7 @@ def windowed(parts: Parts, window: GroupWindow, place: Place) -> Relation:
 
 def _unwindowed(parts: Parts) -> tuple[WindowRows, Relation] | None:
     """The window table function under `parts`, and its input with the filters in between, if neither they nor the
-    projected expressions read the window."""
+    projected expressions read the window. Sessions are those of the keys, and of all rows, or the answer is another."""
     filters: list[Filter] = []
     node: Node = parts.relation.node
     while isinstance(node, Filter):
@@ -188,6 +188,10 @@ def _unwindowed(parts: Parts) -> tuple[WindowRows, Relation] | None:
         node = node.input
     if not isinstance(node, WindowRows):
         return None
+    if isinstance(node.window, SessionWindow):
+        keys = {e.index if isinstance(e, Column) else -1 for e in (parts.expressions[k] for k in parts.keys)}
+        if filters or keys != set(node.window.partition):
+            return None
     width = len(node.fields) - 3
     read = [i for e in (*parts.expressions, *(f.condition for f in filters)) for i in columns_of(e)]
     if any(i >= width for i in read):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -132,6 +132,32 @@ def described_time(node: exp.Expr) -> exp.Expr:
     found = node.expressions[0]
     assert isinstance(found, exp.Expr)
     return found
+
+
+def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
+    """The window with the PARTITION BY of its table argument, which SESSION alone has."""
+    clause = data.args.get("partition")
+    if clause is None:
+        return window
+    if not isinstance(window, Session):
+        raise SqlError(
+            f"PARTITION BY in {type(window).__name__.upper()} has no meaning",
+            detail="only where a session ends depends on the rows beside it",
+            hint="group by the column instead",
+            at=clause,
+        )
+    positions: list[int] = []
+    for node in clause.expressions:
+        try:
+            found = scope.lookup(names_of(node))
+        except SqlError as error:
+            error.at = node
+            raise
+        if found.path:
+            raise SqlError("PARTITION BY takes columns, not their fields", at=node)
+        if found.index not in positions:
+            positions.append(found.index)
+    return replace(window, partition=tuple(positions))
 
 
 def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:

@@ -1,0 +1,170 @@
+"""The sessions that are open: found by key, put together with what comes, taken out when they close.
+
+The trace "sessions" holds the pieces of open sessions by the hash of their key: one a session where rows are only
+added, one a time where they may be taken back. The trace "due" is a queue by time of the hashes of keys of which a
+session may close. A piece has one entry there, `due`, which is never later than the end of its session: where the
+session has grown meanwhile, it queues again. So a batch reads the keys that it touches, and those whose time has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.aggregates.layout import ROWS
+from operators.hashing import bucket_hash
+from operators.sql import Sql
+from operators.state.block import SORT_KEY, SortKeys, among, distinct
+from operators.state.lookup import find, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import MIN_TIME, Clock
+from operators.windows.lateness import out_of_reach
+from operators.windows.session_partial import SessionPartial, key_names, layout_of, piece_types
+from operators.windows.sessions import extents
+
+FIRST, LAST = "first", "last"
+"""The columns of settled pieces that tell their session: the times of its first and of its last row."""
+
+
+class Settled(NamedTuple):
+    """The pieces of sessions that close with this batch, and those of sessions that had closed before it, which are
+    late; both with FIRST and LAST. `unmatched` counts rows taken back that no session has."""
+
+    closing: pa.Table
+    late: pa.Table
+    unmatched: int
+
+
+def session_traces(partial: SessionPartial) -> Mapping[str, TraceSpec]:
+    """The state of open sessions."""
+    pieces = pa.schema([*piece_types(partial).items(), ("due", pa.int64())])
+    return {
+        "sessions": TraceSpec(schema=pieces, kind=TableKind.KEYED),
+        "due": TraceSpec(schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED),
+    }
+
+
+def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> Settled:
+    """Put the pieces that `arrived` (the columns of `piece_types`) to the open sessions, and take out what closes."""
+    keys = key_names(partial)
+    arrived_keys = bucket_hash(arrived, range(len(keys)))
+    touched = distinct(np.concatenate([arrived_keys, _ripe(state, clock.watermark)]))
+    known = find(state["sessions"], touched)
+    found = sort_keys_of(known)
+    fresh = arrived.append_column("due", pa.nulls(arrived.num_rows, pa.int64()))
+    fresh = fresh.append_column(SORT_KEY, pa.array(arrived_keys))
+    pieces = pa.concat_tables([known, fresh.select(known.column_names)])
+    dead, unmatched = pieces.slice(0, 0), 0
+    if not partial.append:
+        pieces, dead, unmatched = _by_time(partial, pieces, clock, sql)
+    pieces = _with_sessions(partial, pieces, sql)
+    if partial.append:
+        pieces = _merged(partial, pieces, sql)
+    lasts = pieces.column(LAST).to_numpy()
+    closing = out_of_reach(lasts, partial.gap - 1, clock.watermark)
+    late = out_of_reach(lasts, partial.gap - 1, MIN_TIME if partial.processing else clock.previous)
+    sort_keys = sort_keys_of(pieces)
+    queued = _queue(partial, state, pieces, closing, clock.watermark)
+    changed = distinct(np.concatenate([arrived_keys, sort_keys[closing | queued.moved]]))
+    kept = ~closing & among(sort_keys, changed)
+    state["sessions"].replace(queued.pieces.filter(pa.array(kept)), sort_keys[kept], found[among(found, changed)])
+    late_pieces = pa.concat_tables([pieces.filter(pa.array(late)), _with_own_times(dead)], promote_options="default")
+    return Settled(pieces.filter(pa.array(closing & ~late)), late_pieces, unmatched)
+
+
+def _ripe(state: State, watermark: int) -> SortKeys:
+    """The hashes of the keys of which a session may close now; they leave the queue."""
+    queue = state["due"]
+    if watermark == MIN_TIME:
+        return np.empty(0, dtype=np.uint64)
+    ripe: SortKeys = queue.between(MIN_TIME, watermark).column("key").to_numpy()
+    queue.expire(watermark)
+    return ripe
+
+
+class _Queued(NamedTuple):
+    """The pieces with their place in the queue, and which of them were given another."""
+
+    pieces: pa.Table
+    moved: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def _queue(
+    partial: SessionPartial,
+    state: State,
+    pieces: pa.Table,
+    closing: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    watermark: int,
+) -> _Queued:
+    """Queue the pieces that stay and are not in the queue, or have come to their turn while their session grew."""
+    own = pieces.column("e").to_numpy() + (partial.gap - 1)
+    due = pc.fill_null(pieces.column("due"), MIN_TIME).to_numpy()
+    moved = ~closing & (due <= watermark) & (own > due)
+    if layout_of(partial).sets:
+        moved &= pc.equal(pieces.column("tag"), 0).to_numpy()
+    waits = moved & (own > watermark)
+    state["due"].add(pa.table({"key": sort_keys_of(pieces)[waits]}), own[waits])
+    place = pieces.column_names.index("due")
+    return _Queued(pieces.set_column(place, "due", pa.array(np.where(moved, own, due))), moved)
+
+
+def _with_sessions(partial: SessionPartial, pieces: pa.Table, sql: Sql) -> pa.Table:
+    found = extents(pieces, key_names(partial), partial.gap, sql)
+    return pieces.append_column(FIRST, pa.array(found.firsts)).append_column(LAST, pa.array(found.lasts))
+
+
+def _with_own_times(pieces: pa.Table) -> pa.Table:
+    return pieces.append_column(FIRST, pieces.column("s")).append_column(LAST, pieces.column("e"))
+
+
+def _merged(partial: SessionPartial, pieces: pa.Table, sql: Sql) -> pa.Table:
+    """One piece a session, and one a value of a session where the values are kept."""
+    by = [*key_names(partial), FIRST, LAST, *_values(partial)]
+    replaced = {"s": FIRST, "e": LAST, "due": "MIN(due)", SORT_KEY: f"MIN({SORT_KEY})"}
+    return _gathered(partial, pieces, by, replaced, "", sql)
+
+
+def _by_time(partial: SessionPartial, pieces: pa.Table, clock: Clock, sql: Sql) -> tuple[pa.Table, pa.Table, int]:
+    """One piece a time of which rows are left; what arrived late for a time of which none are; and the rows taken back
+    that were not there."""
+    layout, keys = layout_of(partial), key_names(partial)
+    by = [*keys, "s", "e", *_values(partial)]
+    replaced = {"due": "MIN(due)", SORT_KEY: f"MIN({SORT_KEY})"}
+    having = "HAVING tag = 0 OR SUM(n) <> 0" if layout.sets else ""
+    summed = _gathered(partial, pieces, by, replaced, having, sql)
+    rows = summed.column(ROWS)
+    if layout.sets:
+        by_text = ", ".join(["true", *keys, "s"])
+        numbered = summed.append_column("nth", pa.array(np.arange(summed.num_rows)))
+        # The partials of values stand beside the one that counts the rows of their time.
+        counted = f"SELECT nth, MAX({ROWS}) OVER (PARTITION BY {by_text}) AS rows FROM summed ORDER BY nth"
+        rows = sql(counted, {"summed": numbered}).column("rows")
+    counts = pc.fill_null(rows, 0).to_numpy()
+    gone = summed.filter(pa.array(counts <= 0))
+    late = out_of_reach(gone.column("e").to_numpy(), partial.gap - 1, clock.previous)
+    late &= gone.column("due").is_null().to_numpy()
+    lost = gone.filter(pa.array(~late)).column(ROWS)
+    unmatched = -int(pc.sum(pc.min_element_wise(pc.fill_null(lost, 0), 0)).as_py() or 0)
+    return summed.filter(pa.array(counts > 0)), gone.filter(pa.array(late)), unmatched
+
+
+def _values(partial: SessionPartial) -> list[str]:
+    """The columns that tell the partials of values apart."""
+    sets = layout_of(partial).sets
+    return ["tag", *(f"v{i}" for i in range(len(sets)))] if sets else []
+
+
+def _gathered(
+    partial: SessionPartial, pieces: pa.Table, by: list[str], replaced: Mapping[str, str], having: str, sql: Sql
+) -> pa.Table:
+    """The pieces of equal `by` put together, in the columns that they have."""
+    layout = layout_of(partial)
+    items = [text for placed in layout.accumulators for text in placed.combine()]
+    items += ["CAST(SUM(n) AS BIGINT) AS n"] if layout.sets else []
+    items += [f"{text} AS {name}" for name, text in replaced.items()]
+    statement = f"SELECT {', '.join([*by, *items])} FROM pieces GROUP BY {', '.join(by)} {having}"
+    return sql(statement, {"pieces": pieces}).select(pieces.column_names).cast(pieces.schema)

@@ -1,0 +1,104 @@
+"""Aggregates per session and key, emitted once when the watermark closes the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.aggregates.layout import ROWS
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, no_changes
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.operator_state import State, TraceSpec
+from operators.time import Clock
+from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.open_sessions import FIRST, LAST, Settled, session_traces, settle
+from operators.windows.session_partial import SessionPartial, key_names, layout_of, piece_types
+from operators.windows.slices import local
+from operators.windows.window_totals import totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionAggregate(Operator):
+    """The input is the output of `partial`, or (`whole`) the rows that `partial` reads, so that late ones can be shown.
+
+    A row is late if the session that it makes or joins had closed with the batch before. Sessions come out in the order
+    of their ends. `output` has the keys, the aggregates, then window_start, window_end (wall clock of the zone) and
+    window_time (end - 1 ms, UTC).
+    """
+
+    partial: SessionPartial
+    output: pa.Schema
+    whole: bool = False
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.partial.input if self.whole else self.partial.output,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        return session_traces(self.partial)
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        partial, rows = self.partial, inputs[0]
+        clock = running_clock(state, clock, partial.processing)
+        first = partial.advance(state, inputs, clock, sql) if self.whole else Step(changes=rows)
+        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(piece_types(partial)))
+        settled = settle(partial, state, arrived, clock, sql)
+        changes = self._answers(settled.closing, sql)
+        if self.whole:
+            late = late_rows(partial, rows, settled, sql)
+            return Step(
+                changes=changes,
+                late={0: late} if late.num_rows else {},
+                late_count=late.num_rows,
+                dead=first.dead,
+                unmatched_retractions=settled.unmatched,
+            )
+        count = int(pc.sum(settled.late.column(ROWS)).as_py() or 0)
+        return Step(changes=changes, late_count=count, unmatched_retractions=settled.unmatched)
+
+    def _answers(self, closing: pa.Table, sql: Sql) -> pa.Table:
+        if closing.num_rows == 0:
+            return no_changes(self.output)
+        layout, keys = layout_of(self.partial), key_names(self.partial)
+        by = [*keys, FIRST, LAST]
+        types = self.output.types[len(keys) : len(keys) + len(layout.results)]
+        names = [f"o{i}" for i in range(len(types))]
+        statement = (
+            f"SELECT {', '.join([*keys, *layout.read('', names, types), FIRST, LAST])}"
+            f" FROM ({totals(layout, by, '(SELECT * FROM closing)')}) WHERE {ROWS} > 0"
+        )
+        columns = ", ".join([*keys, *names, *bounds(self.partial)])
+        answers = sql(f"SELECT {columns} FROM ({statement})", {"closing": closing})
+        times = answers.column(answers.num_columns - 1).cast(pa.int64()).to_numpy()
+        answers = answers.take(pa.array(np.argsort(times, kind="stable")))
+        return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)
+
+
+def bounds(partial: SessionPartial) -> list[str]:
+    """DuckDB text for window_start, window_end and window_time of a session from FIRST to LAST."""
+    start, end = f"make_timestamp({FIRST} * 1000)", f"make_timestamp(({LAST} + {partial.gap}) * 1000)"
+    time = f"make_timestamp(({LAST} + {partial.gap - 1}) * 1000)"
+    return [local(start, partial.zone), local(end, partial.zone), time]
+
+
+def late_rows(partial: SessionPartial, rows: pa.Table, settled: Settled, sql: Sql) -> pa.Table:
+    """Those of `rows` that are in the late pieces of `settled`."""
+    if settled.late.num_rows == 0:
+        return rows.slice(0, 0)
+    rows, _ = timed(rows, partial.time)
+    keys = key_names(partial)
+    columns = [*(rows.column(k) for k in partial.keys), pa.array(milliseconds(rows.column(partial.time)))]
+    placed = pa.table([*columns, pa.array(np.arange(rows.num_rows))], names=[*keys, "t", "n"])
+    on = " AND ".join(["t BETWEEN first AND last", *(f"rows.{k} IS NOT DISTINCT FROM late.{k}" for k in keys)])
+    late = sql(
+        f"SELECT n FROM rows WHERE EXISTS (SELECT 1 FROM late WHERE {on}) ORDER BY n",
+        {"rows": placed, "late": settled.late},
+    )
+    return rows.take(late.column("n").combine_chunks())

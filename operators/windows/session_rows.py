@@ -1,0 +1,148 @@
+"""The table function SESSION that is not aggregated at once: each row with its session, once that closes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.columns import as_changes, no_changes
+from operators.hashing import Hashes, bucket_hash
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import SORT_KEY, among, distinct
+from operators.state.lookup import find, find_groups, nested, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import Clock
+from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.open_sessions import FIRST, LAST, Settled, session_traces, settle
+from operators.windows.session_aggregate import bounds, late_rows
+from operators.windows.session_partial import SessionPartial, key_names, piece_types
+from operators.windows.sessions import Extents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRows(Operator):
+    """The rows that `partial` reads, which has no aggregates; its keys are those of PARTITION BY.
+
+    The columns of `output` are those of the input, then window_start, window_end and window_time as `SessionAggregate`
+    has them. Rows that were taken back before their session closed do not come out, so the output only gains rows.
+    Sessions come out in the order of their ends, the rows of a session as they came.
+    """
+
+    partial: SessionPartial
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.partial.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        places = len(self.partial.input)
+        return pa.schema([*self.partial.input, *(pa.field(f"c{places + i}", pa.timestamp("us")) for i in range(3))])
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        kept = pa.schema([*self.partial.input, pa.field("t", pa.int64()), pa.field(WEIGHT, pa.int64())])
+        return {**session_traces(self.partial), "rows": TraceSpec(schema=kept, kind=TableKind.KEYED)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        partial, rows = self.partial, inputs[0]
+        clock = running_clock(state, clock, partial.processing)
+        first = partial.advance(state, inputs, clock, sql)
+        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(piece_types(partial)))
+        settled = settle(partial, state, arrived, clock, sql)
+        late = late_rows(partial, rows, settled, sql)
+        self._keep(state, timed(rows, partial.time)[0], settled, sql)
+        changes = self._released(state, settled, sql)
+        return Step(
+            changes=changes,
+            late={0: late} if late.num_rows else {},
+            late_count=late.num_rows,
+            dead=first.dead,
+            unmatched_retractions=settled.unmatched,
+        )
+
+    def _keep(self, state: State, rows: pa.Table, settled: Settled, sql: Sql) -> None:
+        """Add the rows that are not late; where rows are taken back, each row once, with its weight."""
+        partial, trace = self.partial, state["rows"]
+        if settled.late.num_rows:
+            rows = rows.filter(pa.array(_sessions_of(partial, rows, settled.late, sql).firsts == _NONE))
+        if rows.num_rows == 0:
+            return
+        rows = rows.append_column("t", pa.array(milliseconds(rows.column(partial.time))))
+        prefixes = bucket_hash(rows, partial.keys)
+        if partial.append:
+            count = state.notes.get("rows", 0)
+            state.notes["rows"] = count + rows.num_rows
+            trace.replace(rows, _numbered(prefixes, count), np.empty(0, dtype=np.uint64))
+            return
+        width = range(len(partial.input))
+        sort_keys = nested(prefixes, bucket_hash(rows, width))
+        known = find(trace, distinct(sort_keys))
+        found = sort_keys_of(known)
+        together = pa.concat_tables(
+            [known, rows.append_column(SORT_KEY, pa.array(sort_keys)).select(known.column_names)]
+        )
+        by = ", ".join([*partial.input.names, "t", SORT_KEY])
+        summed = sql(
+            f"SELECT {by}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM together GROUP BY {by}"
+            f" HAVING SUM({WEIGHT}) > 0",
+            {"together": together},
+        )
+        trace.replace(summed.select(trace.spec.schema.names), sort_keys_of(summed), found)
+
+    def _released(self, state: State, settled: Settled, sql: Sql) -> pa.Table:
+        """The rows of the sessions that close; they leave the state."""
+        partial, trace = self.partial, state["rows"]
+        if settled.closing.num_rows == 0:
+            return no_changes(self.output)
+        kept = find_groups(trace, sort_keys_of(settled.closing))
+        sort_keys = sort_keys_of(kept)
+        found = _sessions_of(partial, kept, settled.closing, sql)
+        leaves = found.firsts != _NONE
+        touched = distinct(sort_keys[leaves])
+        stays = ~leaves & among(sort_keys, touched)
+        left = kept.filter(pa.array(stays)).select(trace.spec.schema.names)
+        trace.replace(left, sort_keys[stays], sort_keys[among(sort_keys, touched)])
+        firsts, lasts = found.firsts[leaves], found.lasts[leaves]
+        order = pa.array(np.lexsort((sort_keys[leaves] & _LOW, lasts)))
+        out = kept.filter(pa.array(leaves)).take(order)
+        spans = pa.table([firsts, lasts], names=[FIRST, LAST]).take(order)
+        added = sql(f"SELECT {', '.join(bounds(partial))} FROM spans", {"spans": spans})
+        columns = [*out.select(partial.input.names).columns, *added.columns, out.column(WEIGHT)]
+        return as_changes(pa.table(columns, names=[*self.output.names, WEIGHT]), self.output)
+
+
+_NONE = np.iinfo(np.int64).min
+"""The first time of a row that is in none of the sessions asked for."""
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+def _numbered(prefixes: Hashes, count: int) -> Hashes:
+    """Sort keys by which rows are found by the half of a hash, and of which no two that are kept are equal: the other
+    half counts the rows, four billion of them before it begins anew."""
+    numbers = np.arange(count, count + len(prefixes), dtype=np.uint64)
+    return (prefixes & ~_LOW) | (numbers & _LOW)
+
+
+def _sessions_of(partial: SessionPartial, rows: pa.Table, pieces: pa.Table, sql: Sql) -> Extents:
+    """The session of each row among those of `pieces`; `_NONE` for a row in none of them."""
+    keys = key_names(partial)
+    times = milliseconds(rows.column(partial.time))
+    names = [*keys, "t", "n"]
+    placed = pa.table([*(rows.column(k) for k in partial.keys), times, np.arange(rows.num_rows)], names=names)
+    on = " AND ".join([f"t BETWEEN {FIRST} AND {LAST}", *(f"rows.{k} IS NOT DISTINCT FROM pieces.{k}" for k in keys)])
+    distinct_pieces = f"(SELECT DISTINCT {', '.join([*keys, FIRST, LAST])} FROM pieces)"
+    found = sql(
+        f"SELECT n, {FIRST}, {LAST} FROM rows JOIN {distinct_pieces} AS pieces ON {on}",
+        {"rows": placed, "pieces": pieces},
+    )
+    at = found.column("n").to_numpy()
+    firsts, lasts = (np.full(rows.num_rows, _NONE, dtype=np.int64) for _ in range(2))
+    firsts[at] = found.column(FIRST).to_numpy()
+    lasts[at] = found.column(LAST).to_numpy()
+    return Extents(firsts, lasts)

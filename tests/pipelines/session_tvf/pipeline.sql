@@ -1,0 +1,28 @@
+-- Sessions of each user: rows less than a minute apart, or exactly a minute, are of one session.
+
+CREATE TABLE clicks (
+  user_id STRING,
+  page STRING,
+  ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '30' SECOND
+) WITH (
+  'connector' = 'kafka', 'topic' = 'clicks', 'scan.startup.mode' = 'earliest-offset',
+  'format' = 'json'
+);
+
+CREATE TABLE visits (
+  user_id STRING,
+  clicks BIGINT,
+  pages BIGINT,
+  window_start TIMESTAMP(3),
+  window_end TIMESTAMP(3),
+  window_time TIMESTAMP(3)
+) WITH (
+  'connector' = 'kafka', 'topic' = 'visits',
+  'format' = 'json'
+);
+
+INSERT INTO visits
+SELECT user_id, COUNT(*), COUNT(DISTINCT page), window_start, window_end, window_time
+FROM TABLE(SESSION(TABLE clicks PARTITION BY user_id, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY user_id, window_start, window_end, window_time;

@@ -7,7 +7,7 @@ Arrow table on, an edge to a later level is an exchange by the hash of some colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from operators.kernel import Kernel
 from service.plan.table import Table
@@ -60,6 +60,7 @@ class Output:
     `key` are the positions, among c0, c1, ..., of what tells rows apart: the table's primary key, or else a unique key
     of the plan, () if there is one row at most, None if nothing tells them apart; rows of one key are in one bucket.
     `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever taken back.
+    Rows that an output `discards` are counted where they are made: they need not travel to be thrown away.
     """
 
     id: int
@@ -68,6 +69,7 @@ class Output:
     columns: tuple[int, ...]
     append: bool
     key: tuple[int, ...] | None = None
+    discards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +85,9 @@ class Program:
     outputs: tuple[Output, ...]
     levels: int
     fingerprint: str
+
+
+def discarding(program: Program) -> Program:
+    """`program` with the rows of 'blackhole' tables thrown away where they are made."""
+    outputs = tuple(replace(o, discards=o.table.connector.kind == "blackhole") for o in program.outputs)
+    return replace(program, outputs=outputs)

@@ -14,7 +14,7 @@ from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from service.plan.program import Operator
-from service.runtime.counting import count_step, measure_partitions, measure_state, measure_time
+from service.runtime.counting import count_changes, count_step, measure_partitions, measure_state, measure_time
 from service.runtime.envelope import EGRESS, Envelope, Kind, pack, unpack
 from service.runtime.exchange import partition_by_hash
 from service.runtime.ingest import empty
@@ -165,7 +165,9 @@ class Bucket:
                 for bucket in range(self._buckets):
                     send(bucket, level, Kind.CLOCK, operator.id, source_ranges, out)
             for output in self._topology.outputs_of(operator.id):
-                if step.changes.num_rows:
+                if output.discards:
+                    count_changes(metrics, "output_changes_total", step.changes, sink=output.table.name)
+                elif step.changes.num_rows:
                     send(self._number, EGRESS, Kind.OUTPUT, output.id, pack(step.changes.combine_chunks()), out)
         measure_partitions(metrics, self._clocks, self._timed_here)
         send(self._number, EGRESS, Kind.OFFSETS, self._level, source_ranges, Watermark(MIN_TIME, True))

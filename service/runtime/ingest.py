@@ -13,7 +13,7 @@ from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from service.formats.contract import Decoder
 from service.plan.program import Operator, Source
-from service.runtime.counting import count_step
+from service.runtime.counting import count_changes, count_step
 from service.runtime.envelope import EGRESS, Envelope, Kind, pack
 from service.runtime.exchange import partition_by_hash
 from service.runtime.source_digest import digest_range
@@ -117,7 +117,9 @@ class Ingest:
                 for bucket, part in partition_by_hash(table, exchange.key, self._buckets):
                     parts[address][bucket].append(part)
             for output in self._topology.outputs_of(producer):
-                if table.num_rows:
+                if output.discards:
+                    count_changes(metrics, "output_changes_total", table, sink=output.table.name)
+                elif table.num_rows:
                     yield self._leave(Kind.OUTPUT, output.id, channel, now, table)
 
     def _inputs(self, operator: Operator, produced: Mapping[int, pa.Table]) -> Sequence[pa.Table]:

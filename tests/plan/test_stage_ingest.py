@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -7,6 +9,7 @@ from operators.sql import Sql
 from operators.time import MIN_TIME
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
+from service.plan.program import Program, discarding
 from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
 from service.runtime.ingest import BadInput, Ingest
 from service.runtime.topology import Topology
@@ -21,9 +24,13 @@ INSERT INTO o SELECT k, SUM(n) FROM t GROUP BY k;
 
 
 def ingested(
-    values: list[bytes], options: str = "", limits: dict[str, int] | None = None, pipeline: str = PIPELINE
+    values: list[bytes],
+    options: str = "",
+    limits: dict[str, int] | None = None,
+    pipeline: str = PIPELINE,
+    prepare: Callable[[Program], Program] = lambda program: program,
 ) -> list[Envelope]:
-    program = compile_job(read(pipeline.format(options=options)).jobs[0])
+    program = prepare(compile_job(read(pipeline.format(options=options)).jobs[0]))
     source = program.sources[0]
     records = pa.table(
         {
@@ -116,3 +123,18 @@ def test_the_watermark_of_records_is_the_highest_that_one_of_them_asserts(
     time: str, watermark: str, values: list[bytes], expected: int
 ) -> None:
     assert asserted(values, time, watermark) == expected
+
+
+DISCARDED = """
+CREATE TABLE t (k STRING, n BIGINT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json'{options});
+CREATE TABLE o (k STRING) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT k FROM t;
+"""
+
+
+@pytest.mark.parametrize(("prepare", "leave"), [(lambda program: program, 1), (discarding, 0)])
+def test_rows_to_be_thrown_away_are_counted_where_they_are_made(prepare, leave) -> None:
+    envelopes = ingested([GOOD, GOOD], pipeline=DISCARDED, prepare=prepare)
+    assert len(of(Kind.OUTPUT, envelopes)) == leave
+    (metrics,) = of(Kind.METRICS, envelopes)
+    assert (b"output_changes_total" in metrics.payload) is not bool(leave)

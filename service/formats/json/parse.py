@@ -268,8 +268,9 @@ def _has_decimal(type_: DataType) -> bool:
 
 def _escaped_keys(block: pa.Array) -> Flags:
     """Records with a key in which a plain letter is written as an escape: no pattern of ours would find that key."""
-    # Looking for one byte in bytes is several times as fast as comparing an array.
-    if b"\\u00" in characters(block):
+    data = characters(block)
+    # One byte is found several times as fast as four, and far faster than by comparing an array.
+    if b"\\" in data and b"\\u00" in data:
         found: Flags = pc.match_substring_regex(block, r'"[^"]*\\u00[2-7][^"]*"\s*:').to_numpy(zero_copy_only=False)
         return found
     return np.zeros(len(block), dtype=bool)

@@ -35,8 +35,6 @@ class Egress:
             output = self._outputs[identifier]
             table = pa.concat_tables(tables)
             count_changes(self._metrics, "output_changes_total", table, sink=output.table.name)
-            if output.table.connector.kind == "blackhole":
-                continue
             encoded = self._job.ship.encoders[identifier].encode(table, self._sql)
             if output.table.connector.kind == "print":
                 lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)

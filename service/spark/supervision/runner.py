@@ -17,6 +17,7 @@ from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
+from service.plan.program import discarding
 from service.runtime.watermarks import channel_name
 from service.spark.query.block_size import limit_blocks
 from service.spark.query.bucket_keys import bucket_keys
@@ -151,7 +152,7 @@ class JobRunner:
         a = self._assignment
         self._agree_on_writers()
         return Ship(
-            program=a.program,
+            program=discarding(a.program),
             decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
             encoders={
                 o.id: encoder(o.table, o.columns, a.program.name, o.key, a.partitions_of(o.id))

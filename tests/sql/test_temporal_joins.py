@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.plan.explain import as_text, explain
-from service.plan.nodes import Scan, TemporalJoin
+from service.plan.nodes import Scan, TemporalJoin, TopN
 from service.plan.table import TimeKind
 from service.plan.walk import in_order
 from service.sql.pipeline import PipelineErrors, read
@@ -31,6 +31,10 @@ WITH ('connector' = 'upsert-kafka', 'topic' = 't', 'key.format' = 'json', 'value
 CREATE VIEW high AS SELECT currency, rate * 2 AS twice, ts FROM rates WHERE rate > 100;
 CREATE VIEW keyless AS SELECT rate, ts FROM rates;
 CREATE VIEW highest AS SELECT currency, MAX(rate) AS rate FROM rates GROUP BY currency;
+CREATE VIEW latest AS SELECT currency, rate, ts
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY currency ORDER BY ts DESC) AS n FROM history) WHERE n = 1;
+CREATE VIEW highest_rates AS SELECT currency, rate, ts
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY currency ORDER BY rate DESC) AS n FROM history) WHERE n = 1;
 CREATE TABLE changing (currency STRING, at AS PROCTIME()) {WITH.format("debezium-json")};
 CREATE TEMPORARY TABLE FUNCTION Rates AS history PRIMARY KEY (currency) TIME ATTRIBUTE (ts);
 """
@@ -83,6 +87,12 @@ def test_only_the_left_time_attribute_is_left():
 def test_a_view_that_filters_withholds_the_version_and_not_the_one_before_it():
     join = join_of(f"SELECT r.twice FROM orders AS o JOIN high {AS_OF} ON o.currency = r.currency")
     assert join.residual is not None
+
+
+def test_of_a_view_of_last_rows_every_row_is_a_version():
+    join = join_of(f"SELECT r.rate FROM orders AS o JOIN latest {AS_OF} ON o.currency = r.currency")
+    assert not any(isinstance(node, TopN) for node in in_order([join]))
+    assert join.residual is None
 
 
 @pytest.mark.parametrize(
@@ -165,8 +175,13 @@ def test_explain_says_until_when_each_state_is_kept():
         (
             f"SELECT * FROM orders AS o JOIN highest {AS_OF} ON o.currency = r.currency",
             """"r" has no versions
-  detail: it is no table with a PRIMARY KEY, nor a view that projects or filters one
-  hint:   join a table, or a view that keeps the last row of each key of one""",
+  detail: it is neither a table with a PRIMARY KEY, nor a view that keeps the last row of each key
+  hint:   keep the last row of each key:""",
+        ),
+        (
+            f"SELECT * FROM orders AS o JOIN highest_rates {AS_OF} ON o.currency = r.currency",
+            """"r" has no versions
+  detail: it ranks rows, and does not keep the last row of each key""",
         ),
         (
             "SELECT * FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.id AS r ON o.currency = r.currency",

@@ -28,10 +28,11 @@ def bound_ranks(job: Job) -> Job:
 
     A filter reads its own copy of what is below it, so that a view read with several bounds is ranked once for each.
     """
-    return rewrite(job, lambda node, _: _absorbed(node) if isinstance(node, Filter) else node)
+    return rewrite(job, lambda node, _: absorb_rank(node) if isinstance(node, Filter) else node)
 
 
-def _absorbed(node: Filter) -> Node:
+def absorb_rank(node: Filter) -> Node:
+    """What is below a filter with its bounds of ranks, and what else it asks for; the same node where it has none."""
     below = node.input
     left: list[Expression] = []
     for each in conjuncts(node.condition):

@@ -10,13 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.plan.expressions import Column, Expression, columns_of, describe
-from service.plan.nodes import Field, Filter, Node, Normalize, Project, Scan
+from service.plan.expressions import Column, Expression, Literal, columns_of, describe
+from service.plan.nodes import Field, Filter, Mode, Node, Normalize, Project, Scan, TopN
+from service.plan.passes.bound_ranks import absorb_rank
 from service.plan.passes.expand_computed import declared
-from service.plan.properties import carries_changes
-from service.plan.table import ColumnKind, Table
-from service.plan.types import BOOLEAN
+from service.plan.properties import carries_changes, mode
+from service.plan.table import ColumnKind, Table, TimeKind
+from service.plan.types import BIGINT, BOOLEAN
 from service.plan.walk import fields
+
+_LAST_ROW = (
+    "keep the last row of each key: ROW_NUMBER() OVER (PARTITION BY <key> ORDER BY <time> DESC) ... WHERE ... = 1"
+)
 
 
 class VersionStream(NamedTuple):
@@ -47,13 +52,16 @@ def version_stream(node: Node) -> VersionStream:
         case Scan():
             return _of_table(node)
         case Filter():
-            return _filtered(node)
+            bounded = absorb_rank(node)
+            return _filtered(node) if bounded is node else version_stream(bounded)
+        case TopN():
+            return _last_rows(node)
         case Project():
             return _projected(node)
         case _:
             raise NoVersions(
-                "it is no table with a PRIMARY KEY, nor a view that projects or filters one",
-                "join a table, or a view that keeps the last row of each key of one",
+                "it is neither a table with a PRIMARY KEY, nor a view that keeps the last row of each key",
+                _LAST_ROW,
             )
 
 
@@ -76,6 +84,23 @@ def _has_untimed_deletes(table: Table) -> bool:
         return False
     read = columns_of(declared(table, table.rowtime))
     return any(table.columns[i].kind is ColumnKind.PHYSICAL and i not in table.key for i in read)
+
+
+def _last_rows(node: TopN) -> VersionStream:
+    """Where the last row of each key is kept, every row of the input is a version."""
+    time = fields(node.input)[node.order[0].column].time if len(node.order) == 1 else TimeKind.NONE
+    if not (node.latest_first and node.first == node.last == 1 and time is not TimeKind.NONE):
+        raise NoVersions("it ranks rows, and does not keep the last row of each key", _LAST_ROW)
+    if mode(node.input) is not Mode.APPEND:
+        raise NoVersions("it keeps the last of rows that are taken back", "join the table whose rows change itself")
+    if not node.shown:
+        return VersionStream(node.input, node.partition)
+    known = fields(node.input)
+    rank = Literal("CAST(1 AS BIGINT)", BIGINT, "1")
+    expressions: tuple[Expression, ...] = (*(Column(i, f.type, f.name) for i, f in enumerate(known)), rank)
+    return VersionStream(
+        Project(input=node.input, expressions=expressions, fields=node.fields, place=node.place), node.partition
+    )
 
 
 def _filtered(node: Filter) -> VersionStream:

@@ -92,7 +92,8 @@ def _words(array: pa.Array) -> Hashes:
         return bits
     if pa.types.is_floating(type_):
         width: npt.DTypeLike = np.float32 if type_ == pa.float32() else np.float64
-        floats = _values(array, width).astype(np.float64) + 0.0
+        with np.errstate(invalid="ignore"):  # what stands in place of a NULL may be a signaling NaN
+            floats = _values(array, width).astype(np.float64) + 0.0
         words = floats.view(np.uint64)
         words[np.isnan(floats)] = _NAN
         return words

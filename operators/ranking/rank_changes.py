@@ -50,11 +50,11 @@ def rank_changes(
         parts.append(part(kept, after, 0))
     table = pa.concat_tables(parts)
     if parts[0].num_rows and parts[1].num_rows:
-        table = _net(table, output, refreshes=bool(refreshed.any()), sql=sql)
+        table = net(table, output, refreshes=bool(refreshed.any()), sql=sql)
     return as_changes(table, output)
 
 
-def _net(table: pa.Table, output: pa.Schema, *, refreshes: bool, sql: Sql) -> pa.Table:
+def net(table: pa.Table, output: pa.Schema, *, refreshes: bool, sql: Sql) -> pa.Table:
     """Equal rows as one, with the sum of their weights: two equal rows may have exchanged their places."""
     numbered = table.append_column("_at", pa.array(np.arange(table.num_rows)))
     columns = listed(range(len(output)))

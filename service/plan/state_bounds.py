@@ -90,6 +90,9 @@ def _top_n(node: TopN) -> tuple[Kept, ...]:
     top = f"the top {node.last} rows {of}" if node.order else f"the first {node.last} rows {of}"
     if takes_arrivals(node):
         return ()
+    if mode(node.input) is Mode.RETRACT:
+        whole = f"all rows {of}" if node.partition else "all rows"
+        return (Kept(f"{whole}, those near the top apart", _ttl(node.ttl)),)
     return (Kept(top, _ttl(node.ttl) if node.partition else "a single group"),)
 
 

@@ -206,8 +206,6 @@ def _top_n_problems(node: TopN) -> Iterator[Problem]:
         )
     if node.window_time is not None:
         yield Problem(node.place, "Top-N within a window is not supported yet")
-    elif mode(node.input) is Mode.RETRACT:
-        yield Problem(node.place, "Top-N over rows that are taken back is not supported yet")
 
 
 def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:

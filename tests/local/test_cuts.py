@@ -19,7 +19,7 @@ CUT = re.compile(r"-{3,}\s*$")
 
 OF_TIME = {
     *("window_late", "session_late", "window_idle_partition"),
-    *("group_by_ttl", "join_ttl", "temporal_join_proctime"),
+    *("top_n_ttl", "group_by_ttl", "join_ttl", "temporal_join_proctime"),
 }
 """Cases about processing time and lateness, which cuts do change."""
 

@@ -12,6 +12,7 @@ import operators.joins.interval_join as interval_join
 import operators.joins.regular_join as regular_join
 import operators.joins.temporal_join as temporal_join
 import operators.over.over as over_kernel
+import operators.ranking.retracting_top_n as retracting_top_n
 import operators.ranking.top_n as top_n_kernel
 import operators.rows.normalize as normalize_kernel
 import operators.windows.session_aggregate as session_aggregate
@@ -225,8 +226,12 @@ def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
     )
 
 
-def top_n(node: TopN) -> top_n_kernel.TopNOperator:
+def top_n(node: TopN) -> top_n_kernel.TopNOperator | retracting_top_n.RetractingTopNOperator:
     """The first rows of each group."""
+    if mode(node.input) is Mode.RETRACT:
+        return retracting_top_n.RetractingTopNOperator(
+            input=schema(fields(node.input)), ranking=node.ranking, ttl=node.ttl
+        )
     return top_n_kernel.TopNOperator(input=schema(fields(node.input)), ranking=node.ranking, ttl=node.ttl)
 
 

@@ -1,0 +1,257 @@
+"""The top N rows of each group of an input that takes rows back.
+
+Any row may come back into the top when those before it go, so all rows are kept: those near the top in the `head` of
+their group, the others in its `rest`. A row of the rest is behind every row of the head, and the rest is empty unless
+the head holds N ranks, so that a batch reads the heads of the groups that it touches and, beside them, only the rows
+that it changes. The rest of a group is read when its head has become too short.
+
+Such an input has no order of arrival that every way of cutting it into batches agrees on: rows that tie are ordered by
+their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, listed, no_changes
+from operators.hashing import bucket_hash
+from operators.kernel import WEIGHT, Step
+from operators.ranking.rank_changes import NOWHERE, net, ranked_schema
+from operators.ranking.ranking import RankFunction, Ranking
+from operators.sql import Sql
+from operators.state.block import SortKeys, among, distinct
+from operators.state.lookup import find, find_groups, nested, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.trace import Trace
+from operators.time import Clock
+
+COUNT = "_count"
+"""The hidden column (BIGINT) that says how often a row is there."""
+
+WRITTEN = "_written"
+"""The hidden column of state with a TTL: the processing time at which a row was last written."""
+
+PLACE = "_place"
+"""The hidden column (BIGINT) of state with a TTL: the rank at which a row was last seen, as rows before it may be
+forgotten without a word."""
+
+SPARE = 128
+"""A head that is filled again gets so many ranks beyond N, or N more; it gives rows back when it has twice as many."""
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetractingTopNOperator(Operator):
+    """The rows that `ranking` asks for, at all times.
+
+    A row that has not been written for `ttl` ms of processing time is forgotten (0 = never), and nothing is said of it.
+    """
+
+    input: pa.Schema
+    ranking: Ranking
+    ttl: int = 0
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        return ranked_schema(self.input, self.ranking)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        hidden = [COUNT, *([PLACE, WRITTEN] if self.ttl else [])]
+        schema = pa.schema([*self.input, *(pa.field(name, pa.int64()) for name in hidden)])
+        spec = TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)
+        return {"head": spec, "rest": spec}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        (changes,) = inputs
+        if self.ttl:
+            for name in self.traces():
+                state[name].expire(clock.now - self.ttl)
+        if changes.num_rows == 0:
+            return Step(changes=no_changes(self.output))
+        groups = bucket_hash(changes, self.ranking.partition)
+        head = find_groups(state["head"], groups)
+        rest = find(state["rest"], distinct(self._sort_keys(changes)))
+        rows = self._ranked(changes, head, rest, changes.slice(0, 0), sql)
+        short = rows.filter(rows.column("short"))
+        more = self._more(state["rest"], rows, short, rest)
+        if more.num_rows > rest.num_rows or not pc.all(short.column("in_head"), min_count=0).as_py():
+            rest = more
+            rows = self._ranked(changes, head, rest, short, sql)
+        now = rows.column("now").to_numpy()
+        in_head = rows.column("in_head").to_numpy()
+        self._keep(state["head"], rows, "head", np.where(in_head, now, 0), sort_keys_of(head), clock.now)
+        self._keep(state["rest"], rows, "rest", np.where(in_head, 0, now), sort_keys_of(rest), clock.now)
+        missing = -int(rows.column("missing").to_numpy().sum())
+        return Step(changes=self._changes(rows, sql), unmatched_retractions=missing)
+
+    def _more(self, trace: Trace, rows: pa.Table, short: pa.Table, known: pa.Table) -> pa.Table:
+        """What was read of the rest with what else is needed: all of the groups of `short` rows, and what shares a sort
+        key with a row that leaves its head."""
+        leaves = (rows.column("head").to_numpy() > 0) & ~rows.column("in_head").to_numpy()
+        if short.num_rows:
+            known = _joined(known, find_groups(trace, bucket_hash(short, self.ranking.partition)))
+        if leaves.any():
+            wanted = distinct(self._sort_keys(rows.filter(pa.array(leaves))))
+            known = _joined(known, find(trace, wanted))
+        return known
+
+    def _sort_keys(self, rows: pa.Table) -> SortKeys:
+        return nested(bucket_hash(rows, self.ranking.partition), bucket_hash(rows, range(len(self.input))))
+
+    def _keep(self, trace: Trace, rows: pa.Table, name: str, counts: Counts, found: SortKeys, now: int) -> None:
+        """Write the rows of one trace whose count is another now, or that were written again."""
+        written = rows.column("written_now").to_numpy()
+        touched = counts != rows.column(name).to_numpy()
+        if self.ttl:
+            touched |= (counts > 0) & (written | (rows.column("before").to_numpy() != rows.column("after").to_numpy()))
+        if not touched.any():
+            return
+        # Rows that share a sort key are replaced together.
+        sort_keys = self._sort_keys(rows)
+        changed = distinct(sort_keys[touched])
+        stays = (counts > 0) & among(sort_keys, changed)
+        stay = rows.select(self.input.names).append_column(COUNT, pa.array(counts)).filter(pa.array(stays))
+        if self.ttl:
+            stamps = np.where(written, now, rows.column("stamp").fill_null(now).to_numpy())
+            stay = stay.append_column(PLACE, rows.column("after").filter(pa.array(stays)))
+            stay = stay.append_column(WRITTEN, pa.array(stamps[stays]))
+        trace.replace(stay, sort_keys[stays], found[among(found, changed)], now)
+
+    def _changes(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """The difference of the ranks that are asked for, before and after."""
+        ranking = self.ranking
+        was, now = rows.column("head").to_numpy(), rows.column("now").to_numpy()
+        places = rows.column("place").fill_null(NOWHERE) if self.ttl else rows.column("before")
+        before, after = places.to_numpy(), rows.column("after").to_numpy()
+        old, new = _wanted(ranking, before, was), _wanted(ranking, after, now)
+        refreshed = rows.column("refreshed").to_numpy() if self.ttl else np.zeros(len(was), dtype=np.bool_)
+        if not ranking.shown:
+            weights = new - old
+            touched = pa.array((weights != 0) | (refreshed & (new > 0)))
+            shown = rows.select(self.input.names).append_column(WEIGHT, pa.array(weights)).filter(touched)
+            order = np.argsort(shown.column(WEIGHT).to_numpy(), kind="stable")
+            return as_changes(shown.take(pa.array(order)), self.output)
+        moved = (old != new) | (before != after) | refreshed
+        parts = []
+        for first, counts, weight in ((before, old, -1), (after, new, 1)):
+            repeats = np.where(moved, counts, 0)
+            at = np.repeat(np.arange(len(repeats)), repeats)
+            ranks = first[at]
+            if ranking.function is RankFunction.ROW_NUMBER:
+                start = np.maximum(first, ranking.first)[at]
+                ranks = start + np.arange(len(at)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+            table = rows.select(self.input.names).take(pa.array(at))
+            parts.append(weigh(table.append_column(self.output.names[-1], pa.array(ranks)), weight))
+        both = pa.concat_tables(parts)
+        if parts[0].num_rows and parts[1].num_rows:
+            both = net(both, self.output, refreshes=bool(refreshed.any()), sql=sql)
+        return as_changes(both, self.output)
+
+    def _ranked(self, changes: pa.Table, head: pa.Table, rest: pa.Table, whole: pa.Table, sql: Sql) -> pa.Table:
+        """Every row that was read or changes: how often it is there, its rank before and after, and where it is kept.
+
+        Of the groups of the `whole` rows all of the rest was read. A row belongs to the head if a row of the head is
+        behind it or its equal, or if the head is not full.
+        """
+        ranking = self.ranking
+        by = f"PARTITION BY {listed(ranking.partition)}" if ranking.partition else ""
+        columns = listed(range(len(self.input)))
+        last, spare = ranking.last, max(ranking.last, SPARE)
+        peers = ", ".join(key.text for key in ranking.order)
+        everything = ", ".join(filter(None, [peers, *(f"{name} NULLS FIRST" for name in self._ties())]))
+        unit, order = ("ROWS", everything) if ranking.function is RankFunction.ROW_NUMBER else ("RANGE", peers)
+        behind = f"SUM(head) OVER ({by} ORDER BY {order} {unit} BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
+        stamp = f", CAST(MAX({WRITTEN}) AS BIGINT) AS stamp, MAX({PLACE}) AS place" if self.ttl else ""
+        written = f", {PLACE}, {WRITTEN}" if self.ttl else ""
+        missing = ", NULL, NULL" if self.ttl else ""
+        # With a TTL a head may have lost rows while its rest has not.
+        short = "size < {0} OR now_size < {0}" if self.ttl else "size >= {0} AND now_size < {0}"
+        statement = f"""
+            WITH together AS (
+                SELECT {columns}, {COUNT} AS head, 0 AS rest, 0 AS change, false AS refreshed, false AS changed,
+                    false AS all_of_it{written} FROM head
+                UNION ALL
+                SELECT {columns}, 0, {COUNT}, 0, false, false, false{written} FROM rest
+                UNION ALL
+                SELECT {columns}, 0, 0, {WEIGHT}, {WEIGHT} = 0, true, false{missing} FROM changes
+                UNION ALL
+                SELECT {columns}, 0, 0, 0, false, false, true{missing} FROM whole
+            ), totals AS (
+                SELECT {columns}, CAST(SUM(head) AS BIGINT) AS head, CAST(SUM(rest) AS BIGINT) AS rest,
+                    CAST(SUM(head + rest + change) AS BIGINT) AS total, bool_or(refreshed) AS refreshed,
+                    bool_or(changed) AS written_now, bool_or(all_of_it) AS all_of_it{stamp}
+                FROM together GROUP BY {columns}
+            ), counted AS (
+                SELECT *, greatest(total, 0) AS now, least(total, 0) AS missing FROM totals
+            ), placed AS (
+                SELECT *, {self._position("head", by, peers, everything)} AS before,
+                    {self._position("now", by, peers, everything)} AS after,
+                    {behind} > 0 AS inside, bool_or(all_of_it) OVER ({by}) AS all_read
+                FROM counted
+            ), sized AS (
+                SELECT *, {self._size("head", "before", "true", by)} AS size FROM placed
+            ), zoned AS (
+                SELECT *, inside OR size < {last} AS in_zone FROM sized
+            ), resized AS (
+                SELECT *, {self._size("now", "after", "in_zone", by)} AS now_size FROM zoned
+            )
+            SELECT * EXCLUDE (all_of_it, total, inside, size, now_size, in_zone, all_read),
+                CASE WHEN all_read THEN after <= {last + spare}
+                    WHEN NOT in_zone THEN false
+                    WHEN now_size > {last + 2 * spare} THEN after <= {last + spare}
+                    ELSE true END AS in_head,
+                {short.format(last)} AS short
+            FROM resized ORDER BY {", ".join(filter(None, [listed(ranking.partition), everything]))}
+        """
+        return sql(statement, {"changes": changes, "head": head, "rest": rest, "whole": whole})
+
+    def _ties(self) -> list[str]:
+        """The columns by which rows that tie are ordered: all that are not ordered or partitioned by."""
+        known = {*self.ranking.partition, *(key.column for key in self.ranking.order)}
+        return [f"c{i}" for i in range(len(self.input)) if i not in known]
+
+    def _position(self, count: str, by: str, peers: str, everything: str) -> str:
+        """The text of the rank at which a row begins, where each row is there `count` times."""
+        match self.ranking.function:
+            case RankFunction.ROW_NUMBER:
+                frame = f"{by} ORDER BY {everything} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+            case RankFunction.RANK:
+                frame = f"{by} ORDER BY {peers} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP"
+            case RankFunction.DENSE_RANK:
+                groups = f"{by}, {count} > 0" if by else f"PARTITION BY {count} > 0"
+                return f"dense_rank() OVER ({groups} ORDER BY {peers})"
+        return f"CAST(coalesce(SUM({count}) OVER ({frame}), 0) + 1 AS BIGINT)"
+
+    def _size(self, count: str, position: str, condition: str, by: str) -> str:
+        """The text of how many ranks the rows of a group with `condition` have."""
+        if self.ranking.function is RankFunction.DENSE_RANK:
+            return f"coalesce(MAX({position}) FILTER (WHERE {count} > 0 AND {condition}) OVER ({by}), 0)"
+        return f"coalesce(SUM({count}) FILTER (WHERE {condition}) OVER ({by}), 0)"
+
+
+def _joined(rows: pa.Table, more: pa.Table) -> pa.Table:
+    """`rows`, and those of `more` under other sort keys."""
+    new = ~among(sort_keys_of(more), sort_keys_of(rows))
+    return pa.concat_tables([rows, more.filter(pa.array(new))]).combine_chunks()
+
+
+def _wanted(ranking: Ranking, positions: Counts, counts: Counts) -> Counts:
+    """How many of the `counts` equal rows that begin at each rank have one that is asked for."""
+    if ranking.function is not RankFunction.ROW_NUMBER:
+        return np.where((ranking.first <= positions) & (positions <= ranking.last), counts, 0)
+    ends = np.minimum(positions + counts, ranking.last + 1)
+    wanted: Counts = np.maximum(ends - np.maximum(positions, ranking.first), 0)
+    return wanted

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+EVERY_RANK = 2**62
+"""The last rank where all are wanted, which only windows can answer."""
+
 
 class RankFunction(Enum):
     """How rows that tie are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3."""

@@ -70,7 +70,7 @@ def kind(node: Node) -> str:
         case WindowRows():
             return "window rows"
         case TopN():
-            return "Top-N"
+            return "Top-N" if node.window_time is None else "window Top-N"
         case IntervalJoin():
             return "interval join"
         case TemporalJoin():
@@ -128,7 +128,7 @@ def _top_n(node: TopN) -> str:
         count = "" if node.last is None else f" {node.last}" if node.first == 1 else f" {node.first} to {node.last}"
         text = f"{'top' if node.order else 'first'}{count}"
     else:
-        text = f"{node.function.value} {node.first} to {node.last}"
+        text = f"{node.function.value} {node.first} to {'the end' if node.last is None else node.last}"
     by = f" by ({names(node.input, node.partition)})" if node.partition else " of all rows"
     keys = ", ".join(
         names(node.input, [key.column])

@@ -13,9 +13,9 @@ from enum import Enum
 
 from operators.joins.kinds import JoinKind as JoinKind
 from operators.over.calls import Frame as Frame
+from operators.ranking.ranking import EVERY_RANK, Ranking
 from operators.ranking.ranking import OrderBy as OrderBy
 from operators.ranking.ranking import RankFunction as RankFunction
-from operators.ranking.ranking import Ranking
 from operators.windows.shapes import Attached as Attached
 from operators.windows.shapes import Cumulate as Cumulate
 from operators.windows.shapes import Hop as Hop
@@ -282,13 +282,12 @@ class TopN:
     @property
     def ranking(self) -> Ranking:
         """What its kernel computes."""
-        assert self.last is not None, "a rank without a bound is refused before"
         return Ranking(
             partition=self.partition,
             order=self.order,
             function=self.function,
             first=self.first,
-            last=self.last,
+            last=EVERY_RANK if self.last is None else self.last,
             latest_first=self.latest_first,
             shown=self.shown,
         )

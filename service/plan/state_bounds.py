@@ -87,6 +87,10 @@ def _versions(node: TemporalJoin) -> tuple[Kept, ...]:
 
 def _top_n(node: TopN) -> tuple[Kept, ...]:
     of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
+    if node.window_time is not None:
+        rows = "the rows" if node.last is None else f"the top {node.last} rows"
+        passes = "clock" if fields(node.input)[node.window_time].time is TimeKind.PROCESSING else "watermark"
+        return (Kept(f"{rows} of each open window and key", f"the {passes} passes the window's end"),)
     top = f"the top {node.last} rows {of}" if node.order else f"the first {node.last} rows {of}"
     if takes_arrivals(node):
         return ()

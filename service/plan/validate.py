@@ -145,6 +145,7 @@ def only_appends(table: Table) -> bool:
 def _node_problems(node: Node) -> Iterator[Problem]:
     if isinstance(node, Values):
         yield Problem(node.place, "VALUES, or SELECT without FROM, is not supported yet")
+    time = _time(node)
     if isinstance(node, WindowAggregate | WindowRows) and mode(node.input) is Mode.RETRACT:
         field = fields(node.input)[node.time]
         if field.time is TimeKind.PROCESSING:
@@ -154,7 +155,7 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                 detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
                 hint="use a window in event time",
             )
-    if isinstance(node, Over | IntervalJoin):
+    if isinstance(node, Over | IntervalJoin) or (isinstance(node, TopN) and node.window_time is not None):
         for each in inputs(node):
             if mode(each) is Mode.RETRACT:
                 yield Problem(
@@ -174,8 +175,8 @@ def _node_problems(node: Node) -> Iterator[Problem]:
         )
     if isinstance(node, Aggregate | WindowAggregate | Over):
         yield from _aggregate_problems(node)
-    if isinstance(node, WindowAggregate | WindowRows | Over):
-        field = fields(node.input)[node.time]
+    if time is not None:
+        field = fields(inputs(node)[0])[time]
         if field.time is TimeKind.NONE:
             yield Problem(
                 node.place,
@@ -195,8 +196,19 @@ def _node_problems(node: Node) -> Iterator[Problem]:
         yield _no_key(node.table, node.place)
 
 
+def _time(node: Node) -> int | None:
+    """The position of the time attribute that `node` goes by, if it goes by one of its only input."""
+    match node:
+        case WindowAggregate(time=time) | WindowRows(time=time) | Over(time=time):
+            return time
+        case TopN(window_time=window_time):
+            return window_time
+        case _:
+            return None
+
+
 def _top_n_problems(node: TopN) -> Iterator[Problem]:
-    if node.last is None:
+    if node.last is None and node.window_time is None:
         name = node.function.value
         yield Problem(
             node.place,
@@ -204,8 +216,6 @@ def _top_n_problems(node: TopN) -> Iterator[Problem]:
             detail="each new row would change the rank of all rows behind it",
             hint=f"keep the first rows: SELECT ... FROM (SELECT *, {name}() OVER (...) AS n FROM ...) WHERE n <= 10",
         )
-    if node.window_time is not None:
-        yield Problem(node.place, "Top-N within a window is not supported yet")
 
 
 def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:

@@ -105,9 +105,8 @@ def _line(node: Node) -> str:
                 for c in over
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
-        case TopN(window_time=time):
-            closes = "" if time is None else f" when {names[time]} has passed"
-            return f"{headline(node)}{closes}"
+        case TopN():
+            return headline(node)
         case Join() | IntervalJoin() | TemporalJoin():
             return _join(node)
         case _:

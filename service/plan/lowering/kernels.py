@@ -14,6 +14,7 @@ import operators.joins.temporal_join as temporal_join
 import operators.over.over as over_kernel
 import operators.ranking.retracting_top_n as retracting_top_n
 import operators.ranking.top_n as top_n_kernel
+import operators.ranking.window_top_n as window_top_n
 import operators.rows.normalize as normalize_kernel
 import operators.windows.session_aggregate as session_aggregate
 import operators.windows.session_partial as session_partial
@@ -24,6 +25,7 @@ import operators.windows.window_partial as window_partial
 import operators.windows.window_rows as window_rows_kernel
 from operators.aggregates.functions import AggregateSpec
 from operators.columns import positional
+from operators.kernel import Kernel
 from operators.rows.calc import Calc
 from service.plan.expressions import Expression, render
 from service.plan.nodes import (
@@ -226,8 +228,15 @@ def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
     )
 
 
-def top_n(node: TopN) -> top_n_kernel.TopNOperator | retracting_top_n.RetractingTopNOperator:
+def top_n(node: TopN) -> Kernel:
     """The first rows of each group."""
+    if node.window_time is not None:
+        return window_top_n.WindowTopNOperator(
+            input=schema(fields(node.input)),
+            ranking=node.ranking,
+            time=node.window_time,
+            processing=_processing(node.input, node.window_time),
+        )
     if mode(node.input) is Mode.RETRACT:
         return retracting_top_n.RetractingTopNOperator(
             input=schema(fields(node.input)), ranking=node.ranking, ttl=node.ttl

@@ -1,0 +1,102 @@
+"""The top N rows of each window and key, emitted once when the window closes.
+
+Rows wait by the time of their window. Of each batch, and of blocks that are merged, only the rows that may still be in
+the top are kept; a window is ranked when it closes, and never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, listed, no_changes
+from operators.kernel import WEIGHT, Step
+from operators.ranking.rank_changes import ranked_schema
+from operators.ranking.ranking import Ranking
+from operators.sql import Sql
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import Clock
+from operators.windows.event_time import milliseconds, running_clock, timed
+
+ARRIVAL = "_arrival"
+"""The column that numbers rows as they came, for ties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTopNOperator(Operator):
+    """The rows that `ranking` asks for, whose partitions are windows; all rows of the input have weight 1.
+
+    `time` is the position of the windows' time, their end - 1 ms: a window closes when the watermark reaches it, and a
+    row that comes after that is late. Windows come out in the order of their ends.
+    """
+
+    input: pa.Schema
+    ranking: Ranking
+    time: int
+    processing: bool = False
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        return ranked_schema(self.input, self.ranking)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        waiting = state["rows"]
+        clock = running_clock(state, clock, self.processing)
+        rows, dead = timed(inputs[0], self.time)
+        rows = rows.drop_columns([WEIGHT])
+        early = milliseconds(rows.column(self.time)) > clock.previous
+        late, rows = rows.filter(pa.array(~early)), rows.filter(pa.array(early))
+        if rows.num_rows:
+            rows = self._candidates(rows, sql)
+            waiting.add(rows, milliseconds(rows.column(self.time)))
+        waiting.combine = lambda merged: self._candidates(merged, sql)
+        changes = no_changes(self.output)
+        if clock.watermark > clock.previous:
+            due = waiting.between(clock.previous, clock.watermark).select(self.input.names)
+            if due.num_rows:
+                changes = self._answered(due, sql)
+            waiting.expire(clock.watermark)
+        shown = {0: weigh(late, 1)} if late.num_rows else {}
+        return Step(changes=changes, late=shown, late_count=late.num_rows, dead=dead)
+
+    @property
+    def _tie_break(self) -> str:
+        return f"{ARRIVAL} {'DESC' if self.ranking.latest_first else 'ASC'}"
+
+    def _candidates(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """The `rows` that may be in the top, in their order."""
+        rank = self.ranking.over(self._tie_break)
+        found = sql(
+            f"SELECT {ARRIVAL} FROM rows QUALIFY {rank} <= {self.ranking.last} ORDER BY {ARRIVAL}",
+            {"rows": _numbered(rows)},
+        )
+        return rows if found.num_rows == rows.num_rows else rows.take(found.column(ARRIVAL))
+
+    def _answered(self, due: pa.Table, sql: Sql) -> pa.Table:
+        """The ranks that are asked for of the windows that close, a group at a time, each in its order."""
+        ranking = self.ranking
+        groups = f"PARTITION BY {listed(ranking.partition)}"
+        columns = ", ".join([listed(range(len(self.input))), *(["rank"] if ranking.shown else [])])
+        answers = sql(
+            f"SELECT {columns} FROM (SELECT *, {ranking.over(self._tie_break)} AS rank,"
+            f" MIN({ARRIVAL}) OVER ({groups}) AS first FROM due)"
+            f" WHERE rank BETWEEN {ranking.first} AND {ranking.last} ORDER BY c{self.time}, first, rank, {ARRIVAL}",
+            {"due": _numbered(due)},
+        )
+        return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    return rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows)))

@@ -19,7 +19,7 @@ from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
-from operators.joins.matching import Pairs, condition, match_where_computable
+from operators.joins.matching import NOTHING, Matches, Pairs, condition, match_where_computable
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.block import distinct
@@ -111,7 +111,11 @@ class IntervalJoinOperator(Operator):
             self._known(state, name, mine, sides[1 - port], keys[1 - port])
             for port, (name, mine) in enumerate(zip(("left", "right"), sides, strict=True))
         ]
-        pairs = self._pairs(known[0], known[1], sql)
+        matches = self._pairs(known[0], known[1], sql, clock.now)
+        pairs = matches.pairs
+        failed = matches.dead(known[0].rows, np.ones(len(matches.failed.left), dtype=np.bool_))
+        if failed is not None:
+            dead[0] = pa.concat_tables([dead[0], failed]) if 0 in dead else failed
         tables = self._together(known, pairs, state, sql)
         late: dict[int, pa.Table] = {}
         for port, name in enumerate(("left", "right")):
@@ -143,16 +147,15 @@ class IntervalJoinOperator(Operator):
         equal = condition(self.left_keys, self.right_keys, self.null_safe, width)
         return near if equal == "true" else f"{equal} AND {near}"
 
-    def _pairs(self, left: _Rows, right: _Rows, sql: Sql) -> Pairs:
+    def _pairs(self, left: _Rows, right: _Rows, sql: Sql, now: int) -> Matches:
         """All pairs of which one row at least has just come."""
         if self.lower > self.upper:
-            nothing = np.empty(0, dtype=np.int64)
-            return Pairs(nothing, nothing)
+            return Matches(NOTHING, NOTHING)
         parts = [
             (left.rows.slice(0, left.fresh), right.rows, 0, 0),
             (left.rows.slice(left.fresh), right.rows.slice(0, right.fresh), left.fresh, 0),
         ]
-        return match_where_computable(sql, self._near(), self.residual, parts, len(self.left))
+        return match_where_computable(sql, self._near(), self.residual, parts, len(self.left), now)
 
     def _together(self, known: Sequence[_Rows], pairs: Pairs, state: State, sql: Sql) -> list[pa.Table]:
         left, right = known
@@ -176,7 +179,8 @@ class IntervalJoinOperator(Operator):
         parts = [(rows, others, 0, 0)] if port == 0 else [(others, rows, 0, 0)]
         matched = np.zeros(rows.num_rows, dtype=np.bool_)
         if self.lower <= self.upper:
-            pairs = match_where_computable(sql, self._near(), self.residual, parts, len(self.left))
+            # Of inner joins alone a condition asks for the time, and they do not come here.
+            pairs = match_where_computable(sql, self._near(), self.residual, parts, len(self.left), 0).pairs
             matched[pairs[port]] = True
         return matched
 

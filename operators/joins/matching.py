@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.failures import reason_of
+from operators.kernel import WEIGHT
 from operators.sql import NOT_COMPUTABLE, Sql
+from operators.time import time_parameter
 
 Places = npt.NDArray[np.int64]
 
@@ -30,8 +33,31 @@ def condition(left: Sequence[int], right: Sequence[int], null_safe: Sequence[boo
     return " AND ".join(equal) or "true"
 
 
-def match(sql: Sql, on: str, parts: Sequence[tuple[pa.Table, pa.Table, int, int]], width: int) -> Pairs:
-    """The pairs for which `on` is true, in several `parts`: two tables and what to add to the numbers of their rows."""
+Parts = Sequence[tuple[pa.Table, pa.Table, int, int]]
+"""Two tables each, and what to add to the numbers of their rows."""
+
+NOTHING = Pairs(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+"""No pairs."""
+
+
+class Matches(NamedTuple):
+    """The pairs that match, and those of which that cannot be computed: they do not match."""
+
+    pairs: Pairs
+    failed: Pairs
+    reason: str = ""
+
+    def dead(self, left: pa.Table, emitted: npt.NDArray[np.bool_]) -> pa.Table | None:
+        """The rows of `left` in those failed pairs that `emitted` picks, each once, for the dead letters."""
+        rows = np.unique(self.failed.left[emitted])
+        if not len(rows):
+            return None
+        table = left.take(pa.array(rows)).append_column(WEIGHT, pa.array(np.ones(len(rows), dtype=np.int64)))
+        return table.append_column("_reason", pa.array([f"the condition of the join: {self.reason}"] * len(rows)))
+
+
+def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
+    """The pairs for which `on` is true, in several `parts`; `$now` in it is the time `now` (milliseconds)."""
     texts, tables = [], {}
     for i, (left, right, left_base, right_base) in enumerate(parts):
         if left.num_rows == 0 or right.num_rows == 0:
@@ -40,25 +66,24 @@ def match(sql: Sql, on: str, parts: Sequence[tuple[pa.Table, pa.Table, int, int]
         tables[f"r{i}"] = _numbered(right, width, right_base, "ri")
         texts.append(f"SELECT li, ri FROM l{i} JOIN r{i} ON {on}")
     if not texts:
-        nothing = np.empty(0, dtype=np.int64)
-        return Pairs(nothing, nothing)
-    pairs = sql(" UNION ALL ".join(texts), tables)
+        return NOTHING
+    pairs = sql(" UNION ALL ".join(texts), tables, time_parameter(on, now))
     return Pairs(pairs.column("li").to_numpy(), pairs.column("ri").to_numpy())
 
 
-def match_where_computable(
-    sql: Sql, on: str, residual: str | None, parts: Sequence[tuple[pa.Table, pa.Table, int, int]], width: int
-) -> Pairs:
+def match_where_computable(sql: Sql, on: str, residual: str | None, parts: Parts, width: int, now: int) -> Matches:
     """The pairs of `match` for which `residual`, a condition over any columns, is true as well.
 
-    A pair for which it cannot be computed does not match.
+    A pair for which it cannot be computed has failed, and does not match.
     """
     if residual is None:
-        return match(sql, on, parts, width)
+        return Matches(match(sql, on, parts, width, now), NOTHING)
     try:
-        return match(sql, f"{on} AND ({residual})", parts, width)
-    except NOT_COMPUTABLE:
-        return match(sql, f"{on} AND TRY(({residual}))", parts, width)
+        return Matches(match(sql, f"{on} AND ({residual})", parts, width, now), NOTHING)
+    except NOT_COMPUTABLE as error:
+        pairs = match(sql, f"{on} AND TRY(({residual}))", parts, width, now)
+        failed = match(sql, f"{on} AND TRY(struct_pack(a := ({residual}))) IS NULL", parts, width, now)
+        return Matches(pairs, failed, reason_of(error))
 
 
 def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:

@@ -106,7 +106,8 @@ class RegularJoin(Operator):
             (left_changed.rows, right_rows, 0, 0),
             (left_matching.rows, right_changed.rows, left_changed.rows.num_rows, 0),
         ]
-        pairs = match_where_computable(sql, on, self.residual, parts, width)
+        matches = match_where_computable(sql, on, self.residual, parts, width, clock.now)
+        pairs = matches.pairs
         old, new = _joined(left_changed.old, left_matching.old), _joined(left_changed.new, left_matching.new)
         other_old, other_new = (
             _joined(right_changed.old, right_matching.old),
@@ -126,8 +127,11 @@ class RegularJoin(Operator):
             rows = (pa.concat_tables([left_changed.rows, left_matching.rows]), right_rows)
             tables.append(self._together(rows, pairs, before, after))
         tables.sort(key=_first_weight)
+        came = (new[matches.failed.left] > 0) & (other_new[matches.failed.right] > 0)
+        dead = matches.dead(pa.concat_tables([left_changed.rows, left_matching.rows]), came)
         return Step(
             changes=pa.concat_tables([no_changes(self.output), *tables]),
+            dead={} if dead is None else {0: dead},
             unmatched_retractions=left_changed.unmatched_retractions + right_changed.unmatched_retractions,
         )
 

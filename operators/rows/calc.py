@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from operators.base import Operator
 from operators.columns import as_changes, no_changes
+from operators.failures import UNKNOWN, reason_of
 from operators.kernel import WEIGHT, Step
 from operators.sql import NOT_COMPUTABLE, Sql
-from operators.time import Clock
+from operators.time import Clock, time_parameter
 
 if TYPE_CHECKING:
     from operators.state.operator_state import State
 
-_EPOCH = datetime(1970, 1, 1)
-_UNKNOWN = "the row cannot be computed"
 _ASKED = 100
 
 
@@ -80,18 +77,11 @@ class Calc(Operator):
         for at in range(min(bad.num_rows, _ASKED)):
             try:
                 self._run(sql, self._plain(), bad.slice(at, 1), clock)
-                reasons.append(_UNKNOWN)
+                reasons.append(UNKNOWN)
             except NOT_COMPUTABLE as error:
-                reasons.append(_reason(error))
-        reasons += [_UNKNOWN] * (bad.num_rows - len(reasons))
+                reasons.append(reason_of(error))
+        reasons += [UNKNOWN] * (bad.num_rows - len(reasons))
         return pa.array(reasons, pa.string())
 
     def _run(self, sql: Sql, statement: str, rows: pa.Table, clock: Clock) -> pa.Table:
-        now = {"now": _EPOCH + timedelta(milliseconds=clock.now)} if "$now" in statement else None
-        return sql(statement, {"changes": rows}, now)
-
-
-def _reason(error: duckdb.Error) -> str:
-    """What DuckDB says, without its own advice and the names that columns have in a block."""
-    text = str(error).splitlines()[0].split(" Error: ", 1)[-1]
-    return text.split(" in expression (")[0].split(". Use TRY")[0].split(". You might want")[0]
+        return sql(statement, {"changes": rows}, time_parameter(statement, clock.now))

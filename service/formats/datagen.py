@@ -104,6 +104,8 @@ def _field(table: Table, index: int) -> _Field:
 
 def _expression(table: Table, index: int) -> str:
     """DuckDB text of a column over `n`, the number of the row, and `now`."""
+    if table.columns[index].metadata == "offset":
+        return "n"
     field, type_ = _field(table, index), table.columns[index].type
     kind = field.options.get("kind", "random")
     known = {

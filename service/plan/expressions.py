@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from operators.time import asks_time
 from service.plan.types import DataType
 
 
@@ -32,7 +33,7 @@ class Call:
 
     `template` is DuckDB text with {0}, {1}, ... for the arguments, answering as Flink SQL does and of exactly `type`.
     A template may hold the named parameter `$now`: the processing time of the batch, a TIMESTAMP in UTC.
-    `deterministic` is false for RAND, UUID and the like, which are evaluated once, where a row enters.
+    `deterministic` is false for RAND and UUID, which `passes.draw_from_origins` makes functions of a row.
     """
 
     name: str
@@ -69,9 +70,7 @@ def repeatable(expression: Expression) -> bool:
     """Whether `expression` has the same value for a row in every batch: it neither draws lots nor asks for the time."""
     match expression:
         case Call(arguments=arguments, template=template):
-            return deterministic(expression) and "$now" not in template and all(repeatable(a) for a in arguments)
-        case Literal(duckdb):
-            return "$now" not in duckdb
+            return deterministic(expression) and not asks_time(template) and all(repeatable(a) for a in arguments)
         case _:
             return True
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from operators.aggregates.functions import refusal
 from service.plan.describe import kind, names
-from service.plan.expressions import describe, repeatable
+from service.plan.expressions import describe, deterministic, repeatable
 from service.plan.nodes import (
     Aggregate,
     Filter,
     IntervalJoin,
     Job,
     Join,
+    JoinKind,
     Mode,
     Node,
     Normalize,
@@ -183,15 +184,7 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                 f'column "{field.name}" is no time attribute here',
                 hint=f"declare WATERMARK FOR {field.name} in CREATE TABLE, and do not change the column on its way",
             )
-    if isinstance(node, Project | Filter) and mode(node.input) is Mode.RETRACT:
-        for value in node.expressions if isinstance(node, Project) else (node.condition,):
-            if not repeatable(value):
-                yield Problem(
-                    node.place,
-                    f"{describe(value)} would have another value when its row is taken back",
-                    detail=f"{origin(node.input)} updates and deletes rows",
-                    hint="compute it where rows enter, before that step",
-                )
+    yield from _unrepeatable(node)
     if isinstance(node, Scan) and node.table.connector.kind == "upsert-kafka" and not node.table.key:
         yield _no_key(node.table, node.place)
 
@@ -216,6 +209,52 @@ def _top_n_problems(node: TopN) -> Iterator[Problem]:
             detail="each new row would change the rank of all rows behind it",
             hint=f"keep the first rows: SELECT ... FROM (SELECT *, {name}() OVER (...) AS n FROM ...) WHERE n <= 10",
         )
+
+
+def _unrepeatable(node: Node) -> Iterator[Problem]:
+    """Expressions that would have another value for the same row later: on a replay, or when it is taken back."""
+    match node:
+        case Project(expressions=expressions):
+            values = expressions
+        case Filter(condition=condition):
+            values = (condition,)
+        case Join(residual=condition) | IntervalJoin(residual=condition) if condition is not None:
+            values = (condition,)
+        case Scan(table=table) if table.watermark is not None and not repeatable(table.watermark):
+            yield Problem(
+                node.place,
+                f'the watermark of table "{table.name}" would have another value on a replay',
+                detail=f"it is computed as {describe(table.watermark)}",
+                hint="compute it from columns of the table alone",
+            )
+            return
+        case _:
+            return
+    changing = next((each for each in inputs(node) if mode(each) is Mode.RETRACT), None)
+    for value in values:
+        if repeatable(value):
+            continue
+        if changing is not None:
+            yield Problem(
+                node.place,
+                f"{describe(value)} would have another value when its row is taken back",
+                detail=f"{origin(changing)} updates and deletes rows",
+                hint="compute it where rows enter, before that step",
+            )
+        elif not deterministic(value):
+            yield Problem(
+                node.place,
+                f"{describe(value)} would have another value on a replay",
+                detail="it is drawn from the record that a row was read from, and a row has none here",
+                hint="draw it in a query on the table, before rows are aggregated",
+            )
+        elif isinstance(node, IntervalJoin) and node.kind is not JoinKind.INNER:
+            yield Problem(
+                node.place,
+                f"{describe(value)} would have another value when it is asked again whether a row has matched",
+                detail="an interval join that is not INNER asks once more when the row's time has passed",
+                hint="compute it where rows enter, before the join",
+            )
 
 
 def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import RFC_4122, UUID
+
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from operators.sql import Sql
@@ -11,13 +14,27 @@ from service.local.runner import Answer, LocalRunner
 from service.plan.explain import as_text, explain
 from service.plan.lowering.lower import compile_job
 from service.runtime.watermarks import Tick, channel_name
-from service.sql.pipeline import read
+from service.sql.pipeline import PipelineErrors, read
 
 ROWS = 400
 TABLES = """
-CREATE TABLE t (n INT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', 'properties.group.id' = 'g');
-CREATE TABLE o (a STRING, b STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'json');
+CREATE TABLE t (n INT, at TIMESTAMP_LTZ(3))
+  WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', 'properties.group.id' = 'g');
+CREATE TABLE o (a STRING, b STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'changelog-json');
 CREATE TABLE p (a DOUBLE, b INT) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'json');
+"""
+OTHER = """
+CREATE TABLE u (n INT) WITH ('connector' = 'kafka', 'topic' = 'u', 'format' = 'json', 'properties.group.id' = 'g');
+CREATE TABLE c (n INT, a STRING, b INT) WITH ('connector' = 'kafka', 'topic' = 'c', 'format' = 'changelog-json');
+"""
+LEFT_JOIN = "SELECT t.n, UUID(), u.n FROM t LEFT JOIN u ON t.n = u.n"
+REFUSING = """
+CREATE TABLE cdc (k INT) WITH ('connector' = 'kafka', 'topic' = 'd', 'format' = 'debezium-json',
+  'properties.group.id' = 'g');
+CREATE TABLE w (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'kafka', 'topic' = 'w',
+  'format' = 'json', 'properties.group.id' = 'g');
+CREATE TABLE drawn_watermark (ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND * RAND_INTEGER(9))
+  WITH ('connector' = 'kafka', 'topic' = 'w', 'format' = 'json', 'properties.group.id' = 'g');
 """
 
 
@@ -26,19 +43,24 @@ def answer(query: str) -> Answer:
     program = compile_job(read(f"{TABLES}INSERT INTO o {query};").jobs[0])
     (source,) = program.sources
     runner = LocalRunner(program, {source.id: decoder(source.table, source.columns)}, 2, Sql())
-    records = pa.table(
+    tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ())
+    return runner.batch({source.id: [records("t", range(ROWS))]}, tick, 1_000)
+
+
+def records(topic: str, numbers: range) -> pa.Table:
+    """A record for each number, at that offset."""
+    return pa.table(
         {
-            "value": pa.array([b'{"n": %d}' % n for n in range(ROWS)], pa.binary()),
-            "topic": pa.array(["t"] * ROWS),
-            "partition": pa.array([0] * ROWS, pa.int32()),
-            "offset": pa.array(range(ROWS), pa.int64()),
+            "value": pa.array([b'{"n": %d}' % n for n in numbers], pa.binary()),
+            "topic": pa.array([topic] * len(numbers)),
+            "partition": pa.array([0] * len(numbers), pa.int32()),
+            "offset": pa.array(numbers, pa.int64()),
         }
     )
-    return runner.batch({source.id: [records]}, Tick({source.id: (channel_name(source.id, "t", 0),)}, ()), 1_000)
 
 
 def rows(of: Answer) -> list[tuple[str | None, str | None]]:
-    (table,) = of.outputs.values()
+    table = pa.concat_tables(of.outputs.values())
     return list(zip(table["c0"].to_pylist(), table["c1"].to_pylist(), strict=True))
 
 
@@ -79,14 +101,96 @@ def test_what_stands_there_twice_is_drawn_twice():
     assert all((a or "")[:36] == (b or "")[1:] for a, b in rows(answer(same)))
 
 
-def test_a_query_that_draws_nothing_and_one_that_only_draws_have_no_projection_more():
+def test_drawing_costs_no_step_more():
     def steps(query: str) -> int:
         return len(explain(read(f"{TABLES}INSERT INTO {query};").jobs[0]).steps)
 
-    assert steps("o SELECT 'a', CAST(n AS STRING) FROM t") == steps("p SELECT RAND(), n FROM t") == 2
-    assert steps("p SELECT RAND(), n + 1 FROM t") == steps("p SELECT RAND() + 1, n FROM t") == 3
+    assert steps("o SELECT 'a', CAST(n AS STRING) FROM t") == steps("p SELECT RAND() + 1, n FROM t") == 2
 
 
 def test_the_plan_tells_it_in_words():
     job = read(f"{TABLES}INSERT INTO o SELECT CAST(RAND_INTEGER(n) AS STRING), '' FROM t;").jobs[0]
-    assert "RAND_INTEGER(n, RAND)" in as_text(explain(job), "p.sql")
+    assert "RAND_INTEGER(n, RAND(origin(" in as_text(explain(job), "p.sql")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT UUID(), CAST(RAND() AS STRING) FROM t",
+        "SELECT CAST(n AS STRING), UUID() FROM t WHERE RAND() < 0.5",
+        "SELECT CAST(s AS STRING), CAST(COUNT(*) AS STRING) FROM (SELECT RAND_INTEGER(9) AS s FROM t) GROUP BY s",
+        "SELECT UUID(), '' FROM (SELECT n FROM t UNION ALL SELECT n + 1 FROM t)",
+        "SELECT UUID(), CAST(a.n AS STRING) FROM t AS a JOIN t AS b ON a.n = b.n",
+        "SELECT UUID(), CAST(a.n AS STRING) FROM t AS a LEFT JOIN t AS b ON a.n = b.n + 1 AND RAND() < 0.5",
+        "SELECT UUID(), '' FROM t AS a WHERE EXISTS (SELECT 1 FROM t AS b WHERE b.n = a.n)",
+        "SELECT CAST(a.n AS STRING), '' FROM t AS a JOIN t AS b ON a.n = b.n AND RAND() < 0.5",
+    ],
+)
+def test_a_batch_that_is_done_again_has_the_same_rows(query: str):
+    first, again = rows(answer(query)), rows(answer(query))
+    assert first == again
+    assert len(set(first)) >= 9
+
+
+@pytest.mark.parametrize(
+    ("query", "least"),
+    [
+        ("SELECT UUID(), CAST(RAND() AS STRING) FROM t", ROWS),
+        ("SELECT UUID(), CAST(RAND() AS STRING) FROM (SELECT n FROM t UNION ALL SELECT n FROM t)", 2 * ROWS),
+        ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a JOIN t AS b ON a.n / 2 = b.n / 2", 2 * ROWS - 2),
+        ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a LEFT JOIN t AS b ON a.n = b.n + 1", ROWS),
+    ],
+)
+def test_no_two_rows_draw_the_same(query: str, least: int):
+    drawn = rows(answer(query))
+    assert len({a for a, _ in drawn}) == len({b for _, b in drawn}) == len(drawn) >= least
+
+
+def test_what_is_drawn_looks_like_it():
+    drawn = rows(answer("SELECT UUID(), CAST(RAND() AS STRING) FROM t"))
+    assert all(UUID(a).version == 4 and UUID(a).variant == RFC_4122 for a, _ in drawn)
+    numbers = sorted(float(b or "") for _, b in drawn)
+    assert 0 <= numbers[0] < 0.05 < 0.4 < numbers[ROWS // 2] < 0.6 < 0.95 < numbers[-1] < 1
+
+
+def test_a_row_that_is_taken_back_has_the_values_it_was_written_with():
+    """A LEFT JOIN shows a row alone, then takes it back for the pair."""
+    program = compile_job(read(f"{TABLES}{OTHER}INSERT INTO c {LEFT_JOIN};").jobs[0])
+    runner = LocalRunner(program, {s.id: decoder(s.table, s.columns) for s in program.sources}, 2, Sql())
+    left, right = program.sources
+    tick = Tick({s.id: (channel_name(s.id, s.table.name, 0),) for s in program.sources}, ())
+    (alone,) = runner.batch({left.id: [records("t", range(20))]}, tick, 1_000).outputs.values()
+    (paired,) = runner.batch({right.id: [records("u", range(20))]}, tick, 2_000).outputs.values()
+    written = dict(zip(alone["c0"].to_pylist(), alone["c1"].to_pylist(), strict=True))
+    gone = paired.filter(pc.field("_weight") < 0)
+    assert dict(zip(gone["c0"].to_pylist(), gone["c1"].to_pylist(), strict=True)) == written
+    assert len(written) == 20
+
+
+DRAWN_NOWHERE = "would have another value on a replay"
+TAKEN_BACK = "would have another value when its row is taken back"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT CAST(a.k AS STRING), UUID() FROM cdc AS a", f"UUID() {TAKEN_BACK}"),
+        ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND RAND() < 0.5", TAKEN_BACK),
+        ("SELECT CAST(n AS STRING), UUID() FROM (SELECT n, COUNT(*) FROM t GROUP BY n)", f"UUID() {TAKEN_BACK}"),
+        (
+            "SELECT UUID(), '' FROM (SELECT window_end FROM TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '1' MINUTE)"
+            " GROUP BY window_start, window_end)",
+            f"UUID() {DRAWN_NOWHERE}",
+        ),
+        (
+            "SELECT CAST(window_start AS STRING), '' FROM TUMBLE(TABLE drawn_watermark, DESCRIPTOR(ts),"
+            " INTERVAL '1' MINUTE) GROUP BY window_start, window_end",
+            'the watermark of table "drawn_watermark" would have another value on a replay',
+        ),
+        ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND t.at > NOW()", TAKEN_BACK),
+    ],
+)
+def test_what_cannot_be_the_same_again_is_refused(query: str, said: str):
+    with pytest.raises(PipelineErrors) as refused:
+        read(f"{TABLES}{REFUSING}INSERT INTO o {query};")
+    assert any(said in str(m) and "hint:" in str(m) for m in refused.value.mistakes), str(refused.value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from service.plan.nodes import Job
 from service.plan.passes.absorb_projections import absorb_projections
 from service.plan.passes.bound_ranks import bound_ranks
+from service.plan.passes.draw_from_origins import draw_from_origins
 from service.plan.passes.expand_computed import expand_computed
-from service.plan.passes.isolate_nondeterministic import draw_first
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
 from service.plan.passes.prune_fields import prune_fields
@@ -19,6 +19,7 @@ PASSES = (
     share_subplans,
     forget_watermarks,
     expand_computed,
+    draw_from_origins,
     merge_projections,
     push_filters,
     bound_ranks,
@@ -26,7 +27,6 @@ PASSES = (
     prune_columns,
     merge_projections,
     prune_fields,
-    draw_first,
     absorb_projections,
     share_subplans,
 )

@@ -1,0 +1,12 @@
+"""What an error of a row says to the people who read its dead letter."""
+
+from __future__ import annotations
+
+UNKNOWN = "the row cannot be computed"
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, in one line, without DuckDB's own advice and the names that columns have in a block."""
+    said = str(error).splitlines()
+    text = said[0].split(" Error: ", 1)[-1] if said else type(error).__name__
+    return text.split(" in expression (")[0].split(". Use TRY")[0].split(". You might want")[0]

@@ -1,0 +1,301 @@
+"""RAND() and UUID() become functions of the record that a row comes from.
+
+A batch that is replayed must have the same rows, and a row that is taken back the same values. So a lot is not drawn
+but computed: from the topic, partition and offset of the row's record, and from the place of the call in the job. They
+travel with the rows as hidden columns, as far up as something is drawn. A row of a join comes from two records. A row
+of an aggregate comes from none, nor does one that a changelog may take back by a later record: what is drawn there
+stays as it is, and `validate` refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from service.plan.expressions import Call, Column, Expression, Literal, deterministic, moved
+from service.plan.nodes import (
+    Field,
+    Filter,
+    IntervalJoin,
+    Job,
+    Join,
+    Node,
+    Over,
+    Project,
+    Scan,
+    Union,
+    WindowRows,
+)
+from service.plan.properties import carries_changes
+from service.plan.table import ColumnKind, TableColumn
+from service.plan.types import BIGINT, INT, STRING
+from service.plan.walk import fields, in_order, inputs, shows_right, with_inputs
+
+DRAWS: Mapping[str, str] = {
+    "RAND": "(CAST(md5_number_lower({0}) >> 11 AS DOUBLE) / 9007199254740992.0)",
+    # Version 4, variant 1 of RFC 9562.
+    "UUID": "regexp_replace(md5({0}), '^(.{{8}})(.{{4}}).(.{{3}}).(.{{3}})(.{{12}})$', '\\1-\\2-4\\3-a\\4-\\5')",
+}
+"""The value of each function that draws, from a text that no other call for no other row has: 53 bits, or 118."""
+
+
+def draw_from_origins(job: Job) -> Job:
+    """Replace each call that draws, where its row has an origin."""
+    if not any(_draws(e) for node in in_order(job.sinks) for e in _expressions(node)):
+        return job
+    first = _Origins()
+    for sink in job.sinks:
+        first.plain(sink.input)
+    # A table that needs its origins for one reader has them for all, or it would be read twice.
+    second = _Origins(first.scans)
+    return replace(job, sinks=tuple(replace(s, input=second.plain(s.input)) for s in job.sinks))
+
+
+class _Wide(NamedTuple):
+    """A relation with hidden columns behind its own, and the origin of its rows: a text over its columns."""
+
+    node: Node
+    origin: Expression
+
+
+@dataclass(slots=True)
+class _Origins:
+    wide_scans: frozenset[int] = frozenset()
+    scans: frozenset[int] = frozenset()
+    _plain: dict[int, tuple[Node, Node]] = field(default_factory=dict)
+    _wide: dict[int, tuple[Node, _Wide | None]] = field(default_factory=dict)
+    _drawn: int = 0
+
+    def plain(self, node: Node) -> Node:
+        """`node` without hidden columns, and without draws where its rows have an origin."""
+        if id(node) not in self._plain:
+            self._plain[id(node)] = (node, self._as_plain(node))
+        return self._plain[id(node)][1]
+
+    def wide(self, node: Node) -> _Wide | None:
+        """`node` with its origins; None where its rows have none."""
+        if id(node) not in self._wide:
+            self._wide[id(node)] = (node, self._as_wide(node))
+        return self._wide[id(node)][1]
+
+    def _as_plain(self, node: Node) -> Node:
+        drawing = any(map(_draws, _expressions(node)))
+        if drawing or (isinstance(node, Scan) and id(node) in self.wide_scans):
+            wide = self.wide(node)
+            if wide is not None:
+                return _narrowed(wide.node, node)
+        return with_inputs(node, tuple(map(self.plain, inputs(node))))
+
+    def _as_wide(self, node: Node) -> _Wide | None:
+        match node:
+            case Scan():
+                return self._scan(node)
+            case Filter():
+                below = self.wide(node.input)
+                if below is None:
+                    return None
+                return _Wide(
+                    replace(node, input=below.node, condition=self._replaced(node.condition, below.origin)),
+                    below.origin,
+                )
+            case Project():
+                return self._project(node)
+            case Union():
+                return self._union(node)
+            case WindowRows():
+                made = self._behind(node)
+                if made is None:
+                    return None
+                # Of the windows of one record, each is a row.
+                start = Column(len(fields(node.input)), node.fields[len(fields(node.input))].type, "window_start")
+                origin = Call("@", (made.origin, start), STRING, "concat_ws('@', {0}, epoch_us({1}))")
+                return _Wide(made.node, origin)
+            case Over():
+                return self._behind(node)
+            case Join() | IntervalJoin():
+                return self._join(node)
+            case _:
+                return None
+
+    def _scan(self, scan: Scan) -> _Wide | None:
+        connector = scan.table.connector
+        if carries_changes(scan.table) or connector.kind not in ("kafka", "datagen"):
+            return None
+        self.scans |= {id(scan)}
+        wanted = [("offset", BIGINT)]
+        if connector.kind == "kafka":
+            wanted = [*([("topic", STRING)] if len(connector.topics) > 1 else []), ("partition", INT), *wanted]
+        first, place = len(scan.table.columns), len(scan.columns)
+        hidden = tuple(
+            TableColumn(name, type_, ColumnKind.METADATA, nullable=False, metadata=name, virtual=True)
+            for name, type_ in wanted
+        )
+        table = replace(scan.table, columns=(*scan.table.columns, *hidden))
+        new = replace(
+            scan,
+            table=table,
+            columns=(*scan.columns, *range(first, first + len(hidden))),
+            fields=(*scan.fields, *(Field(c.name, c.type, nullable=False) for c in hidden)),
+        )
+        named = scan.table.name if connector.kind == "datagen" else connector.topics[0]
+        parts: list[Expression] = [Column(place + i, c.type, c.name) for i, c in enumerate(hidden)]
+        if hidden[0].name != "topic":
+            parts.insert(0, Literal("'" + named.replace("'", "''") + "'", STRING, f"'{named}'"))
+        return _Wide(new, _text(parts))
+
+    def _project(self, node: Project) -> _Wide | None:
+        below = self.wide(node.input)
+        if below is None:
+            return None
+        hidden = _hidden(below.node, node.input)
+        count = len(node.expressions)
+        drawn = tuple(self._replaced(e, below.origin) for e in node.expressions)
+        return _Wide(
+            replace(
+                node, input=below.node, expressions=(*drawn, *hidden.columns), fields=(*node.fields, *hidden.fields)
+            ),
+            moved(below.origin, {c.index: count + i for i, c in enumerate(hidden.columns)}),
+        )
+
+    def _union(self, node: Union) -> _Wide | None:
+        found = [self.wide(each) for each in node.inputs]
+        below = [each for each in found if each is not None]
+        if len(below) < len(found):
+            return None
+        # What stands in it twice is two rows.
+        parts = [
+            _one_text(wide, narrow, Call("#", (wide.origin,), STRING, "{0} || '#" + str(i) + "'"))
+            for i, (wide, narrow) in enumerate(zip(below, node.inputs, strict=True))
+        ]
+        origin = Field("origin", STRING, nullable=False)
+        new = replace(node, inputs=tuple(parts), fields=(*node.fields, origin))
+        return _Wide(new, Column(len(node.fields), STRING, "origin"))
+
+    def _behind(self, node: WindowRows | Over) -> _Wide | None:
+        """A node that puts columns behind those of its input, with the hidden ones behind these."""
+        below = self.wide(node.input)
+        if below is None:
+            return None
+        hidden = _hidden(below.node, node.input)
+        width, added, more = len(fields(node.input)), len(node.fields) - len(fields(node.input)), len(hidden.fields)
+        made = replace(node, input=below.node, fields=(*node.fields[:width], *hidden.fields, *node.fields[width:]))
+        places = [*range(width), *range(width + more, width + more + added), *range(width, width + more)]
+        new = _picked(made, places)
+        return _Wide(new, moved(below.origin, {width + i: width + added + i for i in range(more)}))
+
+    def _join(self, node: Join | IntervalJoin) -> _Wide | None:
+        left = self.wide(node.left)
+        if left is not None and not shows_right(node) and (node.residual is None or deterministic(node.residual)):
+            return self._half_join(node, left)
+        right = self.wide(node.right)
+        if left is None or right is None:
+            return None
+        width = len(fields(node.left))
+        sides = _one_text(left, node.left, left.origin), _one_text(right, node.right, right.origin)
+        right_width = len(fields(node.right))
+        residual = node.residual
+        if residual is not None:
+            residual = moved(residual, {i: i if i < width else i + 1 for i in range(width + right_width)})
+        origin = Field("origin", STRING)
+        both = _text([Column(width, STRING, "origin"), Column(width + 1 + right_width, STRING, "origin")])
+        if residual is not None:
+            residual = self._replaced(residual, both)
+        seen = shows_right(node)
+        right_fields = (*node.fields[width:], origin) if seen else ()
+        made = replace(
+            node, left=sides[0], right=sides[1], residual=residual, fields=(*node.fields[:width], origin, *right_fields)
+        )
+        if not seen:
+            return _Wide(made, Column(width, STRING, "origin"))
+        new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width, width + 1 + right_width])
+        places = (width + right_width, width + right_width + 1)
+        return _Wide(new, _text([Column(i, STRING, "origin") for i in places]))
+
+    def _half_join(self, node: Join | IntervalJoin, left: _Wide) -> _Wide:
+        """A semi or anti join, whose rows are left's and come from there alone."""
+        width = len(fields(node.left))
+        residual = node.residual
+        if residual is not None:
+            places = range(width + len(fields(node.right)))
+            residual = moved(residual, {i: i if i < width else i + 1 for i in places})
+        new = replace(
+            node,
+            left=_one_text(left, node.left, left.origin),
+            right=self.plain(node.right),
+            residual=residual,
+            fields=(*node.fields, Field("origin", STRING)),
+        )
+        return _Wide(new, Column(width, STRING, "origin"))
+
+    def _replaced(self, expression: Expression, origin: Expression) -> Expression:
+        """`expression` with a function of `origin` for everything in it that draws; what stands there twice is drawn
+        twice."""
+        if not isinstance(expression, Call) or deterministic(expression):
+            return expression
+        arguments = tuple(self._replaced(each, origin) for each in expression.arguments)
+        if expression.deterministic:
+            return replace(expression, arguments=arguments)
+        if expression.name not in DRAWS or arguments:
+            return expression
+        self._drawn += 1
+        template = DRAWS[expression.name].replace("{0}", "concat({0}, '!" + str(self._drawn) + "')")
+        return Call(expression.name, (origin,), expression.type, template)
+
+
+class _Hidden(NamedTuple):
+    columns: tuple[Column, ...]
+    fields: tuple[Field, ...]
+
+
+def _hidden(wide: Node, narrow: Node) -> _Hidden:
+    """The columns that `wide` has behind those of `narrow`."""
+    width = len(fields(narrow))
+    more = fields(wide)[width:]
+    return _Hidden(tuple(Column(width + i, f.type, f.name) for i, f in enumerate(more)), more)
+
+
+def _one_text(wide: _Wide, narrow: Node, origin: Expression) -> Node:
+    """The columns of `narrow`, and its origin as one more."""
+    own = fields(narrow)
+    columns = tuple(Column(i, f.type, f.name) for i, f in enumerate(own))
+    return Project(
+        input=wide.node,
+        expressions=(*columns, origin),
+        fields=(*own, Field("origin", STRING, nullable=False)),
+        place=narrow.place,
+    )
+
+
+def _narrowed(wide: Node, narrow: Node) -> Node:
+    return _picked(wide, list(range(len(fields(narrow)))))
+
+
+def _picked(node: Node, places: list[int]) -> Node:
+    """The columns of `node` at `places`."""
+    own = fields(node)
+    chosen = tuple(own[i] for i in places)
+    columns = tuple(Column(i, own[i].type, own[i].name) for i in places)
+    return Project(input=node, expressions=columns, fields=chosen, place=node.place)
+
+
+def _text(parts: list[Expression]) -> Expression:
+    """One text of several parts, of which a padded row lacks some."""
+    places = ", ".join(f"coalesce(CAST({{{i}}} AS VARCHAR), '')" for i in range(len(parts)))
+    return Call("origin", tuple(parts), STRING, f"concat_ws('/', {places})")
+
+
+def _draws(expression: Expression) -> bool:
+    return not deterministic(expression)
+
+
+def _expressions(node: Node) -> tuple[Expression, ...]:
+    match node:
+        case Project(expressions=expressions):
+            return expressions
+        case Filter(condition=condition):
+            return (condition,)
+        case Join(residual=residual) | IntervalJoin(residual=residual):
+            return () if residual is None else (residual,)
+        case _:
+            return ()

@@ -1,0 +1,90 @@
+"""What a condition of a join may ask, and what becomes of rows for which it cannot be computed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from operators.sql import Sql
+from service.formats.registry import decoder
+from service.local.runner import Answer, LocalRunner
+from service.plan.lowering.lower import compile_job
+from service.runtime.watermarks import Tick, channel_name
+from service.sql.pipeline import PipelineErrors, read
+
+KAFKA = "'connector' = 'kafka', 'format' = 'json', 'properties.group.id' = 'g'"
+TABLES = f"""
+CREATE TABLE a (k INT, v INT, at TIMESTAMP_LTZ(3), ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+  WITH ({KAFKA}, 'topic' = 'a');
+CREATE TABLE b (k INT, w INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ({KAFKA}, 'topic' = 'b');
+CREATE TABLE o (k INT, v INT, w INT) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'changelog-json');
+"""
+NEAR = "a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts"
+NOW = 1_700_000_000_000
+"""2023-11-14 22:13:20 UTC."""
+
+
+def answer(query: str, a: list[str], b: list[str]) -> Answer:
+    """What the query makes of one batch of records in each table."""
+    program = compile_job(read(f"{TABLES}INSERT INTO o {query};").jobs[0])
+    runner = LocalRunner(program, {s.id: decoder(s.table, s.columns) for s in program.sources}, 2, Sql())
+    given = {s.id: [records(s.table.name, {"a": a, "b": b}[s.table.name])] for s in program.sources}
+    channels = {s.id: (channel_name(s.id, s.table.name, 0),) for s in program.sources}
+    return runner.batch(given, Tick(channels, ()), NOW)
+
+
+def records(topic: str, values: list[str]) -> pa.Table:
+    count = len(values)
+    return pa.table(
+        {
+            "value": pa.array([v.encode() for v in values], pa.binary()),
+            "topic": pa.array([topic] * count, pa.string()),
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
+def rows(of: Answer) -> list[tuple[int | None, ...]]:
+    table = pa.concat_tables(of.outputs.values())
+    return sorted(zip(*(table[f"c{i}"].to_pylist() for i in range(3)), strict=True), key=str)
+
+
+TIMES = [
+    '{"k": 1, "v": 1, "at": "2023-11-14 21:50:00Z", "ts": "2023-11-14 21:50:00"}',
+    '{"k": 1, "v": 2, "at": "2023-11-14 22:10:00Z", "ts": "2023-11-14 22:10:00"}',
+]
+
+
+@pytest.mark.parametrize("on", ["a.k = b.k", NEAR])
+def test_now_in_a_condition_is_the_time_of_the_batch(on: str):
+    query = f"SELECT a.k, a.v, b.w FROM a JOIN b ON {on} AND a.at > NOW() - INTERVAL '10' MINUTE"
+    assert rows(answer(query, TIMES, ['{"k": 1, "w": 7, "ts": "2023-11-14 22:13:20"}'])) == [(1, 2, 7)]
+
+
+def test_now_in_a_condition_that_is_asked_again_later_is_refused():
+    with pytest.raises(PipelineErrors, match="when it is asked again whether a row has matched"):
+        read(f"{TABLES}INSERT INTO o SELECT a.k, a.v, b.w FROM a LEFT JOIN b ON {NEAR} AND a.at > NOW();")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, v, 1 FROM a WHERE CAST(v AS STRING) <> 'costs $now'",
+        "SELECT a.k, a.v, b.w FROM a JOIN b ON a.k = b.k AND CONCAT(CAST(a.v AS STRING), 'x') <> '$now'",
+    ],
+)
+def test_a_text_may_look_like_the_parameter_of_the_time(query: str):
+    assert rows(answer(query, ['{"k": 1, "v": 5}'], ['{"k": 1, "w": 1}'])) == [(1, 5, 1)]
+
+
+@pytest.mark.parametrize("on", ["a.k = b.k", NEAR])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_a_pair_whose_condition_cannot_be_computed_is_no_match_and_its_left_row_a_dead_letter(on: str, kind: str):
+    a = [f'{{"k": {k}, "v": 6, "ts": "2023-11-14 22:00:00"}}' for k in (1, 2, 3)]
+    b = [f'{{"k": {k}, "w": {w}, "ts": "2023-11-14 22:13:20"}}' for k, w in ((1, 0), (2, 3), (1, 0))]
+    found = answer(f"SELECT a.k, a.v, b.w FROM a {kind} b ON {on} AND a.v / b.w >= 0", a, b)
+    assert (2, 6, 3) in rows(found)
+    dead = [row for tables in found.dead.values() for table in tables for row in table.to_pylist()]
+    assert [(row["c0"], row["_weight"]) for row in dead] == [(1, 1)]
+    assert dead[0]["_reason"].startswith("the condition of the join: ")

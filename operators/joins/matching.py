@@ -92,12 +92,12 @@ def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:
     return rows.rename_columns([f"c{first + i}" for i in range(rows.num_columns)]).append_column(name, numbers)
 
 
-def holds(sql: Sql, residual: str, pairs: pa.Table) -> npt.NDArray[np.bool_]:
+def holds(sql: Sql, residual: str, pairs: pa.Table, now: int) -> npt.NDArray[np.bool_]:
     """For which `pairs` (columns c0, c1, ... of left, then right) `residual` is true; where it fails it is not."""
     statement = "SELECT COALESCE({0}, false) AS holds FROM pairs"
     try:
-        answer = sql(statement.format(f"({residual})"), {"pairs": pairs})
+        answer = sql(statement.format(f"({residual})"), {"pairs": pairs}, time_parameter(residual, now))
     except NOT_COMPUTABLE:
-        answer = sql(statement.format(f"TRY(({residual}))"), {"pairs": pairs})
+        answer = sql(statement.format(f"TRY(({residual}))"), {"pairs": pairs}, time_parameter(residual, now))
     found: npt.NDArray[np.bool_] = answer.column("holds").to_numpy()
     return found

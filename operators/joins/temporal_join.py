@@ -146,7 +146,7 @@ class TemporalJoinOperator(Operator):
             due = _Rows(rows.filter(pa.array(~recalled.late)), due.times[~recalled.late])
             places, found = recalled.places[~recalled.late], recalled.versions
         if due.rows.num_rows:
-            changes = self._answers(due.rows, found, places, sql)
+            changes = self._answers(due.rows, found, places, sql, clock.now)
         late_count = sum(table.num_rows for table in late.values())
         return Step(changes=changes, late=late, late_count=late_count, dead=dead, unmatched_retractions=dropped)
 
@@ -173,12 +173,12 @@ class TemporalJoinOperator(Operator):
             due, due_times = due.take(pa.array(order)), due_times[order]
         return _Rows(due, due_times), _Rows(rows.filter(pa.array(behind)), times[behind])
 
-    def _answers(self, rows: pa.Table, versions: pa.Table, places: Places, sql: Sql) -> pa.Table:
+    def _answers(self, rows: pa.Table, versions: pa.Table, places: Places, sql: Sql, now: int) -> pa.Table:
         """Each row beside the version at its place, -1 being none."""
         meets: Mask = places >= 0
         if self.residual is not None and meets.any():
             pairs = self._beside(rows.filter(pa.array(meets)), versions.take(pa.array(places[meets])))
-            meets[meets] = holds(sql, self.residual, pairs)
+            meets[meets] = holds(sql, self.residual, pairs, now)
         if self.kind == "inner":
             rows, places, meets = rows.filter(pa.array(meets)), places[meets], meets[meets]
         table = self._beside(rows, versions.take(pa.array(places, mask=~meets)))

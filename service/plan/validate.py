@@ -218,8 +218,8 @@ def _unrepeatable(node: Node) -> Iterator[Problem]:
             values = expressions
         case Filter(condition=condition):
             values = (condition,)
-        case Join(residual=condition) | IntervalJoin(residual=condition) if condition is not None:
-            values = (condition,)
+        case Join(residual=asks) | IntervalJoin(residual=asks) | TemporalJoin(residual=asks) if asks is not None:
+            values = (asks,)
         case Scan(table=table) if table.watermark is not None and not repeatable(table.watermark):
             yield Problem(
                 node.place,
@@ -230,7 +230,8 @@ def _unrepeatable(node: Node) -> Iterator[Problem]:
             return
         case _:
             return
-    changing = next((each for each in inputs(node) if mode(each) is Mode.RETRACT), None)
+    asked = inputs(node)[:1] if isinstance(node, TemporalJoin) else inputs(node)  # it answers a left row once
+    changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
     for value in values:
         if repeatable(value):
             continue

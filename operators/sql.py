@@ -30,15 +30,20 @@ class Sql:
     def __init__(self, memory: int | None = None, spill: str = "") -> None:
         """`memory` are the bytes that statements may hold at a time (DuckDB's default if None), `spill` the folder to
         which larger ones go, none if empty."""
-        self._connection = duckdb.connect(
+        self._memory, self._spill = memory, spill
+        self._connection = self._connect()
+        self._prepared: OrderedDict[tuple[object, ...], _Prepared] = OrderedDict()
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        return duckdb.connect(
             ":memory:",
             config={
                 "threads": 1,
                 "preserve_insertion_order": True,
                 # It takes an expression that occurs twice out of TRY, so that an error there would not be caught.
                 "disabled_optimizers": "common_subexpressions",
-                **({} if memory is None else {"memory_limit": f"{memory}B"}),
-                "temp_directory": spill,
+                **({} if self._memory is None else {"memory_limit": f"{self._memory}B"}),
+                "temp_directory": self._spill,
                 # Statements compute over the tables they are given: nothing else of this machine is theirs.
                 "enable_external_access": False,
                 "autoinstall_known_extensions": False,
@@ -46,7 +51,6 @@ class Sql:
                 "lock_configuration": True,
             },
         )
-        self._prepared: OrderedDict[tuple[object, ...], _Prepared] = OrderedDict()
 
     def __call__(
         self, statement: str, tables: Mapping[str, pa.Table], parameters: Mapping[str, object] | None = None
@@ -57,6 +61,11 @@ class Sql:
         except UnicodeDecodeError as error:
             # DuckDB cuts the value that it quotes in a message, at times in the middle of a character.
             raise duckdb.ConversionException(error.object.decode(errors="replace")) from error
+        except (duckdb.InternalException, duckdb.FatalException):
+            # After a fault of its own DuckDB answers nothing any more.
+            self._prepared.clear()
+            self._connection = self._connect()
+            raise
 
     def _run(self, statement: str, tables: Mapping[str, pa.Table], given: Mapping[str, object]) -> pa.Table:
         small = sum(table.num_rows for table in tables.values()) <= SMALL

@@ -45,6 +45,8 @@ class Assignment:
     bounded: frozenset[int]
     partitions: int
     writers: Writers = NOBODY
+    side_bytes: int = admin.RECORD_BYTES
+    """The largest record that the topics of dead letters and late rows take."""
     record_bytes: float | None = None
     """The mean size of a record of that source where it is greatest, where that is known."""
 
@@ -146,7 +148,20 @@ def assign(program: Program, settings: Settings) -> Assignment:
     )
     _check_topics(assignment)
     writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
-    return replace(assignment, writers=writers, record_bytes=_record_bytes(assignment))
+    return replace(
+        assignment, writers=writers, side_bytes=_side_bytes(assignment), record_bytes=_record_bytes(assignment)
+    )
+
+
+def _side_bytes(assignment: Assignment) -> int:
+    """What both the producer and the topics take; a producer that was told nothing takes a million bytes."""
+    if assignment.side is None:
+        return admin.RECORD_BYTES
+    topics = assignment.settings.topics
+    told = assignment.side.librdkafka.get("message.max.bytes", "")
+    cluster = admin.Cluster(assignment.side.librdkafka)
+    largest = [cluster.largest_record(topic) for topic in filter(None, (topics.dead_letter, topics.late))]
+    return min([int(told) if told.isdigit() else admin.RECORD_BYTES, *largest])
 
 
 def _record_bytes(assignment: Assignment) -> float | None:

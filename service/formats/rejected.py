@@ -6,9 +6,12 @@ row that could not be computed, or that came late, goes out as a JSON object of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.kernel import WEIGHT
 from operators.sql import Sql
@@ -20,6 +23,12 @@ HEADER = "tailrace-"
 NOT_COMPUTED = "not-computed"
 """The reason, in metrics, of a row that an operator could not compute; the row itself says it in its own words."""
 
+_LONGEST_HEADER = 4096
+"""Bytes of a header of ours: a reason may quote a value."""
+
+NOT_DECODED = "not-decoded"
+"""The reason of a record that a decoder failed of in a way that nobody foresaw; its detail is what the error says."""
+
 REASONS = (
     "bad-json",
     "bad-utf8",
@@ -27,6 +36,7 @@ REASONS = (
     "missing-field",
     "missing-not-null",
     NOT_COMPUTED,
+    NOT_DECODED,
     "tombstone",
     "wrong-type",
 )
@@ -83,5 +93,48 @@ def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, s
     )
 
 
+def fitted(records: pa.Table, most: int) -> pa.Table:
+    """The records (OUT) with those that are larger than `most` bytes cut, and a header tailrace-cut that says so.
+
+    The value is cut first; a key and headers of the record's own that leave no room for it are left out.
+    """
+    sizes = sum(pc.fill_null(pc.binary_length(records[name]), 0).to_numpy() for name in ("key", "value"))
+    # What a record and each header take beside their bytes is never more.
+    sizes += np.array([64 + sum(map(_size, each or ())) for each in records["headers"].to_pylist()], dtype=np.int64)
+    large = np.flatnonzero(sizes > most)
+    if not len(large):
+        return records
+    rows = records.to_pylist()
+    for place in large:
+        rows[place] = _cut(rows[place], most)
+    return pa.Table.from_pylist(rows, schema=OUT)
+
+
+def _cut(record: dict[str, Any], most: int) -> dict[str, Any]:
+    key, value, headers = record["key"], record["value"] or b"", list(record["headers"] or ())
+    room = most - 64 - _SAYING - len(key or b"") - sum(map(_size, headers))
+    said = []
+    if room < 0:
+        headers, key = [h for h in headers if h["key"].startswith(HEADER)], None
+        room = most - 64 - _SAYING - sum(map(_size, headers))
+        said.append("without its key and its own headers")
+    if len(value) > room:
+        said.append(f"{max(room, 0)} of {len(value)} bytes")
+    return {
+        **record,
+        "key": key,
+        "value": None if record["value"] is None else value[: max(room, 0)],
+        "headers": [*headers, *_headers(cut=", ".join(said))],
+    }
+
+
+_SAYING = 128
+"""Bytes of the header that says that a record was cut."""
+
+
+def _size(header: Mapping[str, Any]) -> int:
+    return 16 + len(header["key"].encode()) + len(header["value"] or b"")
+
+
 def _headers(**values: object) -> list[dict[str, object]]:
-    return [{"key": HEADER + name, "value": str(value).encode()} for name, value in values.items()]
+    return [{"key": HEADER + name, "value": str(value).encode()[:_LONGEST_HEADER]} for name, value in values.items()]

@@ -9,12 +9,15 @@ from typing import Literal
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.kafka.faults import Answer, Troubles, failure_of, patiently
 from service.kafka.writer import marker
+
+RECORD_BYTES = 1_000_000
+"""The largest record that a producer of librdkafka sends and a broker takes if nobody says otherwise."""
 
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition."""
@@ -110,11 +113,7 @@ class Cluster:
             raise KafkaConfigError(
                 f'the marker topic "{topic}" does not exist', None, "create it, or let it be created"
             )
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        config = self._patiently(
-            lambda: self._admin.describe_configs([resource])[resource].result(timeout=self._seconds),
-            f'the marker topic "{topic}" cannot be described',
-        )
+        config = self._config(topic, f'the marker topic "{topic}" cannot be described')
         policy = config["cleanup.policy"].value
         if policy != "compact" or partitions < marker.PARTITIONS:
             raise KafkaConfigError(
@@ -122,6 +121,20 @@ class Cluster:
                 f"it has {partitions} partitions and cleanup.policy {policy}",
                 f"it needs at least {marker.PARTITIONS} partitions and cleanup.policy compact",
             )
+
+    def largest_record(self, topic: str) -> int:
+        """The bytes of the largest record that `topic` takes; what is known to be taken where we may not ask."""
+        try:
+            told = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
+        except KafkaConfigError:
+            return RECORD_BYTES
+        return int(told or RECORD_BYTES)
+
+    def _config(self, topic: str, cannot: str) -> Mapping[str, ConfigEntry]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        return self._patiently(
+            lambda: self._admin.describe_configs([resource])[resource].result(timeout=self._seconds), cannot
+        )
 
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
         """The offset after the last record that a read_committed reader may see."""

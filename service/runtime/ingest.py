@@ -7,15 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.kernel import WEIGHT
+from operators.columns import no_changes
+from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
-from service.formats.contract import Decoder
+from service.formats.contract import Decoded, Decoder
+from service.formats.json.document import Rejection
+from service.formats.records import dead
+from service.formats.rejected import NOT_DECODED
 from service.plan.program import Operator, Source
 from service.runtime.counting import count_changes, count_step
 from service.runtime.envelope import EGRESS, Envelope, Kind, pack
 from service.runtime.exchange import partition_by_hash
+from service.runtime.net import together, without_culprits
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
@@ -64,7 +69,7 @@ class Ingest:
             channel = channel or self._channel(records)
             records = self._within_limit(records, channel)
             with metrics.timed("decode"):
-                decoded = self._decoder.decode(records, self._sql)
+                decoded = self._decode(records)
             self._count(records, decoded.dead, metrics)
             if decoded.dead.num_rows:
                 yield from self._reject(decoded.dead, channel, now)
@@ -87,17 +92,28 @@ class Ingest:
         yield self._leave(Kind.OFFSETS, self._source.id, channel, now, source_ranges)
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
-    def _reject(self, dead: pa.Table, channel: str, now: int) -> Iterator[Envelope]:
+    def _decode(self, records: pa.Table) -> Decoded:
+        """The rows of a block of records; a record with which the decoder cannot cope is a dead letter like others."""
+        found, culprits = without_culprits(records, lambda block: self._decoder.decode(block, self._sql))
+        if len(found) == 1 and not culprits:
+            return found[0]
+        if not found:
+            found = [self._decoder.decode(records.slice(0, 0), self._sql)]
+        bad = [dead(each.row, {0: Rejection(NOT_DECODED, each.reason)}) for each in culprits]
+        rejected = pa.concat_tables([*(each.dead for each in found), *bad])
+        return Decoded(pa.concat_tables([each.changes for each in found]), rejected.sort_by("offset"))
+
+    def _reject(self, rejected: pa.Table, channel: str, now: int) -> Iterator[Envelope]:
         """What the table's 'tailrace.bad-input' says: to the dead-letter topic, only counted, or the end of the job."""
         table = self._source.table
         match table.connector.bad_input:
             case "skip":
                 return
             case "fail":
-                place = f"offset {dead['offset'][0].as_py()} of {channel.partition('/')[2]}"
-                raise BadInput(f"table {table.name}, {place}: {dead['detail'][0].as_py()}")
+                place = f"offset {rejected['offset'][0].as_py()} of {channel.partition('/')[2]}"
+                raise BadInput(f"table {table.name}, {place}: {rejected['detail'][0].as_py()}")
             case _:
-                yield self._leave(Kind.REJECTED, self._source.id, channel, now, dead)
+                yield self._leave(Kind.REJECTED, self._source.id, channel, now, rejected)
 
     def _operate(
         self, rows: pa.Table, channel: str, now: int, parts: list[list[list[pa.Table]]], metrics: TaskMetrics
@@ -106,12 +122,12 @@ class Ingest:
         clock = Clock(now, MIN_TIME, MIN_TIME)
         state = State.open({}, None, _no_blocks)
         for operator in self._operators:
-            step = operator.kernel.advance(state, self._inputs(operator, produced), clock, self._sql)
+            step = self._advance(operator, state, self._inputs(operator, produced), clock)
             produced[operator.id] = step.changes
             count_step(metrics, operator, step)
-            for dead in step.dead.values():
-                if dead.num_rows:
-                    yield self._leave(Kind.DEAD, operator.id, channel, now, dead)
+            for refused in step.dead.values():
+                if refused.num_rows:
+                    yield self._leave(Kind.DEAD, operator.id, channel, now, refused)
         for producer, table in produced.items():
             for address, exchange in self._topology.exchanges_from(producer):
                 for bucket, part in partition_by_hash(table, exchange.key, self._buckets):
@@ -121,6 +137,15 @@ class Ingest:
                     count_changes(metrics, "output_changes_total", table, sink=output.table.name)
                 elif table.num_rows:
                     yield self._leave(Kind.OUTPUT, output.id, channel, now, table)
+
+    def _advance(self, operator: Operator, state: State, inputs: Sequence[pa.Table], clock: Clock) -> Step:
+        kernel = operator.kernel
+        if len(inputs) != 1:
+            return kernel.advance(state, inputs, clock, self._sql)
+        steps, culprits = without_culprits(inputs[0], lambda rows: kernel.advance(state, [rows], clock, self._sql))
+        if len(steps) == 1 and not culprits:
+            return steps[0]
+        return together(steps, no_changes(kernel.output), culprits)
 
     def _inputs(self, operator: Operator, produced: Mapping[int, pa.Table]) -> Sequence[pa.Table]:
         return [
@@ -135,9 +160,11 @@ class Ingest:
         asserted = None
         if self._source.rises_with is not None:
             name = f"c{self._source.rises_with}"
-            asserted = self._highest(pa.table({name: pa.array([pc.max(rows[name])], rows[name].type)}))
+            highest = pa.table({name: pa.array([pc.max(rows[name])], rows[name].type)})
+            asserted = next(iter(without_culprits(highest, self._highest)[0]), None)
         if asserted is None:  # so it is where the highest value has no watermark, being out of the range of times
-            asserted = self._highest(rows)
+            found, _ = without_culprits(rows, self._highest)
+            asserted = max((each for each in found if each is not None), default=None)
         return MIN_TIME if asserted is None else asserted
 
     def _highest(self, rows: pa.Table) -> int | None:

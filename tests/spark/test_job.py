@@ -35,6 +35,7 @@ def _ship(number: int) -> Ship:
         writers=(),
         writer_of={},
         side_writer=None,
+        side_bytes=1_000_000,
         dead_letter_topic="",
         late_topic="",
         samples=0,

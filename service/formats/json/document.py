@@ -30,6 +30,9 @@ class Rejection(NamedTuple):
     detail: str
 
 
+_TOO_DEEP = Rejection("bad-json", "its objects and arrays are nested too deep to be read")
+
+
 class ReadFields(NamedTuple):
     """The fields of a block, one column a field, and the rows (by position) that could not be read; theirs are NULL."""
 
@@ -99,6 +102,9 @@ class Document:
             except Unreadable as error:
                 ignored = self._options.ignore_errors
                 bad[int(index)] = Rejection("", "") if ignored else Rejection(error.reason, error.detail)
+                values = nothing
+            except RecursionError:
+                bad[int(index)] = Rejection("", "") if self._options.ignore_errors else _TOO_DEEP
                 values = nothing
             for column, value in zip(columns, values, strict=True):
                 column.append(value)

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.rejected import NOT_COMPUTED, rejected_records, row_records
+from service.formats.contract import OUT
+from service.formats.rejected import NOT_COMPUTED, fitted, rejected_records, row_records
 from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
+from service.plan.program import Output
 from service.runtime.counting import count_changes
 from service.runtime.envelope import Envelope, Kind, port_of, unpack
+from service.runtime.net import dead_rows, without_culprits
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import Job
 
@@ -25,6 +28,7 @@ class Egress:
         self._sql = sql
         self._metrics = metrics
         self._outputs = {o.id: o for o in job.ship.program.outputs}
+        self._unwritten: list[tuple[Output, pa.Table]] = []
 
     def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
         """Records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is named
@@ -35,7 +39,7 @@ class Egress:
             output = self._outputs[identifier]
             table = pa.concat_tables(tables)
             count_changes(self._metrics, "output_changes_total", table, sink=output.table.name)
-            encoded = self._job.ship.encoders[identifier].encode(table, self._sql)
+            encoded = self._encoded(output, table)
             if output.table.connector.kind == "print":
                 lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
                 continue
@@ -47,6 +51,15 @@ class Egress:
         if side is not None:
             by_writer[side].extend(self._side_records(envelopes))
         return by_writer, lines
+
+    def _encoded(self, output: Output, changes: pa.Table) -> pa.Table:
+        """The records of net changes; a row that cannot be written is a dead letter, and the others are."""
+        encoder = self._job.ship.encoders[output.id]
+        found, culprits = without_culprits(changes, lambda rows: encoder.encode(rows, self._sql))
+        if culprits:
+            self._metrics.count("dead_records_total", len(culprits), operator=f"sink {output.table.name}")
+            self._unwritten.append((output, dead_rows(culprits)))
+        return pa.concat_tables([OUT.empty_table(), *found])
 
     def samples(self, envelopes: Sequence[Envelope]) -> list[Sample]:
         """The first few dead letters and late rows, whether or not there is a topic for them."""
@@ -67,8 +80,13 @@ class Egress:
         ship = self._job.ship
         if ship.dead_letter_topic:
             for tables in self._gathered(envelopes, Kind.REJECTED).values():
-                yield from _addressed(rejected_records(pa.concat_tables(tables)), ship.dead_letter_topic)
+                records = fitted(rejected_records(pa.concat_tables(tables)), ship.side_bytes)
+                yield from _addressed(records, ship.dead_letter_topic)
             yield from self._rows(envelopes, Kind.DEAD, NOT_COMPUTED, ship.dead_letter_topic)
+            for output, rows in self._unwritten:
+                names = [output.table.columns[i].name for i in output.columns]
+                records = row_records(rows, names, f"sink {output.table.name}", NOT_COMPUTED, self._sql)
+                yield from _addressed(fitted(records, ship.side_bytes), ship.dead_letter_topic)
         if ship.late_topic:
             yield from self._rows(envelopes, Kind.LATE, "late", ship.late_topic)
 
@@ -80,6 +98,7 @@ class Egress:
                 reasons.update(unpack(envelope.payload)["reason"].to_pylist())
             elif envelope.kind == Kind.DEAD:
                 reasons[NOT_COMPUTED] += unpack(envelope.payload).num_rows
+        reasons[NOT_COMPUTED] += sum(rows.num_rows for _, rows in self._unwritten)
         topic = self._job.ship.dead_letter_topic
         for reason, records in sorted(reasons.items()):
             self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
@@ -88,7 +107,7 @@ class Egress:
         """Rows that an operator refused, under the names that its input has in the query."""
         for envelope in envelopes:
             if envelope.kind == kind:
-                yield from _addressed(self._refused(envelope, why), topic)
+                yield from _addressed(fitted(self._refused(envelope, why), self._job.ship.side_bytes), topic)
 
     def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
         operator = self._job.topology.operators[envelope.address]

@@ -24,9 +24,9 @@ class Ship:
 
     `decoders` and `encoders` are by source and by output. `limits` are the end offsets of bounded channels. `writers`
     are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
-    `side_writer` the one that dead letters and late rows go to, of each of which a task shows `samples` rows. `run`
-    names this run of the driver: local copies of blocks and sockets live under `scratch` in a folder of that name and
-    die with it.
+    `side_writer` the one that dead letters and late rows go to, of at most `side_bytes` each; a task shows `samples`
+    rows of each kind. `run` names this run of the driver: local copies of blocks and sockets live under `scratch` in a
+    folder of that name and die with it.
     """
 
     program: Program
@@ -39,6 +39,7 @@ class Ship:
     writers: tuple[WriterSettings, ...]
     writer_of: Mapping[int, int]
     side_writer: int | None
+    side_bytes: int
     dead_letter_topic: str
     late_topic: str
     samples: int

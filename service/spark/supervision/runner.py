@@ -166,6 +166,7 @@ class JobRunner:
             writers=tuple(map(self._writer, range(len(a.writers.addresses)))),
             writer_of=a.writers.of_output,
             side_writer=a.writers.side,
+            side_bytes=a.side_bytes,
             dead_letter_topic=a.settings.topics.dead_letter,
             late_topic=a.settings.topics.late,
             samples=a.settings.http.samples if a.settings.http.port else 0,

@@ -67,7 +67,20 @@ def _replaced(name: str, arguments: Arguments, context: Context) -> Expression:
     return Call(name, arguments, STRING, f"CASE WHEN {{1}} = '' THEN {everywhere} ELSE {plainly} END")
 
 
-_PADDED = "CASE WHEN {{1}} < 0 OR {{2}} = '' THEN NULL ELSE {side}pad({{0}}, {{1}}, {{2}}) END"
+_MOST = 64 << 20
+"""Bytes of the longest text that is made of repetitions: a count from a record may be any number."""
+
+# What is too long is made far longer, which DuckDB refuses at once: its error() may not stand inside TRY.
+_PADDED = (
+    "CASE WHEN {{1}} < 0 OR {{2}} = '' THEN NULL"
+    f" WHEN CAST({{{{1}}}} AS BIGINT) * 4 > {_MOST} THEN repeat('x', CAST({{{{1}}}} AS BIGINT) * 100000000000)"
+    " ELSE {side}pad({{0}}, {{1}}, {{2}}) END"
+)
+
+_REPEATED = (
+    f"repeat({{0}}, CASE WHEN CAST(strlen({{0}}) AS HUGEINT) * {{1}} > {_MOST}"
+    " THEN CAST({1} AS BIGINT) * 100000000000 ELSE {1} END)"
+)
 
 _WORDS = r"regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+')"
 _INITCAP = (
@@ -193,7 +206,7 @@ STRINGS: Table = {
     "RTRIM": (plain("STRING", STRING, "rtrim({0}, ' ')"), plain("STRING, STRING", STRING, "rtrim({0}, {1})")),
     "LPAD": (plain("STRING, INT, STRING", STRING, _PADDED.format(side="l")),),
     "RPAD": (plain("STRING, INT, STRING", STRING, _PADDED.format(side="r")),),
-    "REPEAT": (plain("STRING, INT", STRING, "repeat({0}, {1})"),),
+    "REPEAT": (plain("STRING, INT", STRING, _REPEATED),),
     "REVERSE": (plain("STRING", STRING, "reverse({0})"),),
     "LEFT": (plain("STRING, INT", STRING, "CASE WHEN {1} < 0 THEN '' ELSE left({0}, {1}) END"),),
     "RIGHT": (plain("STRING, INT", STRING, "CASE WHEN {1} < 0 THEN '' ELSE right({0}, {1}) END"),),

@@ -1,0 +1,74 @@
+"""A net under what computes over a block: a row that makes it fail costs that row, not the block and not the job.
+
+Errors that are known of (a failed CAST, text that is no JSON) are told row by row where they arise. This is for the
+others: the block is halved until the rows are found that cannot be computed, whatever the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from operators.failures import UNKNOWN, reason_of
+from operators.kernel import Step
+
+OF_THE_MACHINE = (OSError, duckdb.IOException)
+"""What no row is to blame for: a disk that is full, a folder that is gone. The batch is done again."""
+
+Answer = TypeVar("Answer")
+
+
+class Culprit(NamedTuple):
+    """A row, as a block of its own, that cannot be computed."""
+
+    row: pa.Table
+    reason: str
+
+
+def without_culprits(rows: pa.Table, compute: Callable[[pa.Table], Answer]) -> tuple[list[Answer], list[Culprit]]:
+    """Return what `compute` answers to `rows`, in one piece or in several in the order of the rows, and the culprits.
+
+    `compute` must answer to two blocks of rows as to both in one.
+    """
+    try:
+        return [compute(rows)], []
+    except OF_THE_MACHINE:
+        raise
+    except Exception as error:
+        if rows.num_rows == 0:
+            raise
+        if rows.num_rows == 1:
+            return [], [Culprit(rows, reason_of(error) or UNKNOWN)]
+    half = rows.num_rows // 2
+    first, bad = without_culprits(rows.slice(0, half), compute)
+    second, worse = without_culprits(rows.slice(half), compute)
+    return first + second, bad + worse
+
+
+def dead_rows(culprits: list[Culprit]) -> pa.Table:
+    """The culprits as an operator's dead rows, which have a `_reason`; there is one at least."""
+    rows = pa.concat_tables([each.row for each in culprits])
+    return rows.append_column("_reason", pa.array([each.reason for each in culprits], pa.string()))
+
+
+def together(steps: list[Step], empty: pa.Table, culprits: list[Culprit]) -> Step:
+    """The steps of an operator with one input and no state as one; `empty` is a block of its changes without rows."""
+    late, dead = _by_port([s.late for s in steps]), _by_port([s.dead for s in steps])
+    if culprits:
+        found = dead_rows(culprits)
+        dead[0] = pa.concat_tables([dead[0], found]) if 0 in dead else found
+    return Step(
+        changes=pa.concat_tables([empty, *(s.changes for s in steps)]),
+        late=late,
+        dead=dead,
+        unmatched_retractions=sum(s.unmatched_retractions for s in steps),
+        late_count=sum(s.late_count for s in steps),
+    )
+
+
+def _by_port(found: list[Mapping[int, pa.Table]]) -> dict[int, pa.Table]:
+    ports = sorted({port for each in found for port in each})
+    return {port: pa.concat_tables([each[port] for each in found if port in each]) for port in ports}

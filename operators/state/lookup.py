@@ -66,14 +66,22 @@ def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.Recor
 def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
     """The rows of `trace` whose prefix hash has the upper half of one of `prefixes`."""
     uppers = distinct(prefixes & ~_LOW_HALF)
+    return find_between(trace, uppers, uppers | _LOW_HALF)
+
+
+def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
+    """The rows of `trace` with a sort key from `lows[i]` to `highs[i]`, both included; no two of these overlap."""
     parts: list[pa.RecordBatch] = []
     ages: list[npt.NDArray[np.int64]] = []
+    lowest, highest = (int(lows.min()), int(highs.max())) if len(lows) else (1, 0)
     for age, run in enumerate(trace.contents.runs.values()):
         for block in run:
+            if block.high < lowest or block.low > highest:
+                continue
             rows, sort_keys = trace.load(block)
             base = int(np.searchsorted(sort_keys, np.uint64(block.start))) if block.start > block.low else 0
-            starts = np.maximum(np.searchsorted(sort_keys, uppers), base)
-            counts = np.maximum(np.searchsorted(sort_keys, uppers | _LOW_HALF, "right") - starts, 0)
+            starts = np.maximum(np.searchsorted(sort_keys, lows), base)
+            counts = np.maximum(np.searchsorted(sort_keys, highs, "right") - starts, 0)
             positions = spread(starts, counts)
             if len(positions):
                 parts.append(rows.take(pa.array(positions)))

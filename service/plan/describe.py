@@ -11,6 +11,8 @@ from service.plan.nodes import (
     AggregateCall,
     AnyJoin,
     Attached,
+    CappedSessionShape,
+    CountShape,
     Cumulate,
     Filter,
     Hop,
@@ -24,6 +26,10 @@ from service.plan.nodes import (
     RankFunction,
     Scan,
     Session,
+    SlidingShape,
+    StateShape,
+    StreamShape,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Tumble,
@@ -71,6 +77,8 @@ def kind(node: Node) -> str:
             return "window rows"
         case TopN():
             return "Top-N" if node.window_time is None else "window Top-N"
+        case StreamWindow(shape=shape):
+            return _SHAPES[type(shape)]
         case IntervalJoin():
             return "interval join"
         case TemporalJoin():
@@ -102,6 +110,8 @@ def headline(node: Node) -> str:
             calls = _calls(node.input, node.aggregates)
             by = f" by ({names(node.input, node.keys)})" if node.keys else ""
             return f"window aggregate {window(node.window, node)} on {names(node.input, [node.time])}{by}: {calls}"
+        case StreamWindow():
+            return _stream_window(node)
         case Aggregate():
             calls = _calls(node.input, node.aggregates)
             by = f" by ({names(node.input, node.keys)})" if node.keys else " over all rows"
@@ -157,6 +167,54 @@ def window(value: Window, node: WindowRows | WindowAggregate) -> str:
         case Attached(start, end):
             return f"as attached ({names(node.input, [start, end])})"
     return text + (f" offset {duration(offset)}" if offset else "")
+
+
+_SHAPES: dict[type[StreamShape], str] = {
+    CountShape: "count window",
+    SlidingShape: "sliding window",
+    CappedSessionShape: "session window",
+    StateShape: "state window",
+    Tumble: "tumbling window",
+    Hop: "hopping window",
+}
+
+
+def stream_shape(node: StreamWindow) -> str:
+    """The shape of one of eKuiper's windows in words."""
+    read = fields(node.input)
+    conditions = [read[c].name for c in node.conditions]
+    match node.shape:
+        case CountShape(size, every):
+            return f"count window of {size} rows" + (f" every {every}" if every != size else "")
+        case SlidingShape(size, delay):
+            after = f" and the {duration(delay)} after it" if delay else ""
+            fires = f", fired by {conditions[0]}" if conditions else ""
+            return f"sliding window of {duration(size)} up to a row{after}{fires}"
+        case CappedSessionShape(longest, timeout):
+            return f"session window, timeout {duration(timeout)}, checked every {duration(longest)}"
+        case StateShape():
+            return "state window " + (
+                f"from {conditions[0]} to {conditions[1]}"
+                if len(conditions) == 2
+                else f"from {conditions[0]} to the next"
+            )
+        case Tumble(size):
+            return f"tumbling window of {duration(size)}"
+        case Hop(size, slide):
+            return f"hopping window of {duration(size)} every {duration(slide)}"
+
+
+def _stream_window(node: StreamWindow) -> str:
+    arrival = node.time is None or isinstance(node.shape, CountShape)
+    order = "in the order of arrival" if arrival else f"on {names(node.input, [node.time or 0])}"
+    over = f"partition by ({names(node.input, node.partition)})" if node.partition else "over the whole stream"
+    seen = "" if node.seen is None else f", of which those with {fields(node.input)[node.seen].name}"
+    calls = _calls(node.input, node.aggregates)
+    if node.keys is None:
+        gives = "its rows" + (f" and {calls}" if calls else "")
+    else:
+        gives = (f"by ({names(node.input, node.keys)}): " if node.keys else "") + (calls or "distinct keys")
+    return f"{stream_shape(node)} {order} {over}{seen}: {gives}"
 
 
 def call(input: Node, each: AggregateCall | OverCall) -> str:

@@ -24,6 +24,7 @@ from service.plan.nodes import (
     RankFunction,
     Scan,
     Session,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Tumble,
@@ -57,7 +58,7 @@ def mode(node: Node) -> Mode:
     match node:
         case Scan(table=table):
             return Mode.RETRACT if carries_changes(table) else Mode.APPEND
-        case Values() | WindowAggregate() | WindowRows(window=Session()) | Over() | IntervalJoin():
+        case Values() | WindowAggregate() | StreamWindow() | WindowRows(window=Session()) | Over() | IntervalJoin():
             return Mode.APPEND
         case Aggregate() | Normalize():
             return Mode.RETRACT
@@ -89,7 +90,7 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
     match node:
         case Scan():
             return _scan_keys(node)
-        case Values():
+        case Values() | StreamWindow():
             return ()
         case Normalize(key=key):
             return (frozenset(key),)

@@ -8,6 +8,8 @@ from service.plan.describe import duration, names
 from service.plan.nodes import (
     Aggregate,
     Attached,
+    CappedSessionShape,
+    CountShape,
     Cumulate,
     Frame,
     Hop,
@@ -18,6 +20,9 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Session,
+    SlidingShape,
+    StateShape,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Tumble,
@@ -47,6 +52,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return (Kept("the totals of each open window and key", _window(node)),)
         case WindowRows(window=Session()):
             return (Kept("the rows of open sessions", _window(node)),)
+        case StreamWindow():
+            return (_stream_window(node),)
         case Over():
             return tuple(_over(node, frame) for frame in dict.fromkeys(c.frame for c in node.calls))
         case TopN():
@@ -113,6 +120,25 @@ def _window(node: WindowAggregate | WindowRows) -> str:
             return f"the {passes} passes the last row by {duration(gap)}"
         case Attached():
             return f"the {passes} passes the window's end"
+
+
+def _stream_window(node: StreamWindow) -> Kept:
+    passes = "clock" if node.time is None else "watermark"
+    of = f"of each ({names(node.input, node.partition)})" if node.partition else "of the stream"
+    match node.shape:
+        case CountShape(size, every):
+            last = size - 1 if every < size else every - 1
+            # A partition is never known to have had its last row.
+            return Kept(f"at most {last} rows {of}", None if node.partition else "the window has its rows")
+        case SlidingShape(size, delay):
+            return Kept(f"rows {of}", f"the {passes} passes their time by {duration(size + delay)}")
+        case CappedSessionShape(longest, timeout):
+            until = f"the {passes} passes the last row by {duration(timeout)}, or the first by {duration(2 * longest)}"
+            return Kept(f"the rows of open sessions {of}", until)
+        case StateShape():
+            return Kept(f"the rows of open windows {of}", None)
+        case Tumble(size) | Hop(size):
+            return Kept("rows", f"the {passes} passes the end of their last window ({duration(size)} long)")
 
 
 def _over(node: Over, frame: Frame) -> Kept:

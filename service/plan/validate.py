@@ -24,6 +24,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Values,
@@ -45,6 +46,9 @@ class Problem:
     primary: str
     detail: str = ""
     hint: str = ""
+
+
+_FORGETS = "set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten"
 
 
 class PlanErrors(Exception):
@@ -84,9 +88,18 @@ def warnings(job: Job) -> tuple[Problem, ...]:
                     Problem(
                         node.place,
                         f"the state of this {kind(node)} has no bound: it keeps {state.what} for ever",
-                        hint="set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
+                        hint="" if isinstance(node, StreamWindow) else _FORGETS,
                     )
                 )
+        if isinstance(node, StreamWindow) and not node.partition:
+            found.append(
+                Problem(
+                    node.place,
+                    f"this {kind(node)} is over the whole stream: all its rows meet in one bucket",
+                    detail="the keys of GROUP BY group the rows of a window, and do not part the stream",
+                    hint="add OVER (PARTITION BY column) behind the window, if each value may have windows of its own",
+                )
+            )
         if isinstance(node, Join | IntervalJoin) and not node.left_keys:
             found.append(
                 Problem(
@@ -144,6 +157,8 @@ def only_appends(table: Table) -> bool:
 
 
 def _node_problems(node: Node) -> Iterator[Problem]:
+    if isinstance(node, StreamWindow):
+        yield from _stream_window_problems(node)
     if isinstance(node, Values):
         yield Problem(node.place, "VALUES, or SELECT without FROM, is not supported yet")
     time = _time(node)
@@ -269,6 +284,20 @@ def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Pr
         distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
         if why := refusal(call.function, distinct=distinct, append=append, over=over, bounded=bounded):
             yield Problem(node.place, why, detail="" if append else f"{origin(node.input)} updates and deletes rows")
+
+
+def _stream_window_problems(node: StreamWindow) -> Iterator[Problem]:
+    if mode(node.input) is Mode.RETRACT:
+        yield Problem(
+            node.place,
+            f"a {kind(node)} cannot read rows that are taken back later",
+            detail=f"{origin(node.input)} updates and deletes rows",
+            hint="put it before that step, or use GROUP BY without a window",
+        )
+    for call in node.aggregates:
+        distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
+        if why := refusal(call.function, distinct=distinct, append=True):
+            yield Problem(node.place, why)
 
 
 def _sink_problems(sink: Sink) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Sink,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Union,
@@ -38,6 +39,8 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Values():
             return ()
+        case StreamWindow():
+            return (node.input,)
         case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over() | TopN():
             return (node.input,)
         case Union():
@@ -55,6 +58,8 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
     match node:
         case Scan() | Values():
             return node
+        case StreamWindow():
+            return replace(node, input=new[0])
         case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over() | TopN():
             return replace(node, input=new[0])
         case Union():

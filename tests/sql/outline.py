@@ -18,6 +18,7 @@ from service.plan.nodes import (
     Over,
     Project,
     Scan,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Union,
@@ -95,6 +96,15 @@ def _line(node: Node) -> str:
         case WindowAggregate(window=window, time=time, keys=keys, aggregates=aggregates, zone=zone):
             calls = ", ".join(_call(names, c.function, c.arguments, c.distinct, c.filter) for c in aggregates)
             return f"{window} on {names[time]} in {zone} by {_named(names, keys)}: {calls}"
+        case StreamWindow(shape=shape, keys=keys, aggregates=aggregates, partition=partition):
+            calls = ", ".join(_call(names, c.function, c.arguments, c.distinct, c.filter) for c in aggregates)
+            on = "arrival" if node.time is None else names[node.time]
+            read = "".join(f" reading {names[c]}" for c in node.conditions)
+            seen = "" if node.seen is None else f" where {names[node.seen]}"
+            gives = "rows" if keys is None else f"by {_named(names, keys)}"
+            return (
+                f"{shape} on {on} over {_named(names, partition)}{read}{seen}: {gives}{' and ' if calls else ''}{calls}"
+            )
         case Aggregate(keys=keys, aggregates=aggregates, ttl=ttl):
             calls = ", ".join(_call(names, c.function, c.arguments, c.distinct, c.filter) for c in aggregates)
             return f"group by {_named(names, keys)}{': ' if calls else ''}{calls}{_ttl(ttl)}"

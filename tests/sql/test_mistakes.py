@@ -182,8 +182,6 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT COUNT(*) FROM a GROUP BY GROUPING SETS ((a1), ())", "GROUPING SETS"),
         ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
-        ("SELECT COUNT(*) FROM pay GROUP BY id, TUMBLINGWINDOW(ss, 10)", "the window TUMBLINGWINDOW"),
-        ("SELECT COUNT(*) FROM pay GROUP BY COUNTWINDOW(5, 1)", "the window COUNTWINDOW"),
         ("SELECT * FROM pay o, LATERAL (SELECT * FROM item) r WHERE o.id = r.id", "LATERAL in FROM"),
     ],
 )

@@ -16,6 +16,7 @@ import operators.ranking.retracting_top_n as retracting_top_n
 import operators.ranking.top_n as top_n_kernel
 import operators.ranking.window_top_n as window_top_n
 import operators.rows.normalize as normalize_kernel
+import operators.windows.count_window as count_window
 import operators.windows.session_aggregate as session_aggregate
 import operators.windows.session_partial as session_partial
 import operators.windows.session_rows as session_rows_kernel
@@ -27,11 +28,14 @@ from operators.aggregates.functions import AggregateSpec
 from operators.columns import positional
 from operators.kernel import Kernel
 from operators.rows.calc import Calc
+from operators.windows.window_output import WindowOutput
 from service.plan.expressions import Expression, render
 from service.plan.nodes import (
     Aggregate,
     AggregateCall,
     Attached,
+    CappedSessionShape,
+    CountShape,
     Cumulate,
     Field,
     Hop,
@@ -43,6 +47,9 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Session,
+    SlidingShape,
+    StateShape,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Tumble,
@@ -153,6 +160,26 @@ def window_rows(node: WindowRows) -> window_rows_kernel.WindowRowsOperator:
     return window_rows_kernel.WindowRowsOperator(
         input=schema(fields(node.input)), time=node.time, window=window, zone=_zone(node)
     )
+
+
+def stream_window(node: StreamWindow) -> Kernel:
+    """One of eKuiper's windows."""
+    result = WindowOutput(
+        input=schema(fields(node.input)),
+        output=schema(node.fields),
+        seen=node.seen,
+        keys=node.keys,
+        aggregates=tuple(map(_aggregate, node.aggregates)),
+    )
+    match node.shape:
+        case CountShape(size, every):
+            return count_window.CountWindow(
+                result=result, partition=node.partition, time=node.time, size=size, every=every
+            )
+        case SlidingShape() | CappedSessionShape() | StateShape() | Tumble() | Hop():
+            raise NotImplementedError
+        case _:
+            assert_never(node.shape)
 
 
 def over(node: Over) -> over_kernel.OverOperator:

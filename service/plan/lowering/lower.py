@@ -37,6 +37,7 @@ from service.plan.nodes import (
     Scan,
     Session,
     Sink,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Union,
@@ -136,6 +137,8 @@ class _Lowering:
                 return self._window_of_whole_rows(node)
             case WindowAggregate() | Aggregate():
                 return self._two_steps(node)
+            case StreamWindow():
+                return self._stream_window(node)
             case Over():
                 return self._keyed("over", kernels.over(node), node.input, node.partition)
             case TopN():
@@ -210,6 +213,15 @@ class _Lowering:
         return (
             _distributed(self.builder.operator(name, placed.level, kernel, placed.edges, _names(input)), placed, [key]),
         )
+
+    def _stream_window(self, node: StreamWindow) -> Relation:
+        """Rows meet by partition, of which an aggregate has the columns among its keys."""
+        port = Port(self._relation(node.input), node.partition, kernels.schema(fields(node.input)))
+        placed = self.builder.exchange_to_key([port])
+        kernel = kernels.stream_window(node)
+        added = self.builder.operator("stream_window", placed.level, kernel, placed.edges, _names(node.input))
+        shown = node.partition if node.keys is None else tuple(node.keys.index(p) for p in node.partition)
+        return (_distributed(added, placed, [shown]),)
 
     def _join(self, name: str, kernel: Kernel, node: AnyJoin) -> Relation:
         left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))

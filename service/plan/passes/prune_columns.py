@@ -29,6 +29,7 @@ from service.plan.nodes import (
     Scan,
     Session,
     Sink,
+    StreamWindow,
     TemporalJoin,
     TopN,
     Union,
@@ -103,6 +104,12 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             return [set(node.keys) | own | _read_by(calls)]
         case TopN():
             return [_read_by_top_n(node) | {i for i in needed if i < len(fields(node.input))}]
+        case StreamWindow():
+            own = {*node.partition, *node.conditions, *_given(node.time), *_given(node.seen)}
+            calls = [node.aggregates[i] for i in _kept_stream_calls(node, needed)]
+            width = len(fields(node.input))
+            shown = {i for i in needed if i < width} if node.keys is None else set(node.keys)
+            return [own | shown | _read_by(calls)]
         case Over():
             width = len(fields(node.input))
             over = [node.calls[i] for i in _kept_over(node, needed)]
@@ -126,6 +133,10 @@ def _read_by(calls: Iterable[AggregateCall | OverCall]) -> set[int]:
     return {c for call in calls for c in (*call.arguments, *(() if call.filter is None else (call.filter,)))}
 
 
+def _given(position: int | None) -> tuple[int, ...]:
+    return () if position is None else (position,)
+
+
 def _attached(node: WindowAggregate) -> tuple[int, ...]:
     return (node.window.start, node.window.end) if isinstance(node.window, Attached) else ()
 
@@ -134,6 +145,15 @@ def _kept_calls(node: WindowAggregate | Aggregate, needed: set[int]) -> list[int
     """The calls that are read; where there would be no column at all, the first, so that the one row stays a row."""
     kept = [i for i in range(len(node.aggregates)) if i + len(node.keys) in needed]
     return kept if kept or len(node.fields) > len(node.aggregates) else [0]
+
+
+def _stream_keys(node: StreamWindow) -> int:
+    """How many columns come before the aggregates."""
+    return len(fields(node.input)) if node.keys is None else len(node.keys)
+
+
+def _kept_stream_calls(node: StreamWindow, needed: set[int]) -> list[int]:
+    return [i for i in range(len(node.aggregates)) if i + _stream_keys(node) in needed]
 
 
 def _kept_over(node: Over, needed: set[int]) -> list[int]:
@@ -183,6 +203,8 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             return _pruned_aggregate(node, needed, below[0])
         case TopN():
             return _pruned_top_n(node, needed, below[0])
+        case StreamWindow():
+            return _pruned_stream(node, needed, below[0])
         case Over():
             return _pruned_over(node, needed, below[0])
         case Join() | IntervalJoin() | TemporalJoin():
@@ -206,6 +228,26 @@ def _pruned_aggregate(node: WindowAggregate | Aggregate, needed: set[int], below
             window = Attached(places[window.start], places[window.end])
         common = replace(common, time=places[common.time], window=window)
     return Pruned(common, _places(kept))
+
+
+def _pruned_stream(node: StreamWindow, needed: set[int], below: Pruned) -> Pruned:
+    input, places = below
+    width, calls = _stream_keys(node), _kept_stream_calls(node, needed)
+    keys = None if node.keys is None else _at(node.keys, places)
+    shown = dict(places) if keys is None else {i: i for i in range(width)}
+    behind = [*(width + i for i in calls), *range(width + len(node.aggregates), len(node.fields))]
+    new = replace(
+        node,
+        input=input,
+        time=None if node.time is None else places[node.time],
+        partition=_at(node.partition, places),
+        conditions=_at(node.conditions, places),
+        seen=None if node.seen is None else places[node.seen],
+        keys=keys,
+        aggregates=tuple(_call(node.aggregates[i], places) for i in calls),
+        fields=(*_ordered(node.fields, shown), *_pick(node.fields, behind)),
+    )
+    return Pruned(new, {**shown, **{old: len(shown) + n for n, old in enumerate(behind)}})
 
 
 def _pruned_over(node: Over, needed: set[int], below: Pruned) -> Pruned:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from service.plan.nodes import (
+    CountShape,
     IntervalJoin,
     Job,
     Node,
     Over,
     Scan,
     Session,
+    StreamWindow,
     TemporalJoin,
     TopN,
     WindowAggregate,
@@ -44,6 +46,8 @@ def _waits(node: Node) -> bool:
             return fields(node.input)[node.time].time is not TimeKind.PROCESSING
         case TopN(window_time=int(time)):
             return fields(node.input)[time].time is not TimeKind.PROCESSING
+        case StreamWindow():
+            return node.time is not None and not isinstance(node.shape, CountShape)
         case IntervalJoin():
             return fields(node.left)[node.left_time].time is not TimeKind.PROCESSING
         case TemporalJoin(right_time=time):

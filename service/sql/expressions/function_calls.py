@@ -13,11 +13,15 @@ from service.sql.expressions.context import Context
 from service.sql.functions import FORMS, FUNCTIONS, PLANNED
 
 # Functions that mean something only where a query is aggregated or windowed.
-_WINDOW = {
-    f"{window}_{end}"
-    for window in ("TUMBLE", "HOP", "SESSION", "CUMULATE")
-    for end in ("START", "END", "ROWTIME", "PROCTIME")
-} | {"TUMBLE", "HOP", "SESSION", "CUMULATE", "ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE"}
+_WINDOW = (
+    {
+        f"{window}_{end}"
+        for window in ("TUMBLE", "HOP", "SESSION", "CUMULATE")
+        for end in ("START", "END", "ROWTIME", "PROCTIME")
+    }
+    | {"TUMBLE", "HOP", "SESSION", "CUMULATE", "ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE"}
+    | {"WINDOW_START", "WINDOW_END", "EVENT_TIME"}
+)
 
 
 def applied(name: str, arguments: Sequence[Expression], context: Context) -> Expression:

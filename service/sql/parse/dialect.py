@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from service.sql.errors import SqlError
 from service.sql.parse.call_grammar import CallGrammar
 from service.sql.parse.query_grammar import QueryGrammar
+from service.sql.parse.stream_window_grammar import StreamWindowGrammar
 
 T = TypeVar("T")
 Tokens = Sequence[Token]
@@ -62,7 +63,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     }
 
 
-class FlinkParser(CallGrammar, QueryGrammar, parser.Parser):
+class FlinkParser(StreamWindowGrammar, CallGrammar, QueryGrammar, parser.Parser):
     """sqlglot's parser of queries and expressions, with Flink's forms."""
 
 

@@ -10,6 +10,7 @@ from service.plan.types import Timestamp
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.options.format_options import CARRIES_CHANGES
 from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
+from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.parse.table_grammar import local_name
 from service.sql.resolve.context import Abandoned, Session, TemporalFunction, View, not_yet
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected
@@ -17,7 +18,6 @@ from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
 from service.sql.resolve.values import resolve_values
 from service.sql.resolve.windows import (
-    EKUIPER,
     described_time,
     partitioned,
     table_call,
@@ -154,8 +154,10 @@ def scan(table: Table, session: Session, at: exp.Expr) -> Relation:
 
 def window_rows(call: exp.Anonymous, session: Session) -> Relation:
     """A window table function: its table's rows, with window_start, window_end and window_time."""
-    if call_name(call) in EKUIPER:
-        raise session.give_up(not_yet(f"the window {call.name}", call))
+    if call_name(call) in STREAM_WINDOWS:
+        raise session.give_up(
+            SqlError(f"{call.name} is no table function", hint=f"write GROUP BY {call.name}(...)", at=call)
+        )
     if call_name(call) not in WINDOW_FUNCTIONS:
         raise session.give_up(
             SqlError(

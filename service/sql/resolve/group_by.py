@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -17,7 +18,7 @@ from service.sql.errors import SqlError
 from service.sql.resolve.aggregate_calls import Calls
 from service.sql.resolve.aggregate_parts import Parts, call_alias, key_alias, parts_of
 from service.sql.resolve.context import Abandoned, Session, not_yet
-from service.sql.resolve.group_windows import GroupWindow, find_group_window, windowed
+from service.sql.resolve.group_windows import find_group_window, windowed
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import canonical, columns_in, is_aggregate, names_of, reference, replaced
 from service.sql.resolve.windows import is_window_call
@@ -31,18 +32,28 @@ _SETS = {exp.GroupingSets: "GROUPING SETS", exp.Cube: "CUBE", exp.Rollup: "ROLLU
 def is_grouped(select: exp.Select, items: Sequence[exp.Expr], having: exp.Expr | None) -> bool:
     """Whether a SELECT aggregates: it has GROUP BY, or an aggregate outside of OVER."""
     return bool(select.args.get("group")) or any(
-        _has_aggregate(node) for node in (*items, *([having] if having is not None else []))
+        has_aggregate(node) for node in (*items, *([having] if having is not None else []))
     )
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
+def has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
         inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
         parts = [*inner.iter_expressions(), *(node.args.get("partition_by") or ())]
-        return any(map(_has_aggregate, parts))
-    return is_aggregate(node) or any(map(_has_aggregate, node.iter_expressions()))
+        return any(map(has_aggregate, parts))
+    return is_aggregate(node) or any(map(has_aggregate, node.iter_expressions()))
+
+
+class WindowBounds(Protocol):
+    """The window of a grouped query: which calls and columns stand for its bounds."""
+
+    def is_key(self, node: exp.Expr) -> bool:
+        """Whether `node`, of GROUP BY, is the window or a bound of it."""
+
+    def bound(self, node: exp.Expr) -> str:
+        """The internal name of the bound that `node` computes, or nothing."""
 
 
 @dataclass(slots=True)
@@ -51,7 +62,7 @@ class Grouped:
 
     relation: Relation
     keys: list[tuple[exp.Expr, Expression]]
-    window: GroupWindow | None
+    window: WindowBounds | None
     calls: Calls
 
 
@@ -65,22 +76,22 @@ def resolve_grouped(
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The aggregated relation, with the SELECT list and the HAVING condition written over it."""
     before = len(session.mistakes)
-    nodes = _group_nodes(select, session)
+    nodes = group_nodes(select, session)
     window = None
     with session.mistakes.collecting(select):
         window = find_group_window(nodes, relation, session)
-    keys = _keys(nodes, window, relation, session)
+    keys = group_keys(nodes, window, relation, session)
     calls = Calls(relation.scope, session)
     for node in (*(n for _, n in items), *([having] if having is not None else [])):
         calls.collect(node)
     if len(session.mistakes) > before:
-        _look_further([node for _, node in items], relation, session)
+        look_further([node for _, node in items], relation, session)
         raise Abandoned
     grouped = Grouped(relation, keys, window, calls)
     place = session.place(select.args.get("group") or select)
     parts = parts_of(relation, [e for _, e in keys], calls.found)
     result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place)
-    rewriter = _Rewriter(grouped)
+    rewriter = GroupRewriter(grouped)
     items = [(name, rewriter.rewrite(node, session)) for name, node in items]
     having = None if having is None else rewriter.rewrite(having, session)
     if len(session.mistakes) > before:
@@ -88,14 +99,14 @@ def resolve_grouped(
     return result, items, having
 
 
-def _look_further(items: Sequence[exp.Expr], relation: Relation, session: Session) -> None:
+def look_further(items: Sequence[exp.Expr], relation: Relation, session: Session) -> None:
     """Note the mistakes of columns that are not aggregated, though the query is abandoned for others."""
     for node in items:
-        if not _has_aggregate(node) and not any(is_window_call(part) for part in node.walk()):
+        if not has_aggregate(node) and not any(is_window_call(part) for part in node.walk()):
             session.compile(node, relation.scope)
 
 
-def _group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
+def group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
     group = select.args.get("group")
     if group is None:
         return []
@@ -107,8 +118,8 @@ def _group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
     return list(group.expressions)
 
 
-def _keys(
-    nodes: list[exp.Expr], window: GroupWindow | None, relation: Relation, session: Session
+def group_keys(
+    nodes: list[exp.Expr], window: WindowBounds | None, relation: Relation, session: Session
 ) -> list[tuple[exp.Expr, Expression]]:
     found: list[tuple[exp.Expr, Expression]] = []
     for node in nodes:
@@ -140,7 +151,7 @@ def _aggregate(parts: Parts, ttl: int, place: Place) -> Relation:
     return Relation(node, Scope(parts.columns))
 
 
-class _Rewriter:
+class GroupRewriter:
     """Replaces keys, aggregates and window bounds by references to the columns of the aggregate node."""
 
     def __init__(self, grouped: Grouped) -> None:

@@ -15,11 +15,10 @@ from service.plan.types import Timestamp
 from service.plan.walk import fields as fields_of
 from service.sql.errors import SqlError
 from service.sql.resolve.aggregate_parts import Parts
-from service.sql.resolve.context import Session, not_yet
+from service.sql.resolve.context import Session
 from service.sql.resolve.relation import Relation, WindowColumns
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.resolve.windows import (
-    EKUIPER,
     GROUP_WINDOWS,
     group_call,
     time_attribute,
@@ -88,9 +87,6 @@ class GroupWindow:
 
 def find_group_window(nodes: list[exp.Expr], relation: Relation, session: Session) -> GroupWindow | None:
     """The window among the expressions of GROUP BY, if there is one; SqlError for one that cannot be."""
-    for node in nodes:
-        if call_name(node) in EKUIPER:
-            raise not_yet(f"the window {call_name(node)}", node)
     functions = [n for n in nodes if call_name(n) in GROUP_WINDOWS]
     if len(functions) > 1:
         raise SqlError("a query groups by one window at most", at=functions[1])

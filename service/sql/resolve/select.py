@@ -18,6 +18,7 @@ from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.over import resolve_over
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
+from service.sql.resolve.stream_windows import resolve_stream_window, stream_window_of
 from service.sql.resolve.syntax import has_query, output_name, positions, replaced
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.scope import Scope
@@ -37,11 +38,15 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
     before = len(session.mistakes)
     relation, where = _from(select, session)
     ttls = state_ttls(select, relation.scope.qualifiers, session)
-    relation = _where(relation, where, ttls, session)
+    window = stream_window_of(select, session)
+    if window is None:
+        relation = _where(relation, where, ttls, session)
     items = list(_items(select, relation.scope, session))
     having = select.args["having"].this if select.args.get("having") else None
     ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
-    if is_grouped(select, [node for _, node in items], having):
+    if window is not None:
+        relation, items, having = resolve_stream_window(window, select, relation, where, items, having, session)
+    elif is_grouped(select, [node for _, node in items], having):
         relation, items, having = resolve_grouped(select, relation, items, having, ttl, session)
     elif having is not None:
         raise session.give_up(SqlError("HAVING without GROUP BY or an aggregate", hint="write WHERE", at=having))

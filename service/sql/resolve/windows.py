@@ -12,10 +12,9 @@ from service.plan.table import TimeKind
 from service.plan.types import TimestampLtz
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.literals import interval_value
+from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.scope import Scope
-
-EKUIPER = ("TUMBLINGWINDOW", "HOPPINGWINDOW", "SLIDINGWINDOW", "SESSIONWINDOW", "COUNTWINDOW")
 
 _TABLE_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -34,7 +33,7 @@ GROUP_WINDOWS = frozenset(_GROUP_ARGUMENTS)
 def is_window_call(node: exp.Expr) -> bool:
     """Whether `node` is a window of GROUP BY, or TUMBLE_START and its companions."""
     name = call_name(node)
-    return name in EKUIPER or name.split("_")[0] in GROUP_WINDOWS
+    return name in STREAM_WINDOWS or name.split("_")[0] in GROUP_WINDOWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,228 @@
+"""The rows of each partition in their order, and what windows over them keep between batches.
+
+Each row gets a number within its partition, from 1 on. Of a partition a record is kept: how many rows it has had
+(`seen`), the first number that a window may still need (`low`), and the numbers that its kind of window adds. The rows
+from `low` on are kept apart from the record, under the partition's own number and theirs: adding a row writes that row,
+and reading a window reads the rows of that window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from operators.hashing import bucket_hash
+from operators.sql import Sql
+from operators.state.block import SORT_KEY, Positions, SortKeys, distinct, spread
+from operators.state.lookup import find_between
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import FOUND, PREVIOUS, KeyedRows, read_keyed, write
+from operators.windows.ranges import Mask, Ordered, Ranges
+from operators.windows.slices import Times
+
+_TIME = "_time"
+_NUMBER = "_number"
+_PLACE = "_place"
+_LOW_HALF = 0xFFFFFFFF
+
+
+class Arrivals(NamedTuple):
+    """The rows of a batch by partition, in their order: the partition of each, its number there, its time.
+
+    `starts` and `counts` say where the rows of each partition are; `found` which partitions have a record, and `record`
+    what it says (0 where there is none).
+    """
+
+    rows: pa.Table
+    times: Times
+    owners: Positions
+    numbers: Times
+    starts: Positions
+    counts: Positions
+    found: Mask
+    record: Mapping[str, Times]
+
+    @property
+    def ends(self) -> Positions:
+        """Where the rows of each partition end."""
+        return self.starts + self.counts
+
+    @property
+    def seen(self) -> Times:
+        """How many rows each partition has had, those of the batch included."""
+        return self.record["seen"] + self.counts
+
+
+class Closed(NamedTuple):
+    """The windows that a batch closes and what is kept.
+
+    A window has the rows of partition `owners[i]` with the numbers from `first[i]` to `last[i]`, which is not included.
+    `low` is the first number that each partition keeps, `record` what else it remembers; those not `alive` are
+    forgotten.
+    """
+
+    owners: Positions
+    first: Times
+    last: Times
+    starts: Times
+    ends: Times
+    low: Times
+    alive: Mask
+    record: Mapping[str, Times]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The partitions of rows of `schema` by the columns at `keys`; `remembered` names the numbers that windows add."""
+
+    schema: pa.Schema
+    keys: tuple[int, ...]
+    remembered: tuple[str, ...] = ()
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """A table of the rows and one of the records."""
+        rows = pa.schema([*self.schema, pa.field(_TIME, pa.int64()), pa.field(_NUMBER, pa.int64())])
+        numbers = [pa.field(name, pa.int64()) for name in self._numbers]
+        records = pa.schema([*(self.schema.field(k) for k in self.keys), *numbers])
+        return {
+            "rows": TraceSpec(schema=rows, kind=TableKind.KEYED),
+            "partitions": TraceSpec(schema=records, kind=TableKind.KEYED),
+        }
+
+    @property
+    def _numbers(self) -> tuple[str, ...]:
+        return ("slot", "seen", "low", *self.remembered)
+
+    def advance(
+        self,
+        state: State,
+        due: Ordered,
+        woken: pa.Table,
+        close: Callable[[Arrivals], Closed],
+        sql: Sql,
+    ) -> tuple[Ordered, Ranges]:
+        """Hand the rows that are `due`, in their order, to the windows of their partitions, `woken` ones included.
+
+        `woken` has the columns of the keys. Returns the windows that close and their rows.
+        """
+        keys, owners = self._split(due.rows, woken, sql)
+        if keys.num_rows == 0:
+            nothing = np.empty(0, dtype=np.int64)
+            return due, Ranges(nothing, nothing, nothing, nothing)
+        pairs = read_keyed(sql, state["partitions"], keys, bucket_hash(keys, range(len(self.keys))), len(self.keys))
+        arrivals = self._arrivals(state, due, owners, pairs)
+        closed = close(arrivals)
+        answer = self._windows(state, arrivals, closed)
+        self._write_rows(state, arrivals, closed)
+        self._write_records(state, pairs, arrivals, closed)
+        return answer
+
+    def _split(self, rows: pa.Table, woken: pa.Table, sql: Sql) -> tuple[pa.Table, Positions]:
+        """The partitions that are touched, in the order in which they come, and which of them each row is in."""
+        names = [self.schema.names[k] for k in self.keys]
+        if not names:
+            touched = min(1, rows.num_rows + woken.num_rows)
+            return pa.table({_PLACE: np.zeros(touched, dtype=np.int64)}), np.zeros(rows.num_rows, dtype=np.int64)
+        all_ = pa.concat_tables([rows.select(names), woken.select(names)])
+        numbered = all_.append_column(_PLACE, pa.array(np.arange(all_.num_rows)))
+        statement = f"SELECT MIN({_PLACE}) OVER (PARTITION BY {', '.join(names)}) AS f FROM rows ORDER BY {_PLACE}"
+        firsts = sql(statement, {"rows": numbered}).column("f").to_numpy()
+        different = distinct(firsts)
+        keys = all_.take(pa.array(different)).append_column(_PLACE, pa.array(np.arange(len(different))))
+        return keys, np.searchsorted(different, firsts[: rows.num_rows])
+
+    def _arrivals(self, state: State, due: Ordered, owners: Positions, pairs: KeyedRows) -> Arrivals:
+        count = pairs.rows.num_rows
+        places = pairs.rows.column(_PLACE).to_numpy()
+        found = np.zeros(count, dtype=np.bool_)
+        found[places] = pairs.rows.column(FOUND).to_numpy()
+        record: dict[str, Times] = {}
+        for name in self._numbers:
+            record[name] = np.zeros(count, dtype=np.int64)
+            record[name][places] = pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy()
+        new = np.flatnonzero(~found)
+        next_slot = state.notes.get("slots", 0)
+        record["slot"][new] = next_slot + np.arange(len(new))
+        record["low"][new] = 1
+        state.notes["slots"] = (next_slot + len(new)) & _LOW_HALF if self.keys else 0
+        rows, times = due
+        if count > 1:
+            order = np.argsort(owners, kind="stable")
+            rows, times, owners = rows.take(pa.array(order)), times[order], owners[order]
+        counts = np.bincount(owners, minlength=count).astype(np.int64)
+        starts = np.cumsum(counts) - counts
+        numbers = record["seen"][owners] + 1 + np.arange(len(owners)) - starts[owners]
+        return Arrivals(rows, times, owners, numbers, starts, counts, found, record)
+
+    def _windows(self, state: State, arrivals: Arrivals, closed: Closed) -> tuple[Ordered, Ranges]:
+        """The rows that the closed windows have, and where each window is among them."""
+        seen = arrivals.record["seen"]
+        first = seen + 1
+        np.minimum.at(first, closed.owners, closed.first)
+        kept = self._kept(state, arrivals.record["slot"], first, seen)
+        names = [*self.schema.names, _TIME]
+        coming = arrivals.rows.append_column(_TIME, pa.array(arrivals.times))
+        rows = coming
+        if kept.num_rows:
+            rows = pa.concat_tables([kept.select(names), coming]).combine_chunks()
+            owners = np.concatenate([self._owners(kept, arrivals.record["slot"]), arrivals.owners])
+            numbers = np.concatenate([kept.column(_NUMBER).to_numpy(), arrivals.numbers])
+            rows = rows.take(pa.array(np.lexsort((numbers, owners))))
+        counts = seen + 1 - first + arrivals.counts
+        places = np.cumsum(counts) - counts - first
+        owners = closed.owners
+        ranges = Ranges(closed.first + places[owners], closed.last + places[owners], closed.starts, closed.ends)
+        return Ordered(rows.select(self.schema.names), rows.column(_TIME).to_numpy()), ranges
+
+    def _kept(self, state: State, slots: Times, first: Times, last: Times) -> pa.Table:
+        """The rows of each partition with the numbers from `first` to `last`, both included."""
+        reading = np.flatnonzero(first <= last)
+        lows, highs = (self._sort_keys(slots[reading], ends[reading]) for ends in (first, last))
+        wraps = lows > highs
+        if wraps.any():
+            whole = slots[reading][wraps]
+            ends = self._sort_keys(whole, np.full(len(whole), _LOW_HALF)), self._sort_keys(whole, 0 * whole)
+            lows, highs = np.concatenate([lows, ends[1]]), np.concatenate([highs, highs[wraps]])
+            highs[: len(wraps)][wraps] = ends[0]
+        return find_between(state["rows"], lows, highs)
+
+    def _owners(self, rows: pa.Table, slots: Times) -> Positions:
+        """The partitions of rows that were kept."""
+        if not self.keys:
+            return np.zeros(rows.num_rows, dtype=np.int64)
+        found = (rows.column(SORT_KEY).to_numpy() >> np.uint64(32)).astype(np.int64)
+        order = np.argsort(slots)
+        owners: Positions = order[np.searchsorted(slots[order], found)]
+        return owners
+
+    def _sort_keys(self, slots: Times, numbers: Times) -> SortKeys:
+        """Where rows are kept: by their partition, then by their number (of which the lower half is enough)."""
+        if not self.keys:
+            return numbers.astype(np.uint64)
+        return ((slots << 32) | (numbers & _LOW_HALF)).astype(np.uint64)
+
+    def _write_rows(self, state: State, arrivals: Arrivals, closed: Closed) -> None:
+        """Add the rows that are still needed, and remove those that are no more."""
+        record, low = arrivals.record, np.where(closed.alive, closed.low, arrivals.seen + 1)
+        slots = record["slot"]
+        gone = np.maximum(np.minimum(low, record["seen"] + 1) - record["low"], 0)
+        leaving = np.repeat(slots, gone), spread(record["low"], gone)
+        stay = np.flatnonzero(arrivals.numbers >= low[arrivals.owners])
+        rows = arrivals.rows.take(pa.array(stay))
+        rows = rows.append_column(_TIME, pa.array(arrivals.times[stay]))
+        rows = rows.append_column(_NUMBER, pa.array(arrivals.numbers[stay]))
+        sort_keys = self._sort_keys(slots[arrivals.owners[stay]], arrivals.numbers[stay])
+        state["rows"].replace(rows, sort_keys, self._sort_keys(*leaving))
+
+    def _write_records(self, state: State, pairs: KeyedRows, arrivals: Arrivals, closed: Closed) -> None:
+        places = pairs.rows.column(_PLACE).to_numpy()
+        values = {"slot": arrivals.record["slot"], "seen": arrivals.seen, "low": closed.low, **closed.record}
+        alive = closed.alive[places]
+        columns = [pairs.rows.column(i) for i in range(len(self.keys))]
+        columns += [pa.array(values[name][places]) for name in self._numbers]
+        table = pa.table(columns, names=[*(self.schema.names[k] for k in self.keys), *self._numbers])
+        write(state["partitions"], pairs, table.filter(pa.array(alive)), pairs.sort_keys[alive])

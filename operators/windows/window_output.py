@@ -1,0 +1,92 @@
+"""What a closed window gives: its rows, or the aggregates of its groups.
+
+A window is a range of rows that are in order. The rows of the windows that close are written out, once for each window
+that a row is in, a portion of windows at a time, and grouped within their window: nothing is kept of a window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from operators.aggregates.functions import AggregateSpec
+from operators.aggregates.layout import AccumulatorLayout
+from operators.changes import weigh
+from operators.columns import as_changes, no_changes
+from operators.sql import Sql
+from operators.state.block import Positions, spread
+from operators.windows.ranges import Ordered, Ranges
+from operators.windows.window_totals import totals
+
+WINDOW = "w"
+"""The column that numbers the windows of a portion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowOutput:
+    """The columns of `output`: the keys, of rows (where `keys` is None) those of the input; the aggregates, of the
+    window and its `keys`, or of the window; the start and the end of the window, and the time of the row (of a group:
+    the end of the window), in ms.
+
+    `seen` is the position of a BOOLEAN column: of a window only the rows come out, and are aggregated, for which it is
+    true.
+    """
+
+    input: pa.Schema
+    output: pa.Schema
+    seen: int | None = None
+    keys: tuple[int, ...] | None = None
+    aggregates: tuple[AggregateSpec, ...] = ()
+
+    def changes(self, ordered: Ordered, windows: Ranges, sql: Sql) -> pa.Table:
+        """The answers of `windows`, one after the other."""
+        parts = [no_changes(self.output)]
+        parts += [self._portion(ordered, portion, sql) for portion in windows.portions()]
+        return pa.concat_tables(parts)
+
+    def _portion(self, ordered: Ordered, windows: Ranges, sql: Sql) -> pa.Table:
+        counts = windows.last - windows.first
+        at = spread(windows.first, counts)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        if self.seen is not None:
+            visible = ordered.rows.column(self.seen).fill_null(False).to_numpy()[at]
+            at, owner = at[visible], owner[visible]
+        rows = ordered.rows.select(self.input.names).take(pa.array(at))
+        columns, times = rows.columns, ordered.times[at]
+        if self.keys is not None:
+            columns, owner = self._grouped(self.keys, rows, owner, sql)
+            times = windows.ends[owner]
+        elif self.aggregates:
+            answers, answered = self._grouped((), rows, owner, sql)
+            of = pa.array(np.searchsorted(answered, owner))
+            columns = [*columns, *(answer.take(of) for answer in answers)]
+        columns = [*columns, pa.array(windows.starts[owner]), pa.array(windows.ends[owner]), pa.array(times)]
+        return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
+
+    def _grouped(
+        self, keys: tuple[int, ...], rows: pa.Table, owner: Positions, sql: Sql
+    ) -> tuple[list[pa.ChunkedArray], Positions]:
+        """The keys and the aggregates of each group, in the order of the windows, and the window of each."""
+        layout = _layout(self.input, self.aggregates)
+        names = [f"k{i}" for i in range(len(keys))]
+        by = [(f"c{position}", name) for name, position in zip(names, keys, strict=True)]
+        statement = layout.partials([*by, (WINDOW, WINDOW)], "changes")
+        partials = sql(statement, {"changes": rows.append_column(WINDOW, pa.array(owner))})
+        types = self.output.types[-3 - len(self.aggregates) : -3]
+        answers = [f"o{i}" for i in range(len(types))]
+        whole = f"({totals(layout, [*names, WINDOW], '(SELECT * FROM partials)')})" if layout.sets else "partials"
+        items = [*names, *layout.read("", answers, types), WINDOW]
+        groups = sql(f"SELECT {', '.join(items)} FROM {whole}", {"partials": partials})
+        windows: Positions = groups.column(WINDOW).to_numpy()
+        if len(windows) > 1 and not bool((windows[1:] >= windows[:-1]).all()):
+            order = np.argsort(windows, kind="stable")
+            groups, windows = groups.take(pa.array(order)), windows[order]
+        return groups.drop_columns([WINDOW]).columns, windows
+
+
+@lru_cache(maxsize=64)
+def _layout(input: pa.Schema, aggregates: tuple[AggregateSpec, ...]) -> AccumulatorLayout:
+    return AccumulatorLayout(input, aggregates, append=True)

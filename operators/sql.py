@@ -49,6 +49,8 @@ class Sql:
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
                 "lock_configuration": True,
+                # What a file may nest is limited where it is read; a level of it is several here.
+                "max_expression_depth": 10_000,
             },
         )
 

@@ -90,3 +90,17 @@ def test_run_lists_its_settings(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["run", "--settings"])
     assert "TAILRACE_CHECKPOINT=" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_utf8_is_told_with_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    wrong = tmp_path / "wrong.sql"
+    wrong.write_bytes("SET 'pipeline.name' = 'x';\n-- caf\u00e9\n".encode("latin-1"))
+    for command in ("check", "explain"):
+        assert main([command, str(wrong)]) == 2
+        assert f"{wrong.name}:2:7: the file is not UTF-8" in capsys.readouterr().err
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    right = tmp_path / "right.sql"
+    right.write_bytes("\ufeffCREATE TABLE t (a BIGINT) WITH ('connector' = 'datagen');\n".encode())
+    assert main(["check", str(right)]) == 0, capsys.readouterr().err

@@ -11,7 +11,7 @@ from service.observability.redaction import Redaction, secrets_of_tables, secret
 from service.plan.nodes import Job
 from service.plan.validate import Problem
 from service.sql.errors import Mistake, PipelineErrors
-from service.sql.parse.source import read_source
+from service.sql.parse.source import decoded, read_source
 from service.sql.pipeline import Pipeline, load
 
 
@@ -36,7 +36,7 @@ def read(path: Path) -> Pipeline | None:
 
 def variable_secrets(path: Path) -> tuple[str, ...]:
     """The values of the variables that a file asks for and whose names say that they are secret."""
-    source = read_source(path.name, path.read_text(encoding="utf-8"), os.environ)
+    source = read_source(path.name, decoded(path.read_bytes())[0], os.environ)
     return tuple(secrets_of_variables(source.asked, os.environ))
 
 

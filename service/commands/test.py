@@ -19,6 +19,8 @@ from service.local.verdict import compare, update
 
 PIPELINE = "pipeline.sql"
 
+MOST_BUCKETS = 10_000
+
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
@@ -31,8 +33,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("folders", type=Path, nargs="+", metavar="folder", help="a case, or a folder of cases")
     parser.add_argument("--update", action="store_true", help="write what comes as the new expectation")
-    parser.add_argument("--buckets", type=int, default=2, metavar="N", help="buckets that keys are spread over")
+    parser.add_argument("--buckets", type=_count, default=2, metavar="N", help="buckets that keys are spread over")
     parser.set_defaults(run=run)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= MOST_BUCKETS:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {MOST_BUCKETS}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ def read(path: Path) -> list[Sections]:
     """The batches of a file; a head that is not repeated stays that of the batch before."""
     batches = []
     head: Texts = ()
-    for batch in text_table.batches(path.read_text()):
+    for batch in text_table.read_batches(path):
         sections: list[tuple[str, Texts, list[Texts]]] = []
         for index, line in enumerate(batch.lines):
             if not text_table.is_row(line):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from service.formats.contract import RECORD
+from service.local.errors import CaseError
 from service.local.inputs import ROWS, Input
 from service.local.text_table import Line
 from service.plan.table import Table
@@ -60,12 +61,14 @@ class Feed:
         keyed = connector.kind == "upsert-kafka" or connector.key_format is not None
         if line.text == "=>" or (keyed and "=>" in line.text):
             key, _, value = line.text.partition("=>")
-            return _bytes(key.strip()), _bytes(value.strip())
-        return None, _bytes(line.text)
+            return self._bytes(line, key.strip()), self._bytes(line, value.strip())
+        return None, self._bytes(line, line.text)
 
-
-def _bytes(text: str) -> bytes | None:
-    """The bytes that `text` stands for: itself, or `hex 7b7d` in hexadecimal."""
-    if text.startswith("hex "):
-        return bytes.fromhex(text[4:])
-    return text.encode() if text else None
+    def _bytes(self, line: Line, text: str) -> bytes | None:
+        """The bytes that `text` stands for: itself, or `hex 7b7d` in hexadecimal."""
+        if not text.startswith("hex "):
+            return text.encode() if text else None
+        try:
+            return bytes.fromhex(text[4:])
+        except ValueError:
+            raise CaseError.at(self.input.path, line.number, f"`{text}` is not hexadecimal") from None

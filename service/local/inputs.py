@@ -82,7 +82,7 @@ def clock(inputs: Sequence[Input], start: int, step: int) -> list[int]:
 def _arrivals(path: Path) -> tuple[Arrival, ...]:
     partition = 0
     arrivals = []
-    for batch in text_table.batches(path.read_text()):
+    for batch in text_table.read_batches(path):
         arrival = Arrival()
         for line in batch.lines:
             if line.text.startswith("@"):
@@ -100,6 +100,8 @@ def _directive(path: Path, line: Line, arrival: Arrival, partition: int) -> int:
         arrival.ended = True
     elif said.startswith("partition ") and said[10:].strip().isdigit():
         partition = int(said[10:])
+        if partition >= 2**31:
+            raise CaseError.at(path, line.number, f"`@ {said}`: Kafka has no partition above {2**31 - 1}")
         arrival.partitions.setdefault(partition, [])
     else:
         try:

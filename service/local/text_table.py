@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from service.local.errors import CaseError
 
 _CUT = re.compile(r"-{3,}$")
 _RULE = re.compile(r"\|(\s*:?-+:?\s*\|)+$")
@@ -43,6 +46,15 @@ def batches(text: str) -> list[Batch]:
         elif line and not line.startswith("#"):
             found[-1].append(Line(number, line))
     return [Batch(tuple(lines)) for lines in found]
+
+
+def read_batches(path: Path) -> list[Batch]:
+    """The batches of a file; CaseError where it is not UTF-8."""
+    raw = path.read_bytes()
+    try:
+        return batches(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise CaseError.at(path, raw.count(b"\n", 0, error.start) + 1, "the file is not UTF-8") from None
 
 
 def is_row(line: Line) -> bool:

@@ -41,7 +41,7 @@ def update(folder: Path, outcome: Outcome) -> list[str]:
     texts |= {f"{name}{RECORDS}": written.text(batches) for name, batches in outcome.records.items()}
     for name, text in texts.items():
         path = folder / name
-        if not path.exists() or path.read_text() != text:
+        if not path.exists() or path.read_bytes() != text.encode():
             path.write_text(text)
             changed.append(name)
     return changed

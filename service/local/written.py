@@ -31,7 +31,7 @@ def text(batches: list[list[str]]) -> str:
 
 def differences(path: Path, came: list[list[str]]) -> list[str]:
     """What differs, batch by batch; the order of records within a batch does not count."""
-    expected = [[line.text for line in batch.lines] for batch in text_table.batches(path.read_text())]
+    expected = [[line.text for line in batch.lines] for batch in text_table.read_batches(path)]
     found: list[str] = []
     for number in range(max(len(expected), len(came))):
         before = sorted(expected[number]) if number < len(expected) else []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from service.plan.deep_stack import on_a_deep_stack
 from service.plan.describe import headline, kind
 from service.plan.lowering.lower import lower_traced
 from service.plan.nodes import Job, Node, Scan, Sink
@@ -84,6 +85,7 @@ class Explained:
         return asdict(self)
 
 
+@on_a_deep_stack
 def explain(job: Job, *, late_rows: bool = False) -> Explained:
     """Explain a job as it would be run; raises `validate.PlanErrors` if it would not."""
     job = normalize(job)

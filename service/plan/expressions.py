@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TypeVar
 
 from operators.time import asks_time
 from service.plan.types import DataType
@@ -44,6 +46,31 @@ class Call:
 
 
 Expression = Column | Literal | Call
+
+T = TypeVar("T")
+
+FEW = 32
+"""So many terms of one operator stay nested from the left, as they were written."""
+
+
+def balanced(terms: Sequence[T], join: Callable[[T, T], T]) -> T:
+    """Join `terms` by an associative operator: few from the left, many in pairs, so that they do not nest deeply."""
+    if len(terms) <= FEW:
+        return reduce(join, terms)
+    half = len(terms) // 2
+    return join(balanced(terms[:half], join), balanced(terms[half:], join))
+
+
+def depth(expression: Expression) -> int:
+    """How many calls are nested in `expression`."""
+    deepest = 0
+    pending: list[tuple[Expression, int]] = [(expression, 0)]
+    while pending:
+        each, above = pending.pop()
+        if isinstance(each, Call):
+            deepest = max(deepest, above + 1)
+            pending += [(argument, above + 1) for argument in each.arguments]
+    return deepest
 
 
 def render(expression: Expression, column: Callable[[int], str] = "c{}".format) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from operators.aggregates.functions import refusal
+from service.plan.deep_stack import on_a_deep_stack
 from service.plan.describe import kind, names
 from service.plan.expressions import describe, deterministic, repeatable
 from service.plan.nodes import (
@@ -66,6 +67,7 @@ def check(job: Job) -> None:
         raise PlanErrors(found)
 
 
+@on_a_deep_stack
 def problems(job: Job) -> tuple[Problem, ...]:
     """What keeps a job, as it was written, from running."""
     return _problems(normalize(job))
@@ -78,6 +80,7 @@ def _problems(job: Job) -> tuple[Problem, ...]:
     return tuple(dict.fromkeys(found))
 
 
+@on_a_deep_stack
 def warnings(job: Job) -> tuple[Problem, ...]:
     """What will run, but may not be meant: state without a bound, work that cannot be spread, a key not proven."""
     found: list[Problem] = []

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from service.plan.deep_stack import on_a_deep_stack
 from service.plan.nodes import Job, Sink
 from service.plan.table import Connector, Table, TableColumn
 from service.plan.validate import problems
 from service.sql.errors import Mistakes, PipelineErrors
-from service.sql.parse.source import read_source
+from service.sql.parse.source import decoded, read_source
 from service.sql.parse.statement_grammar import read_statements
 from service.sql.parse.statements import (
     CreateTable,
@@ -52,12 +53,18 @@ class Pipeline:
 
 def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
     """The pipeline of a file; PipelineErrors with all its mistakes if it has any."""
-    return read(path.read_text(encoding="utf-8"), environment, name=path.name)
+    text, wrong = decoded(path.read_bytes())
+    if wrong is not None:
+        mistakes = Mistakes(read_source(path.name, text, {}))
+        mistakes.add_written("the file is not UTF-8", hint="save it as UTF-8", at=wrong)
+        raise PipelineErrors(mistakes.all())
+    return read(text, environment, name=path.name)
 
 
+@on_a_deep_stack
 def read(text: str, environment: Mapping[str, str] | None = None, name: str = "pipeline.sql") -> Pipeline:
     """The pipeline of a text; PipelineErrors with all its mistakes if it has any."""
-    source = read_source(name, text, environment or {})
+    source = read_source(name, text.removeprefix("\ufeff"), environment or {})
     mistakes = Mistakes(source)
     for missing in source.missing:
         mistakes.add_written(

@@ -105,3 +105,23 @@ def test_a_mistake_in_a_case_is_told_with_its_place(
 def test_a_folder_without_cases_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["test", str(tmp_path)]) == 2
     assert "there is no pipeline.sql" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("hex zz", "orders.records:1: `hex zz` is not hexadecimal"),
+        ("@ partition 99999999999999999999", "orders.records:1: `@ partition 99999999999999999999`: Kafka has no"),
+        ("caf\u00e9", "orders.records:1: the file is not UTF-8"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, told: str):
+    case(tmp_path, orders__rows="")
+    (tmp_path / "orders.records").write_bytes(line.encode("latin-1"))
+    assert main(["test", str(tmp_path)]) == 2
+    assert told in capsys.readouterr().out
+
+
+def test_the_number_of_buckets_is_checked(tmp_path: Path):
+    with pytest.raises(SystemExit):
+        main(["test", str(case(tmp_path)), "--buckets", "0"])

@@ -27,6 +27,7 @@ NOW = datetime(2024, 5, 6, 7, 8, 9, 123000)
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "disabled_optimizers": "common_subexpressions",
+    "max_expression_depth": 10_000,
 }
 """How DuckDB is opened where expressions run (operators/sql.py)."""
 

@@ -17,6 +17,7 @@ from operators.rows.materialize import Materialize
 from operators.windows.session_partial import SessionPartial
 from operators.windows.window_partial import WindowPartial
 from service.plan.canonical import fingerprint
+from service.plan.deep_stack import on_a_deep_stack
 from service.plan.expressions import Column, Expression, moved
 from service.plan.lowering import kernels
 from service.plan.lowering.builder import Builder, CoLocated, Names, Port, Relation
@@ -53,6 +54,7 @@ from service.plan.validate import check, materializes, sink_key
 from service.plan.walk import consumers, fields, shows_right
 
 
+@on_a_deep_stack
 def compile_job(job: Job, *, late_rows: bool = False) -> Program:
     """Normalize, check and lower `job`; raises `validate.PlanErrors` with all that is wrong."""
     job = normalize(job)

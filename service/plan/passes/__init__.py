@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.plan.deep_stack import on_a_deep_stack
 from service.plan.nodes import Job
 from service.plan.passes.absorb_projections import absorb_projections
 from service.plan.passes.bound_ranks import bound_ranks
@@ -32,6 +33,7 @@ PASSES = (
 )
 
 
+@on_a_deep_stack
 def normalize(job: Job) -> Job:
     """The job in the form that is explained, lowered and fingerprinted."""
     for each in PASSES:

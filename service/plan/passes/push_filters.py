@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from service.plan.expressions import Call, Expression, columns_of, deterministic, enforces, moved, substituted
+from service.plan.expressions import Call, Expression, balanced, columns_of, deterministic, enforces, moved, substituted
 from service.plan.nodes import (
     Aggregate,
     AnyJoin,
@@ -54,12 +54,12 @@ def conjuncts(condition: Expression) -> tuple[Expression, ...]:
 
 def both(conditions: Iterable[Expression]) -> Expression | None:
     """One condition from several; a later one is evaluated only where those before it hold, as written."""
-    answer: Expression | None = None
-    for each in conditions:
-        answer = (
-            each if answer is None else Call("AND", (answer, each), BOOLEAN, "CASE WHEN {0} THEN {1} ELSE false END")
-        )
-    return answer
+    every = list(conditions)
+    return balanced(every, _and_then) if every else None
+
+
+def _and_then(first: Expression, second: Expression) -> Expression:
+    return Call("AND", (first, second), BOOLEAN, "CASE WHEN {0} THEN {1} ELSE false END")
 
 
 def _push(node: Filter) -> Node:

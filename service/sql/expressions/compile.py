@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from service.plan import types
-from service.plan.expressions import Call, Column, Expression
+from service.plan.expressions import Call, Column, Expression, depth
 from service.plan.types import Row, flink
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions import literals
 from service.sql.expressions.casts import cast
+from service.sql.expressions.chains import chained, terms
 from service.sql.expressions.context import Context
 from service.sql.expressions.function_calls import applied, unknown_function
 from service.sql.expressions.sharing import shared
@@ -21,6 +22,9 @@ from service.sql.parse.data_types import data_type
 from service.sql.scope import Scope
 
 __all__ = ["Context", "compile_expression"]
+
+MAX_DEPTH = 250
+"""How deep operators and calls may nest in an expression; terms of one operator, such as AND, are no nesting."""
 
 # Functions that are written without parentheses and arrive as names.
 _BARE = {"LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_ROW_TIMESTAMP"}
@@ -32,7 +36,14 @@ def compile_expression(node: exp.Expr, scope: Scope, context: Context) -> Expres
     A mistake raises SqlError; where several arguments of a call are wrong, all but the last are noted in
     `context.mistakes` first, so that all are listed.
     """
-    return _Compiler(scope, context).compile(node)
+    compiled = _Compiler(scope, context).compile(node)
+    if depth(compiled) > MAX_DEPTH:
+        raise SqlError(
+            f"the expression nests more than {MAX_DEPTH} calls and operators",
+            hint="compute a part of it in a subquery",
+            at=node,
+        )
+    return compiled
 
 
 class _Compiler:
@@ -208,6 +219,11 @@ def _shown(node: exp.Expr) -> str:
     }.get(type(node), type(node).__name__.upper())
 
 
+def _chain(name: str) -> Callable[[_Compiler, exp.Expr], Expression]:
+    """An operator that is grouped from the left: its terms are compiled side by side, however many there are."""
+    return lambda compiler, node: chained(name, compiler.all(terms(node)), compiler.context)
+
+
 def _binary(name: str) -> Callable[[_Compiler, exp.Expr], Expression]:
     return lambda compiler, node: compiler.apply(name, node.this, node.expression)
 
@@ -244,9 +260,9 @@ _COMPILERS: Mapping[type[exp.Expr], Callable[[_Compiler, exp.Expr], Expression]]
     exp.CurrentTimestamp: _bare("CURRENT_TIMESTAMP"),
     exp.CurrentDate: _bare("CURRENT_DATE"),
     exp.CurrentTime: _bare("CURRENT_TIME"),
-    exp.Add: _binary("+"),
-    exp.Sub: _binary("-"),
-    exp.Mul: _binary("*"),
+    exp.Add: _chain("+"),
+    exp.Sub: _chain("-"),
+    exp.Mul: _chain("*"),
     exp.Div: _binary("/"),
     exp.Mod: _binary("%"),
     exp.EQ: _binary("="),
@@ -257,7 +273,7 @@ _COMPILERS: Mapping[type[exp.Expr], Callable[[_Compiler, exp.Expr], Expression]]
     exp.GTE: _binary(">="),
     exp.NullSafeEQ: _binary("IS NOT DISTINCT FROM"),
     exp.NullSafeNEQ: _binary("IS DISTINCT FROM"),
-    exp.And: _binary("AND"),
-    exp.Or: _binary("OR"),
-    exp.DPipe: _binary("||"),
+    exp.And: _chain("AND"),
+    exp.Or: _chain("OR"),
+    exp.DPipe: _chain("||"),
 }

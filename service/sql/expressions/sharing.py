@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.plan.expressions import Call, Column, Expression, Literal
+from service.plan.expressions import Call, Column, Expression, Literal, render
 
 _OFTEN = 2
+
+_LONG = 2_000
+"""Characters of DuckDB text that are written once even where two would do: nested, they double with each level."""
 
 
 def shared(expression: Expression) -> Expression:
@@ -29,7 +32,8 @@ def _repeated(call: Call, place: int) -> bool:
     argument = call.arguments[place]
     if isinstance(argument, Column | Literal):
         return False
-    return call.template.count(f"{{{place}}}") > (_OFTEN if deterministic(argument) else 1)
+    times = call.template.count(f"{{{place}}}")
+    return times > 1 and (times > _OFTEN or not deterministic(argument) or len(render(argument)) > _LONG)
 
 
 def deterministic(expression: Expression) -> bool:

@@ -138,6 +138,9 @@ def _extreme(name: str, arguments: Arguments, context: Context) -> Expression:
 
 def _nullif(name: str, arguments: Arguments, context: Context) -> Expression:
     first, second = arguments
+    left, right = comparable(first, second, context)
+    if left is first:
+        return Call(name, (first, right), first.type, "CASE WHEN {0} = {1} THEN NULL ELSE {0} END")
     equal = _comparison("=", (first, second), context)
     return Call(name, (equal, first), first.type, "CASE WHEN {0} THEN NULL ELSE {1} END")
 

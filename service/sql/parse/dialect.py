@@ -106,6 +106,9 @@ def parse_tokens(run: Tokens, text: str, method: Callable[[Any], T]) -> T:
         results: list[T] = reader._parse(method, list(run), text)
     except ParseError as error:
         raise _syntax_error(error, reader, run) from error
+    if not results:
+        # sqlglot ends a batch at ELSE and END, wherever it stands.
+        raise SqlError(f'"{run[0].text}" is not expected here', at=run[0].start)
     return results[0]
 
 

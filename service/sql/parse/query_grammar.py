@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
+_VALUES = {(TokenType.ARRAY, TokenType.L_BRACKET), (TokenType.MAP, TokenType.L_BRACKET)}
+
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 
 
@@ -147,6 +149,9 @@ class QueryGrammar(_Base):
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """A type; one that is followed by NOT NULL, inside ARRAY< >, MAP< > or ROW< >, says so in its `nullable`."""
+        if self._next and (self._curr.token_type, self._next.token_type) in _VALUES:
+            # ARRAY[1] is a value. sqlglot would read its elements as types first, each level of nesting twice.
+            return None
         kind = super()._parse_types(*args, **kwargs)
         if isinstance(kind, exp.DataType) and self._match_pair(TokenType.NOT, TokenType.NULL):
             kind.meta["not null"] = True

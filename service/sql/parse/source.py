@@ -50,6 +50,18 @@ class Source:
         return Place(line, offset - (self.written.rfind("\n", 0, offset) + 1) + 1)
 
 
+def decoded(raw: bytes) -> tuple[str, int | None]:
+    """The text of a file, without a byte order mark, and where its first byte stands that is no UTF-8, if there is one.
+
+    Such bytes are replaced.
+    """
+    try:
+        return raw.decode("utf-8-sig"), None
+    except UnicodeDecodeError as error:
+        before = len(raw[: error.start].decode("utf-8-sig", errors="replace"))
+        return raw.decode("utf-8-sig", errors="replace"), before
+
+
 def read_source(name: str, written: str, environment: Mapping[str, str]) -> Source:
     """Fill in each `${NAME}` and `${NAME:-default}` of `written` from `environment`.
 

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from service.sql.errors import Mistakes, SqlError, did_you_mean
 from service.sql.parse.dialect import parse_tokens, tokenize
+from service.sql.parse.nesting import check_nesting
 from service.sql.parse.statements import (
     CreateTemporalFunction,
     CreateView,
@@ -82,6 +83,7 @@ class _PendingSet:
 
 
 def _statement(run: list[Token], text: str, pending: _PendingSet) -> Statement | None:
+    check_nesting(run)
     begun = _set_begins(run)
     if begun:
         pending.begin(run[0].start, run[0].text.upper() == "EXPLAIN")

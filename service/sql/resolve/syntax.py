@@ -13,13 +13,15 @@ from service.sql.scope import Scope
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
     """The conditions that AND joins, from left to right."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        yield from conjuncts(node.left)
-        yield from conjuncts(node.right)
-    elif node is not None:
-        yield node
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, exp.Paren):
+            pending.append(each.this)
+        elif isinstance(each, exp.And):
+            pending += [each.right, each.left]
+        elif each is not None:
+            yield each
 
 
 def call_name(node: exp.Expr) -> str:

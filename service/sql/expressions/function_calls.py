@@ -52,6 +52,8 @@ def unknown_function(name: str) -> SqlError:
         return SqlError(f"the aggregate {name} is not allowed here", hint="aggregates stand in SELECT and HAVING")
     if name in _WINDOW:
         return SqlError(f"{name} is not allowed here", hint="it needs a window in GROUP BY or an OVER clause")
+    if name in ("GROUPING", "GROUPING_ID", "GROUP_ID"):
+        return SqlError(f"{name} is not allowed here", hint="it stands in SELECT and HAVING of a query with GROUP BY")
     if name in PLANNED:
         return SqlError(f"the function {name} is not supported yet", detail=PLANNED[name])
     known = [n for n in (*FUNCTIONS, *FORMS) if n.replace("_", "").isalnum()]

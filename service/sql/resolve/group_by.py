@@ -19,14 +19,20 @@ from service.sql.resolve.aggregate_calls import Calls
 from service.sql.resolve.aggregate_parts import Parts, call_alias, key_alias, parts_of
 from service.sql.resolve.context import Abandoned, Session, not_yet
 from service.sql.resolve.group_windows import find_group_window, windowed
+from service.sql.resolve.grouping_sets import (
+    ALL_KEYS,
+    GroupedBy,
+    grouped_by,
+    grouping_value,
+    is_grouping_function,
+    is_grouping_sets,
+)
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import canonical, columns_in, is_aggregate, names_of, reference, replaced
 from service.sql.resolve.windows import is_window_call
 from service.sql.scope import INTERNAL, Scope
 
 Item = tuple[str, exp.Expr]
-
-_SETS = {exp.GroupingSets: "GROUPING SETS", exp.Cube: "CUBE", exp.Rollup: "ROLLUP"}
 
 
 def is_grouped(select: exp.Select, items: Sequence[exp.Expr], having: exp.Expr | None) -> bool:
@@ -64,6 +70,7 @@ class Grouped:
     keys: list[tuple[exp.Expr, Expression]]
     window: WindowBounds | None
     calls: Calls
+    by: GroupedBy = ALL_KEYS
 
 
 def resolve_grouped(
@@ -76,10 +83,12 @@ def resolve_grouped(
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The aggregated relation, with the SELECT list and the HAVING condition written over it."""
     before = len(session.mistakes)
-    nodes = group_nodes(select, session)
+    by = _grouped_by(select, relation, session)
+    nodes = list(by.nodes)
     window = None
     with session.mistakes.collecting(select):
         window = find_group_window(nodes, relation, session)
+        _check_sets(by, window, relation.scope)
     keys = group_keys(nodes, window, relation, session)
     calls = Calls(relation.scope, session)
     for node in (*(n for _, n in items), *([having] if having is not None else [])):
@@ -87,9 +96,9 @@ def resolve_grouped(
     if len(session.mistakes) > before:
         look_further([node for _, node in items], relation, session)
         raise Abandoned
-    grouped = Grouped(relation, keys, window, calls)
+    grouped = Grouped(relation, keys, window, calls, by)
     place = session.place(select.args.get("group") or select)
-    parts = parts_of(relation, [e for _, e in keys], calls.found)
+    parts = parts_of(relation, [e for _, e in keys], calls.found, _key_sets(by, keys, relation.scope))
     result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place)
     rewriter = GroupRewriter(grouped)
     items = [(name, rewriter.rewrite(node, session)) for name, node in items]
@@ -102,20 +111,56 @@ def resolve_grouped(
 def look_further(items: Sequence[exp.Expr], relation: Relation, session: Session) -> None:
     """Note the mistakes of columns that are not aggregated, though the query is abandoned for others."""
     for node in items:
-        if not has_aggregate(node) and not any(is_window_call(part) for part in node.walk()):
+        if not has_aggregate(node) and not any(is_window_call(p) or is_grouping_function(p) for p in node.walk()):
             session.compile(node, relation.scope)
 
 
 def group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
-    group = select.args.get("group")
-    if group is None:
-        return []
-    if group.args.get("all"):
+    """The expressions of GROUP BY where there may be no grouping sets."""
+    group = _group(select, session)
+    nodes = list(group.expressions) if group is not None else []
+    for node in nodes:
+        if is_grouping_sets(node):
+            raise session.give_up(not_yet("a grouping set beside such a window", node))
+    return nodes
+
+
+def _grouped_by(select: exp.Select, relation: Relation, session: Session) -> GroupedBy:
+    try:
+        return grouped_by(_group(select, session), relation.scope)
+    except SqlError as error:
+        raise session.give_up(error) from error
+
+
+def _group(select: exp.Select, session: Session) -> exp.Expr | None:
+    """The GROUP BY clause."""
+    group: exp.Expr | None = select.args.get("group")
+    if group is not None and group.args.get("all"):
         raise session.give_up(not_yet("GROUP BY ALL", group))
-    for node in group.expressions:
-        if name := _SETS.get(type(node)):
-            raise session.give_up(not_yet(name, node))
-    return list(group.expressions)
+    return group
+
+
+def _check_sets(by: GroupedBy, window: WindowBounds | None, scope: Scope) -> None:
+    """Every grouping set has the whole window, if there is one."""
+    if window is None:
+        return
+    for node in by.nodes:
+        text = canonical(node, scope)
+        if window.is_key(node) and any(text not in each for each in by.sets):
+            raise SqlError(
+                "a grouping set lacks the window",
+                detail="each set is answered once, when its window closes",
+                hint="write the window beside the sets: GROUP BY window_start, window_end, GROUPING SETS ((a), ())",
+                at=node,
+            )
+
+
+def _key_sets(by: GroupedBy, keys: Sequence[tuple[exp.Expr, Expression]], scope: Scope) -> tuple[frozenset[int], ...]:
+    """The grouping sets by the positions of their keys; none where there is one set only."""
+    if not by.several:
+        return ()
+    places = {canonical(node, scope): place for place, (node, _) in enumerate(keys)}
+    return tuple(frozenset(places[text] for text in each if text in places) for each in by.sets)
 
 
 def group_keys(
@@ -171,6 +216,8 @@ class GroupRewriter:
     def _part(self, node: exp.Expr) -> exp.Expr | None:
         scope = self.grouped.relation.scope
         window = self.grouped.window
+        if is_grouping_function(node):
+            return grouping_value(node, self.grouped.by, scope)
         if window is not None and (name := window.bound(node)):
             return reference(name, node)
         if name := self.keys.get(canonical(node, scope), ""):

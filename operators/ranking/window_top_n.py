@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from operators.base import Operator
@@ -18,13 +17,11 @@ from operators.columns import as_changes, listed, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.ranking.rank_changes import ranked_schema
 from operators.ranking.ranking import Ranking
+from operators.ranking.top_n_partial import ARRIVAL, numbered, top_rows
 from operators.sql import Sql
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-
-ARRIVAL = "_arrival"
-"""The column that numbers rows as they came, for ties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +56,9 @@ class WindowTopNOperator(Operator):
         early = milliseconds(rows.column(self.time)) > clock.previous
         late, rows = rows.filter(pa.array(~early)), rows.filter(pa.array(early))
         if rows.num_rows:
-            rows = self._candidates(rows, sql)
+            rows = top_rows(rows, self.ranking, sql)
             waiting.add(rows, milliseconds(rows.column(self.time)))
-        waiting.combine = lambda merged: self._candidates(merged, sql)
+        waiting.combine = lambda merged: top_rows(merged, self.ranking, sql)
         changes = no_changes(self.output)
         if clock.watermark > clock.previous:
             due = waiting.between(clock.previous, clock.watermark).select(self.input.names)
@@ -71,32 +68,16 @@ class WindowTopNOperator(Operator):
         shown = {0: weigh(late, 1)} if late.num_rows else {}
         return Step(changes=changes, late=shown, late_count=late.num_rows, dead=dead)
 
-    @property
-    def _tie_break(self) -> str:
-        return f"{ARRIVAL} {'DESC' if self.ranking.latest_first else 'ASC'}"
-
-    def _candidates(self, rows: pa.Table, sql: Sql) -> pa.Table:
-        """The `rows` that may be in the top, in their order."""
-        rank = self.ranking.over(self._tie_break)
-        found = sql(
-            f"SELECT {ARRIVAL} FROM rows QUALIFY {rank} <= {self.ranking.last} ORDER BY {ARRIVAL}",
-            {"rows": _numbered(rows)},
-        )
-        return rows if found.num_rows == rows.num_rows else rows.take(found.column(ARRIVAL))
-
     def _answered(self, due: pa.Table, sql: Sql) -> pa.Table:
         """The ranks that are asked for of the windows that close, a group at a time, each in its order."""
         ranking = self.ranking
         groups = f"PARTITION BY {listed(ranking.partition)}"
+        tie_break = f"{ARRIVAL} {'DESC' if ranking.latest_first else 'ASC'}"
         columns = ", ".join([listed(range(len(self.input))), *(["rank"] if ranking.shown else [])])
         answers = sql(
-            f"SELECT {columns} FROM (SELECT *, {ranking.over(self._tie_break)} AS rank,"
+            f"SELECT {columns} FROM (SELECT *, {ranking.over(tie_break)} AS rank,"
             f" MIN({ARRIVAL}) OVER ({groups}) AS first FROM due)"
             f" WHERE rank BETWEEN {ranking.first} AND {ranking.last} ORDER BY c{self.time}, first, rank, {ARRIVAL}",
-            {"due": _numbered(due)},
+            {"due": numbered(due)},
         )
         return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)
-
-
-def _numbered(rows: pa.Table) -> pa.Table:
-    return rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows)))

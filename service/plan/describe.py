@@ -20,6 +20,7 @@ from service.plan.nodes import (
     Join,
     Node,
     Normalize,
+    OrderBy,
     Over,
     OverCall,
     Project,
@@ -31,6 +32,7 @@ from service.plan.nodes import (
     StreamShape,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Tumble,
     Union,
@@ -79,6 +81,8 @@ def kind(node: Node) -> str:
             return "Top-N" if node.window_time is None else "window Top-N"
         case StreamWindow(shape=shape):
             return _SHAPES[type(shape)]
+        case TimeSort():
+            return "sort"
         case IntervalJoin():
             return "interval join"
         case TemporalJoin():
@@ -122,6 +126,8 @@ def headline(node: Node) -> str:
             return f"over{by} order by {names(node.input, [node.time])}: {calls}{_ttl(node.ttl)}"
         case TopN():
             return _top_n(node)
+        case TimeSort(input=below, order=order):
+            return f"sort by {_order(below, order)}"
         case Join():
             return f"{node.kind.value} join on {_equalities(node)}"
         case IntervalJoin():
@@ -137,19 +143,25 @@ def _top_n(node: TopN) -> str:
     if node.function is RankFunction.ROW_NUMBER:
         count = "" if node.last is None else f" {node.last}" if node.first == 1 else f" {node.first} to {node.last}"
         text = f"{'top' if node.order else 'first'}{count}"
+        if not node.order and not node.partition:
+            return f"limit{count}"
     else:
         text = f"{node.function.value} {node.first} to {'the end' if node.last is None else node.last}"
     by = f" by ({names(node.input, node.partition)})" if node.partition else " of all rows"
-    keys = ", ".join(
-        names(node.input, [key.column])
-        + (" desc" if key.descending else "")
-        + ("" if key.nulls_first is not key.descending else f" nulls {'first' if key.nulls_first else 'last'}")
-        for key in node.order
-    )
+    keys = _order(node.input, node.order)
     latest = ", the latest first" if node.latest_first else ""
     order = f" order by {keys}" if keys else " in the order of arrival"
     when = ", when the window closes" if node.window_time is not None else ""
     return f"{text}{by}{order}{latest}{when}{_ttl(node.ttl)}"
+
+
+def _order(input: Node, order: Iterable[OrderBy]) -> str:
+    return ", ".join(
+        names(input, [key.column])
+        + (" desc" if key.descending else "")
+        + ("" if key.nulls_first is not key.descending else f" nulls {'first' if key.nulls_first else 'last'}")
+        for key in order
+    )
 
 
 def window(value: Window, node: WindowRows | WindowAggregate) -> str:

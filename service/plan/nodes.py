@@ -335,6 +335,15 @@ class TopN:
     ttl: int = 0
     place: Place = Place()
 
+    def __post_init__(self) -> None:
+        time = () if self.window_time is None else (self.window_time,)
+        _check_positions(self, self.input, (*self.partition, *(key.column for key in self.order), *time))
+        _check(
+            len(self.fields) == len(columns(self.input)) + self.shown,
+            self,
+            "has the columns of its input, then the rank if it is shown",
+        )
+
     @property
     def ranking(self) -> Ranking:
         """What its kernel computes."""
@@ -347,6 +356,20 @@ class TopN:
             latest_first=self.latest_first,
             shown=self.shown,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSort:
+    """The rows of an append-only input in the order of a time attribute, ascending, then of the rest of `order`."""
+
+    input: Node
+    order: tuple[OrderBy, ...]
+    place: Place = Place()
+
+    @property
+    def time(self) -> int:
+        """The position of the time attribute."""
+        return self.order[0].column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,6 +467,7 @@ Node = (
     | Aggregate
     | Over
     | TopN
+    | TimeSort
     | Join
     | IntervalJoin
     | TemporalJoin
@@ -466,7 +490,7 @@ class Job:
 
 def columns(node: Node) -> tuple[Field, ...]:
     """The columns of `node`."""
-    return columns(node.input) if isinstance(node, Filter | Normalize) else node.fields
+    return columns(node.input) if isinstance(node, Filter | Normalize | TimeSort) else node.fields
 
 
 def _check(holds: bool, node: object, claim: str) -> None:

@@ -26,6 +26,7 @@ from service.plan.nodes import (
     Session,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Tumble,
     Union,
@@ -59,6 +60,8 @@ def mode(node: Node) -> Mode:
         case Scan(table=table):
             return Mode.RETRACT if carries_changes(table) else Mode.APPEND
         case Values() | WindowAggregate() | StreamWindow() | WindowRows(window=Session()) | Over() | IntervalJoin():
+            return Mode.APPEND
+        case TimeSort():
             return Mode.APPEND
         case Aggregate() | Normalize():
             return Mode.RETRACT
@@ -94,7 +97,7 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return ()
         case Normalize(key=key):
             return (frozenset(key),)
-        case Filter() | Over():
+        case Filter() | Over() | TimeSort():
             return unique_keys(node.input)
         case TopN():
             return _ranked_keys(node)

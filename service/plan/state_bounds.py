@@ -24,6 +24,7 @@ from service.plan.nodes import (
     StateShape,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Tumble,
     WindowAggregate,
@@ -58,6 +59,9 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return tuple(_over(node, frame) for frame in dict.fromkeys(c.frame for c in node.calls))
         case TopN():
             return _top_n(node)
+        case TimeSort():
+            processing = fields(node.input)[node.time].time is TimeKind.PROCESSING
+            return () if processing else (Kept("rows ahead of the watermark", "the watermark reaches their time"),)
         case Normalize(key=key, ttl=ttl):
             return (Kept(f"the last row of each ({names(node, key)})", _ttl(ttl)),)
         case Join():

@@ -27,6 +27,7 @@ from service.plan.nodes import (
     Sink,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Values,
     WindowAggregate,
@@ -174,7 +175,7 @@ def _node_problems(node: Node) -> Iterator[Problem]:
                 detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
                 hint="use a window in event time",
             )
-    if isinstance(node, Over | IntervalJoin) or (isinstance(node, TopN) and node.window_time is not None):
+    if isinstance(node, Over | IntervalJoin | TimeSort) or (isinstance(node, TopN) and node.window_time is not None):
         for each in inputs(node):
             if mode(each) is Mode.RETRACT:
                 yield Problem(
@@ -210,7 +211,7 @@ def _node_problems(node: Node) -> Iterator[Problem]:
 def _time(node: Node) -> int | None:
     """The position of the time attribute that `node` goes by, if it goes by one of its only input."""
     match node:
-        case WindowAggregate(time=time) | WindowRows(time=time) | Over(time=time):
+        case WindowAggregate(time=time) | WindowRows(time=time) | Over(time=time) | TimeSort(time=time):
             return time
         case TopN(window_time=window_time):
             return window_time

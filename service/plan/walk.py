@@ -23,6 +23,7 @@ from service.plan.nodes import (
     Sink,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Union,
     Values,
@@ -39,9 +40,18 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Values():
             return ()
-        case StreamWindow():
-            return (node.input,)
-        case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over() | TopN():
+        case (
+            Normalize()
+            | Project()
+            | Filter()
+            | WindowRows()
+            | WindowAggregate()
+            | Aggregate()
+            | Over()
+            | TopN()
+            | TimeSort()
+            | StreamWindow()
+        ):
             return (node.input,)
         case Union():
             return node.inputs
@@ -58,9 +68,18 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
     match node:
         case Scan() | Values():
             return node
-        case StreamWindow():
-            return replace(node, input=new[0])
-        case Normalize() | Project() | Filter() | WindowRows() | WindowAggregate() | Aggregate() | Over() | TopN():
+        case (
+            Normalize()
+            | Project()
+            | Filter()
+            | WindowRows()
+            | WindowAggregate()
+            | Aggregate()
+            | Over()
+            | TopN()
+            | TimeSort()
+            | StreamWindow()
+        ):
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)

@@ -20,6 +20,7 @@ from service.plan.nodes import (
     Scan,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Union,
     Values,
@@ -115,7 +116,7 @@ def _line(node: Node) -> str:
                 for c in over
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
-        case TopN():
+        case TopN() | TimeSort():
             return headline(node)
         case Join() | IntervalJoin() | TemporalJoin():
             return _join(node)

@@ -135,3 +135,79 @@ NEEDS_A_BOUND = (
 )
 def test_a_wrong_rank_is_told_why(query: str, mistake: str):
     assert mistakes(query) == [mistake]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "SELECT who, id FROM pay ORDER BY amount DESC, 2 LIMIT 3 OFFSET 2",
+            """project who, id
+  top 3 to 5 of all rows order by amount desc, id
+    project who, id, amount
+      scan pay""",
+        ),
+        ("SELECT id FROM pay FETCH FIRST 2 ROWS ONLY", "limit 2\n  project id\n    scan pay"),
+        ("SELECT id FROM pay LIMIT ALL", "project id\n  scan pay"),
+        (
+            "SELECT who AS w FROM pay GROUP BY who ORDER BY COUNT(*) DESC, w LIMIT 3",
+            """project w
+  top 3 of all rows order by COUNT(*) desc, w
+    project who, COUNT(*)
+      group by who: COUNT(*)
+        project who
+          scan pay""",
+        ),
+        (
+            "SELECT id AS x FROM pay UNION ALL SELECT id FROM item ORDER BY x LIMIT 3",
+            """top 3 of all rows order by x
+  union
+    project id
+      scan pay
+    project id
+      normalize id
+        scan item""",
+        ),
+        (
+            "SELECT id FROM pay ORDER BY ts, who DESC",
+            """project id
+  sort by ts, who desc
+    project id, ts, who
+      scan pay""",
+        ),
+    ],
+)
+def test_order_and_limit(query: str, expected: str):
+    assert outline(plan(query)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "mistake"),
+    [
+        (
+            "SELECT id FROM pay ORDER BY id",
+            "ORDER BY without LIMIT needs a time attribute, ascending, as its first column\n"
+            "  detail: a stream has no end to sort up to\n"
+            "  hint:   add LIMIT, or order by the time attribute of the table",
+        ),
+        (
+            "SELECT DISTINCT id FROM pay ORDER BY who LIMIT 3",
+            "ORDER BY of SELECT DISTINCT names a column that is not selected",
+        ),
+        ("SELECT id FROM pay ORDER BY 2 LIMIT 3", "ORDER BY 2 names no column: the query has 1"),
+        ("SELECT id FROM pay OFFSET 3", "OFFSET needs LIMIT\n  detail: a stream has no end\n  hint:   add LIMIT"),
+        ("SELECT id FROM pay LIMIT 'x'", "LIMIT takes a whole number"),
+        (
+            "SELECT id FROM pay UNION ALL SELECT a1 FROM a ORDER BY who LIMIT 1",
+            "ORDER BY names no column of the query\n  detail: it has the columns id",
+        ),
+        (
+            "SELECT id, ts FROM pay LEFT JOIN a ON id = a1 ORDER BY ts",
+            "ORDER BY without LIMIT needs a time attribute, ascending, as its first column\n"
+            "  detail: a stream has no end to sort up to\n"
+            "  hint:   add LIMIT, or order by the time attribute of the table",
+        ),
+    ],
+)
+def test_a_wrong_order_or_limit_is_told_why(query: str, mistake: str):
+    assert mistakes(query) == [mistake]

@@ -27,6 +27,9 @@ import operators.windows.window_rows as window_rows_kernel
 from operators.aggregates.functions import AggregateSpec
 from operators.columns import positional
 from operators.kernel import Kernel
+from operators.ranking.limit import LimitOperator
+from operators.ranking.time_sort import TimeSortOperator
+from operators.ranking.top_n_partial import TopNPartialOperator
 from operators.rows.calc import Calc
 from operators.windows.window_output import WindowOutput
 from service.plan.expressions import Expression, render
@@ -51,13 +54,14 @@ from service.plan.nodes import (
     StateShape,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Tumble,
     Window,
     WindowAggregate,
     WindowRows,
 )
-from service.plan.properties import mode
+from service.plan.properties import mode, takes_arrivals
 from service.plan.table import TimeKind
 from service.plan.types import DataType, TimestampLtz, arrow
 from service.plan.walk import fields
@@ -255,6 +259,18 @@ def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
     )
 
 
+def top_n_partial(node: TopN) -> TopNPartialOperator:
+    """The rows of a block that may be among the first of all."""
+    return TopNPartialOperator(output=schema(fields(node.input)), ranking=node.ranking)
+
+
+def time_sort(node: TimeSort) -> TimeSortOperator:
+    """Rows in the order of time."""
+    return TimeSortOperator(
+        output=schema(fields(node)), order=node.order, processing=_processing(node.input, node.time)
+    )
+
+
 def top_n(node: TopN) -> Kernel:
     """The first rows of each group."""
     if node.window_time is not None:
@@ -264,6 +280,9 @@ def top_n(node: TopN) -> Kernel:
             time=node.window_time,
             processing=_processing(node.input, node.window_time),
         )
+    if takes_arrivals(node):
+        ranking = node.ranking
+        return LimitOperator(output=schema(fields(node.input)), first=ranking.first, last=ranking.last)
     if mode(node.input) is Mode.RETRACT:
         return retracting_top_n.RetractingTopNOperator(
             input=schema(fields(node.input)), ranking=node.ranking, ttl=node.ttl

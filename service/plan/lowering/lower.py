@@ -40,6 +40,7 @@ from service.plan.nodes import (
     Sink,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Union,
     Values,
@@ -144,7 +145,9 @@ class _Lowering:
             case Over():
                 return self._keyed("over", kernels.over(node), node.input, node.partition)
             case TopN():
-                return self._keyed("top_n", kernels.top_n(node), node.input, node.partition)
+                return self._top_n(node)
+            case TimeSort():
+                return self._keyed("sort", kernels.time_sort(node), node.input, ())
             case Normalize():
                 return self._keyed("normalize", kernels.normalize(node), node.input, node.key)
             case Join():
@@ -208,6 +211,18 @@ class _Lowering:
         partial = self.builder.operator("window_partial", placed.level, kernel, placed.edges, _names(node.input))
         whole = self.builder.operator("window_aggregate", placed.level, kernels.full_window(node), (Edge(partial),))
         return (_distributed(whole, placed, [range(len(node.keys))]),)
+
+    def _top_n(self, node: TopN) -> Relation:
+        """Where all rows are ranked together, only those that may be in the top are sent to the one bucket."""
+        relation, schema = self._relation(node.input), kernels.schema(fields(node.input))
+        if not node.partition and mode(node.input) is Mode.APPEND:
+            partial, same = kernels.top_n_partial(node), {i: (i,) for i in range(len(schema))}
+            relation = tuple(
+                self.builder.stateless("top_n_partial", partial, s, same, _names(node.input)) for s in relation
+            )
+        placed = self.builder.exchange_to_key([Port(relation, node.partition, schema)])
+        top = self.builder.operator("top_n", placed.level, kernels.top_n(node), placed.edges, _names(node.input))
+        return (_distributed(top, placed, [node.partition]),)
 
     def _keyed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...]) -> Relation:
         """An operator with one input, whose columns stay where they are."""

@@ -31,6 +31,7 @@ from service.plan.nodes import (
     Sink,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     Union,
     Values,
@@ -89,6 +90,8 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             return []
         case Normalize(key=key):
             return [needed | set(key)]
+        case TimeSort(order=order):
+            return [needed | {key.column for key in order}]
         case Filter(condition=condition):
             return [needed | set(columns_of(condition))]
         case Project(expressions=expressions):
@@ -103,7 +106,8 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             own = {node.time, *_attached(node)} if isinstance(node, WindowAggregate) else set()
             return [set(node.keys) | own | _read_by(calls)]
         case TopN():
-            return [_read_by_top_n(node) | {i for i in needed if i < len(fields(node.input))}]
+            read = _read_by_top_n(node) | {i for i in needed if i < len(fields(node.input))}
+            return [read or {0}]  # of a row of which nothing is read, a column still says that it is there
         case StreamWindow():
             own = {*node.partition, *node.conditions, *_given(node.time), *_given(node.seen)}
             calls = [node.aggregates[i] for i in _kept_stream_calls(node, needed)]
@@ -175,6 +179,10 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
         case Normalize(key=key):
             input, places = below[0]
             return Pruned(replace(node, input=input, key=_at(key, places)), places)
+        case TimeSort(order=order):
+            input, places = below[0]
+            moved_order = tuple(replace(key, column=places[key.column]) for key in order)
+            return Pruned(replace(node, input=input, order=moved_order), places)
         case Filter(condition=condition):
             input, places = below[0]
             return Pruned(replace(node, input=input, condition=moved(condition, places)), places)

@@ -14,6 +14,7 @@ from service.plan.nodes import (
     Session,
     StreamWindow,
     TemporalJoin,
+    TimeSort,
     TopN,
     WindowAggregate,
     WindowRows,
@@ -42,7 +43,7 @@ def forget_watermarks(job: Job) -> Job:
 def _waits(node: Node) -> bool:
     """Whether `node` acts on the watermark."""
     match node:
-        case WindowAggregate() | WindowRows(window=Session()) | Over():
+        case WindowAggregate() | WindowRows(window=Session()) | Over() | TimeSort():
             return fields(node.input)[node.time].time is not TimeKind.PROCESSING
         case TopN(window_time=int(time)):
             return fields(node.input)[time].time is not TimeKind.PROCESSING

@@ -24,6 +24,7 @@ from service.plan.nodes import (
     Over,
     Project,
     TemporalJoin,
+    TimeSort,
     TopN,
     Union,
     WindowAggregate,
@@ -73,6 +74,8 @@ def _push(node: Filter) -> Node:
         case Project(expressions=expressions) if _passes_projection(node.condition, expressions):
             inside = substituted(node.condition, expressions)
             return replace(below, input=replace(node, input=below.input, condition=inside))
+        case TimeSort() if deterministic(node.condition) and not enforces(node.condition):
+            return replace(below, input=replace(node, input=below.input))
         case Union():
             return replace(below, inputs=tuple(replace(node, input=i) for i in below.inputs))
         case Aggregate(keys=keys) | WindowAggregate(keys=keys):

@@ -14,12 +14,11 @@ from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, common_type
 from service.sql.resolve.context import Abandoned, CommonTable, Session, not_yet
 from service.sql.resolve.distinct import deduplicated
+from service.sql.resolve.ordering import ordered
 from service.sql.resolve.relation import Relation, column, projected, visible
 from service.sql.resolve.select import resolve_select
 from service.sql.resolve.values import resolve_values
 from service.sql.scope import Scope
-
-_REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
 
 
 def resolve_query(query: exp.Expr, session: Session) -> Relation:
@@ -29,15 +28,13 @@ def resolve_query(query: exp.Expr, session: Session) -> Relation:
         case exp.Select():
             return resolve_select(query, session)
         case exp.Values():
-            return resolve_values(query, session)
+            return _ordered(query, resolve_values(query, session), session)
         case exp.Subquery():
-            _check_modifiers(query, session)
-            return resolve_query(query.this, session)
+            return _ordered(query, resolve_query(query.this, session), session)
         case exp.Table(this=exp.Values() as values):
             return resolve_values(values, session)
         case exp.SetOperation():
-            _check_modifiers(query, session)
-            return _set_operation(query, session)
+            return _ordered(query, _set_operation(query, session), session)
         case _:
             raise session.give_up(SqlError("a query is expected here", at=query))
 
@@ -56,10 +53,9 @@ def _with(query: exp.Expr, session: Session) -> Session:
     return session
 
 
-def _check_modifiers(query: exp.Expr, session: Session) -> None:
-    for key, name in _REFUSED.items():
-        if query.args.get(key):
-            raise session.give_up(not_yet(name, query.args[key], "a stream has no end to sort up to"))
+def _ordered(query: exp.Expr, relation: Relation, session: Session) -> Relation:
+    """The relation with the ORDER BY and LIMIT that stand behind the whole of `query`."""
+    return ordered(query, relation, session, session.ttl)
 
 
 def _set_operation(query: exp.SetOperation, session: Session) -> Relation:

@@ -15,6 +15,7 @@ from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.group_by import is_grouped, resolve_grouped
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.joins import resolve_from
+from service.sql.resolve.ordering import MODIFIERS, hidden_items, ordered, with_names
 from service.sql.resolve.over import resolve_over
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
@@ -24,9 +25,10 @@ from service.sql.resolve.table_hints import state_ttls
 from service.sql.scope import Scope
 
 _HANDLED = {
-    *("with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "qualify", "distinct", "hint")
+    *("with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "qualify", "distinct", "hint"),
+    *MODIFIERS,
 }
-_NAMES = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "fetch": "FETCH", "match": "MATCH_RECOGNIZE"}
+_NAMES = {"match": "MATCH_RECOGNIZE"}
 
 Item = tuple[str, exp.Expr]
 """A column of a SELECT list: its name and its expression, without the alias."""
@@ -42,6 +44,7 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
     if window is None:
         relation = _where(relation, where, ttls, session)
     items = list(_items(select, relation.scope, session))
+    items += hidden_items(select, items, session)
     having = select.args["having"].this if select.args.get("having") else None
     ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
     if window is not None:
@@ -61,9 +64,11 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
     if len(session.mistakes) > before or len(named) < len(items):
         raise Abandoned
     if not select.args.get("from_"):
-        return _single_row(named, session.place(select))
-    relation = projected(relation, named, session.place(select))
-    return deduplicated(relation, session, session.place(select)) if select.args.get("distinct") else relation
+        return ordered(select, _single_row(named, session.place(select)), session, ttl)
+    relation = with_names(projected(relation, named, session.place(select)))
+    if select.args.get("distinct"):
+        relation = deduplicated(relation, session, session.place(select))
+    return ordered(select, relation, session, ttl)
 
 
 def _with_qualify(select: exp.Select, items: list[Item], scope: Scope, session: Session) -> tuple[list[Item], bool]:
@@ -88,8 +93,7 @@ def _check_clauses(select: exp.Select, session: Session) -> None:
     for key, value in select.args.items():
         if value and key not in _HANDLED:
             at = value if isinstance(value, exp.Expr) else select
-            hint = "a stream has no end to sort up to" if key in ("order", "limit") else ""
-            raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at, hint))
+            raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at))
 
 
 def _from(select: exp.Select, session: Session) -> tuple[Relation, list[exp.Expr]]:

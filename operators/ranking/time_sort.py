@@ -1,0 +1,62 @@
+"""ORDER BY time: rows come out in the order of their times, once the watermark has reached them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, listed, no_changes
+from operators.kernel import WEIGHT, Step
+from operators.ranking.ranking import OrderBy
+from operators.ranking.top_n_partial import ARRIVAL, numbered
+from operators.sql import Sql
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import Clock
+from operators.windows.event_time import milliseconds, timed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSortOperator(Operator):
+    """The rows of the input, all of weight 1, sorted by `order`, whose first column is the time attribute.
+
+    A row that is not newer than the watermark is late: others of its time or later ones have come out. Rows that tie
+    stay in the order of arrival. In `processing` time the rows of a batch are sorted by the rest of `order`.
+    """
+
+    output: pa.Schema
+    order: tuple[OrderBy, ...]
+    processing: bool = False
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.output,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        return {} if self.processing else {"rows": TraceSpec(schema=self.output, kind=TableKind.TIME_ORDERED)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        if self.processing:
+            return Step(changes=self._sorted(inputs[0].drop_columns([WEIGHT]), sql))
+        waiting, time = state["rows"], self.order[0].column
+        rows, dead = timed(inputs[0], time)
+        rows = rows.drop_columns([WEIGHT])
+        times = milliseconds(rows.column(time))
+        early = times > clock.previous
+        waiting.add(rows.filter(pa.array(early)), times[early])
+        late = rows.filter(pa.array(~early))
+        due = waiting.between(clock.previous, clock.watermark).select(self.output.names)
+        waiting.expire(clock.watermark)
+        shown = {0: weigh(late, 1)} if late.num_rows else {}
+        return Step(changes=self._sorted(due, sql), late=shown, late_count=late.num_rows, dead=dead)
+
+    def _sorted(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        if rows.num_rows == 0:
+            return no_changes(self.output)
+        keys = ", ".join([*(key.text for key in self.order), ARRIVAL])
+        columns = listed(range(len(self.output)))
+        rows = sql(f"SELECT {columns} FROM rows ORDER BY {keys}", {"rows": numbered(rows)})
+        return as_changes(weigh(rows, 1), self.output)

@@ -1,0 +1,55 @@
+"""The rows of a block that may be among the top N of all: a stateless step before the exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.columns import as_changes
+from operators.kernel import Step
+from operators.ranking.ranking import Ranking
+from operators.sql import Sql
+from operators.state.operator_state import State
+from operators.time import Clock
+
+ARRIVAL = "_arrival"
+"""The column that numbers rows as they came, for ties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopNPartialOperator(Operator):
+    """The top rows of each block, in their order of arrival; all rows have weight 1.
+
+    Where all rows are ranked together they meet in one bucket, which need not see the others.
+    """
+
+    output: pa.Schema
+    ranking: Ranking
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.output,)
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        (rows,) = inputs
+        if rows.num_rows > self.ranking.last:
+            rows = top_rows(rows, self.ranking, sql)
+        return Step(changes=as_changes(rows, self.output))
+
+
+def top_rows(rows: pa.Table, ranking: Ranking, sql: Sql) -> pa.Table:
+    """Those of `rows`, in the order of arrival, that may be in the top, in that order."""
+    rank = ranking.over(f"{ARRIVAL} {'DESC' if ranking.latest_first else 'ASC'}")
+    found = sql(
+        f"SELECT {ARRIVAL} FROM rows QUALIFY {rank} <= {ranking.last} ORDER BY {ARRIVAL}", {"rows": numbered(rows)}
+    )
+    return rows if found.num_rows == rows.num_rows else rows.take(found.column(ARRIVAL))
+
+
+def numbered(rows: pa.Table) -> pa.Table:
+    """`rows` with their numbers, from 0 on."""
+    return rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows)))

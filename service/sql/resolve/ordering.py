@@ -1,0 +1,178 @@
+"""ORDER BY, LIMIT, OFFSET and FETCH of a query: the first rows of all, or all rows in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from service.plan.expressions import describe
+from service.plan.nodes import OrderBy, Project, TimeSort, TopN
+from service.plan.table import TimeKind
+from service.sql.errors import SqlError
+from service.sql.resolve.context import Session, not_yet
+from service.sql.resolve.relation import Relation
+from service.sql.resolve.syntax import names_of
+from service.sql.scope import INTERNAL, Scope, ScopeColumn
+
+MODIFIERS = ("order", "limit", "offset")
+"""The arguments of a query's syntax tree that are resolved here."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderColumn:
+    """A column of ORDER BY: where it stands in the query's relation."""
+
+    column: int
+    node: exp.Ordered
+
+
+def hidden_items(
+    query: exp.Select, listed: Sequence[tuple[str, exp.Expr]], session: Session
+) -> list[tuple[str, exp.Expr]]:
+    """What ORDER BY computes that is no column of the list: columns that no name of a query finds."""
+    order = query.args.get("order")
+    if order is None:
+        return []
+    names = [name for name, _ in listed]
+    hidden = [
+        (f"{INTERNAL}order{i}", each.this)
+        for i, each in enumerate(order.expressions)
+        if _ordinal(each.this) is None and _named(each.this) not in names
+    ]
+    if hidden and query.args.get("distinct"):
+        raise session.give_up(
+            SqlError("ORDER BY of SELECT DISTINCT names a column that is not selected", at=hidden[0][1])
+        )
+    return hidden
+
+
+def with_names(relation: Relation) -> Relation:
+    """The relation, a projection, whose columns of ORDER BY are shown to people as what they compute."""
+    node = relation.node
+    if not isinstance(node, Project):
+        return relation
+    columns = tuple(
+        ScopeColumn(replace(c.field, name=describe(e)), alias=c.name) if c.name.startswith(f"{INTERNAL}order") else c
+        for c, e in zip(relation.scope.columns, node.expressions, strict=True)
+    )
+    scope = Scope(columns)
+    return Relation(replace(node, fields=scope.fields), scope, relation.windows)
+
+
+def ordered(query: exp.Expr, relation: Relation, session: Session, ttl: int) -> Relation:
+    """The relation in the order, and of the number of rows, that `query` asks for."""
+    order = query.args.get("order")
+    first, last = _bounds(query, session)
+    columns = [] if order is None else _columns(order, relation, session)
+    keys = tuple(
+        OrderBy(
+            column=each.column,
+            descending=bool(each.node.args.get("desc")),
+            nulls_first=bool(each.node.args.get("nulls_first")),
+        )
+        for each in columns
+    )
+    if last is not None:
+        place = session.place(order or query.args.get("limit"))
+        latest = len(keys) == 1 and keys[0].descending and _is_time(relation, keys[0])
+        node = TopN(
+            input=relation.node,
+            partition=(),
+            order=keys,
+            fields=relation.fields,
+            first=first,
+            last=last,
+            latest_first=latest,
+            shown=False,
+            ttl=ttl,
+            place=place,
+        )
+        return Relation(node, relation.scope, relation.windows)
+    if not keys:
+        return relation
+    if keys[0].descending or not _is_time(relation, keys[0]):
+        raise session.give_up(
+            SqlError(
+                "ORDER BY without LIMIT needs a time attribute, ascending, as its first column",
+                detail="a stream has no end to sort up to",
+                hint="add LIMIT, or order by the time attribute of the table",
+                at=columns[0].node,
+            )
+        )
+    return Relation(
+        TimeSort(input=relation.node, order=keys, place=session.place(order)), relation.scope, relation.windows
+    )
+
+
+def _is_time(relation: Relation, key: OrderBy) -> bool:
+    return relation.scope.field(key.column).time is not TimeKind.NONE
+
+
+def _columns(order: exp.Expr, relation: Relation, session: Session) -> list[OrderColumn]:
+    scope = relation.scope
+    listed = scope.starred()
+    found: list[OrderColumn] = []
+    for i, each in enumerate(order.expressions):
+        ordinal = _ordinal(each.this)
+        hidden = next((j for j, c in enumerate(scope.columns) if c.name == f"{INTERNAL}order{i}"), None)
+        if hidden is not None:
+            found.append(OrderColumn(hidden, each))
+        elif ordinal is not None:
+            if not 1 <= ordinal <= len(listed):
+                raise session.give_up(
+                    SqlError(f"ORDER BY {ordinal} names no column: the query has {len(listed)}", at=each)
+                )
+            found.append(OrderColumn(listed[ordinal - 1], each))
+        else:
+            named = [j for j in listed if scope.field(j).name == _named(each.this)]
+            if not named:
+                raise session.give_up(
+                    SqlError(
+                        "ORDER BY names no column of the query",
+                        detail=f"it has the columns {', '.join(scope.field(j).name for j in listed)}",
+                        at=each,
+                    )
+                )
+            found.append(OrderColumn(named[0], each))
+    return found
+
+
+def _ordinal(node: exp.Expr) -> int | None:
+    """The number that a column is named by."""
+    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+
+
+def _named(node: exp.Expr) -> str | None:
+    """The name of a column without a qualifier."""
+    names = names_of(node) if isinstance(node, exp.Column) else []
+    return names[0] if len(names) == 1 else None
+
+
+def _bounds(query: exp.Expr, session: Session) -> tuple[int, int | None]:
+    """The numbers of the first and the last row that are wanted; None = without an end."""
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    skipped = 0 if offset is None else _count(offset.expression, "OFFSET", session)
+    if isinstance(limit, exp.Fetch):
+        options = limit.args.get("limit_options")
+        for key, shown in (("percent", "FETCH ... PERCENT"), ("with_ties", "FETCH ... WITH TIES")):
+            if options is not None and options.args.get(key):
+                raise session.give_up(not_yet(shown, limit))
+        count = limit.args.get("count")
+        return skipped + 1, skipped + (1 if count is None else _count(count, "FETCH", session))
+    value = None if limit is None else limit.expression
+    if value is None or (isinstance(value, exp.Column) and value.name.upper() == "ALL"):
+        if skipped:
+            raise session.give_up(
+                SqlError("OFFSET needs LIMIT", detail="a stream has no end", hint="add LIMIT", at=offset)
+            )
+        return 1, None
+    return skipped + 1, skipped + _count(value, "LIMIT", session)
+
+
+def _count(node: exp.Expr, name: str, session: Session) -> int:
+    number = _ordinal(node)
+    if number is None:
+        raise session.give_up(SqlError(f"{name} takes a whole number", at=node))
+    return number

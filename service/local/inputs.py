@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+from service.formats import datagen
 from service.local import text_table
 from service.local.errors import CaseError
 from service.local.text_table import Line
@@ -57,6 +58,8 @@ class Input:
 def read(folder: Path, table: Table) -> Input:
     """The input file of a table; CaseError if there is none, or two."""
     found = [p for p in (folder / f"{table.name}{e}" for e in (ROWS, RECORDS)) if p.exists()]
+    if not found and table.connector.kind == "datagen" and (count := datagen.rows_in_all(table)) is not None:
+        return _made(folder, table, count)
     if len(found) != 1:
         wanted = f"{table.name}{ROWS} or {table.name}{RECORDS}"
         raise CaseError(
@@ -67,6 +70,12 @@ def read(folder: Path, table: Table) -> Input:
     if found[0].suffix == RECORDS:
         return Input(found[0], arrivals)
     return _with_head(found[0], arrivals)
+
+
+def _made(folder: Path, table: Table, count: int) -> Input:
+    """The rows of a bounded 'datagen' table, or of VALUES: all of them arrive in the first batch."""
+    lines = [Line(number, "") for number in range(1, count + 1)]
+    return Input(folder / f"{table.name}{RECORDS}", (Arrival(ended=True, partitions={0: lines}),))
 
 
 def clock(inputs: Sequence[Input], start: int, step: int) -> list[int]:

@@ -29,7 +29,6 @@ from service.plan.nodes import (
     TemporalJoin,
     TimeSort,
     TopN,
-    Values,
     WindowAggregate,
     WindowRows,
 )
@@ -163,8 +162,6 @@ def only_appends(table: Table) -> bool:
 def _node_problems(node: Node) -> Iterator[Problem]:
     if isinstance(node, StreamWindow):
         yield from _stream_window_problems(node)
-    if isinstance(node, Values):
-        yield Problem(node.place, "VALUES, or SELECT without FROM, is not supported yet")
     time = _time(node)
     if isinstance(node, WindowAggregate | WindowRows) and mode(node.input) is Mode.RETRACT:
         field = fields(node.input)[node.time]

@@ -118,7 +118,7 @@ class _Lowering:
             case Scan():
                 return (self._scan(node),)
             case Values():
-                raise NotImplementedError("VALUES has no source yet")
+                raise TypeError("VALUES are read from a table, which a pass has put in their place")
             case Project(input=Filter() as below) if self._readers[id(below)] == 1:
                 return self._calc(below.input, node.expressions, below.condition)
             case Project():

@@ -13,9 +13,11 @@ from service.plan.passes.prune_columns import prune_columns
 from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import forget_watermarks
 from service.plan.passes.push_filters import push_filters
+from service.plan.passes.read_values import read_values
 from service.plan.passes.share_subplans import share_subplans
 
 PASSES = (
+    read_values,
     bound_ranks,
     share_subplans,
     forget_watermarks,

@@ -36,6 +36,7 @@ from service.plan.nodes import (
     TopN,
     Tumble,
     Union,
+    Unnest,
     Values,
     Window,
     WindowAggregate,
@@ -126,6 +127,11 @@ def headline(node: Node) -> str:
             return f"over{by} order by {names(node.input, [node.time])}: {calls}{_ttl(node.ttl)}"
         case TopN():
             return _top_n(node)
+        case Unnest(input=below, column=column):
+            more = (" with ordinality" if node.ordinality else "") + (
+                ", rows without elements too" if node.outer else ""
+            )
+            return f"unnest {names(below, [column])}{more}"
         case TimeSort(input=below, order=order):
             return f"sort by {_order(below, order)}"
         case Join():

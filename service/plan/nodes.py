@@ -373,6 +373,30 @@ class TimeSort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unnest:
+    """Each row once for each element of the ARRAY, or entry of the MAP, at `column`; with `outer` once at least.
+
+    Fields: the input's, then those of an element that is a ROW, the key and the value of an entry, or else the element
+    itself, then its place from 1 with `ordinality`.
+    """
+
+    input: Node
+    column: int
+    ordinality: bool
+    outer: bool
+    fields: tuple[Field, ...]
+    place: Place = Place()
+
+    def __post_init__(self) -> None:
+        _check_positions(self, self.input, (self.column,))
+
+    @property
+    def added(self) -> int:
+        """How many columns it adds."""
+        return len(self.fields) - len(columns(self.input))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
     TTLs in ms, 0 = for ever. Fields: left's then right's (left's only for SEMI and ANTI)."""
@@ -468,6 +492,7 @@ Node = (
     | Over
     | TopN
     | TimeSort
+    | Unnest
     | Join
     | IntervalJoin
     | TemporalJoin

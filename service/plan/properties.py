@@ -30,6 +30,7 @@ from service.plan.nodes import (
     TopN,
     Tumble,
     Union,
+    Unnest,
     Values,
     WindowAggregate,
     WindowRows,
@@ -67,7 +68,7 @@ def mode(node: Node) -> Mode:
             return Mode.RETRACT
         case TemporalJoin(left=left):
             return mode(left)
-        case Join(kind=JoinKind.INNER | JoinKind.SEMI) | Project() | Filter() | Union() | WindowRows():
+        case Join(kind=JoinKind.INNER | JoinKind.SEMI) | Project() | Filter() | Union() | WindowRows() | Unnest():
             retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
             return Mode.RETRACT if retracts else Mode.APPEND
         case TopN():
@@ -97,6 +98,10 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return ()
         case Normalize(key=key):
             return (frozenset(key),)
+        case Unnest(ordinality=True):
+            return _smallest([key | {len(node.fields) - 1} for key in unique_keys(node.input)])
+        case Unnest():
+            return ()
         case Filter() | Over() | TimeSort():
             return unique_keys(node.input)
         case TopN():

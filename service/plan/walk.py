@@ -26,6 +26,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     Union,
+    Unnest,
     Values,
     WindowAggregate,
     WindowRows,
@@ -50,6 +51,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             | Over()
             | TopN()
             | TimeSort()
+            | Unnest()
             | StreamWindow()
         ):
             return (node.input,)
@@ -78,6 +80,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             | Over()
             | TopN()
             | TimeSort()
+            | Unnest()
             | StreamWindow()
         ):
             return replace(node, input=new[0])

@@ -23,6 +23,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     Union,
+    Unnest,
     Values,
     WindowAggregate,
     WindowRows,
@@ -116,7 +117,7 @@ def _line(node: Node) -> str:
                 for c in over
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
-        case TopN() | TimeSort():
+        case TopN() | TimeSort() | Unnest():
             return headline(node)
         case Join() | IntervalJoin() | TemporalJoin():
             return _join(node)

@@ -31,6 +31,7 @@ from operators.ranking.limit import LimitOperator
 from operators.ranking.time_sort import TimeSortOperator
 from operators.ranking.top_n_partial import TopNPartialOperator
 from operators.rows.calc import Calc
+from operators.rows.unnest import UnnestOperator
 from operators.windows.window_output import WindowOutput
 from service.plan.expressions import Expression, render
 from service.plan.nodes import (
@@ -57,6 +58,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     Tumble,
+    Unnest,
     Window,
     WindowAggregate,
     WindowRows,
@@ -262,6 +264,13 @@ def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
 def top_n_partial(node: TopN) -> TopNPartialOperator:
     """The rows of a block that may be among the first of all."""
     return TopNPartialOperator(output=schema(fields(node.input)), ranking=node.ranking)
+
+
+def unnest(node: Unnest) -> UnnestOperator:
+    """Rows beside the elements that they hold."""
+    return UnnestOperator(
+        input=schema(fields(node.input)), column=node.column, ordinality=node.ordinality, outer=node.outer
+    )
 
 
 def time_sort(node: TimeSort) -> TimeSortOperator:

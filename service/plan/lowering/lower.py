@@ -43,6 +43,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     Union,
+    Unnest,
     Values,
     WindowAggregate,
     WindowRows,
@@ -146,6 +147,12 @@ class _Lowering:
                 return self._keyed("over", kernels.over(node), node.input, node.partition)
             case TopN():
                 return self._top_n(node)
+            case Unnest():
+                same = {i: (i,) for i in range(len(fields(node.input)))}
+                return tuple(
+                    self.builder.stateless("unnest", kernels.unnest(node), s, same, _names(node.input))
+                    for s in self._relation(node.input)
+                )
             case TimeSort():
                 return self._keyed("sort", kernels.time_sort(node), node.input, ())
             case Normalize():

@@ -34,6 +34,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     Union,
+    Unnest,
     Values,
     WindowAggregate,
     WindowRows,
@@ -90,6 +91,8 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             return []
         case Normalize(key=key):
             return [needed | set(key)]
+        case Unnest(column=column):
+            return [{i for i in needed if i < len(fields(node.input))} | {column}]
         case TimeSort(order=order):
             return [needed | {key.column for key in order}]
         case Filter(condition=condition):
@@ -179,6 +182,12 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
         case Normalize(key=key):
             input, places = below[0]
             return Pruned(replace(node, input=input, key=_at(key, places)), places)
+        case Unnest(column=column):
+            input, places = below[0]
+            end, narrow_end = len(fields(node.input)), len(fields(input))
+            added = {end + i: narrow_end + i for i in range(node.added)}
+            new_fields = (*_ordered(node.fields, places), *node.fields[end:])
+            return Pruned(replace(node, input=input, column=places[column], fields=new_fields), {**places, **added})
         case TimeSort(order=order):
             input, places = below[0]
             moved_order = tuple(replace(key, column=places[key.column]) for key in order)

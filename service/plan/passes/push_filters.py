@@ -27,6 +27,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from service.plan.types import BOOLEAN
@@ -74,6 +75,8 @@ def _push(node: Filter) -> Node:
         case Project(expressions=expressions) if _passes_projection(node.condition, expressions):
             inside = substituted(node.condition, expressions)
             return replace(below, input=replace(node, input=below.input, condition=inside))
+        case Unnest():
+            return _through(node, below, {i: i for i in range(len(fields(below.input)))})
         case TimeSort() if deterministic(node.condition) and not enforces(node.condition):
             return replace(below, input=replace(node, input=below.input))
         case Union():
@@ -95,7 +98,7 @@ def _passes_projection(condition: Expression, expressions: tuple[Expression, ...
 
 
 def _through(
-    node: Filter, below: Aggregate | WindowAggregate | Over | TopN | Normalize, places: dict[int, int]
+    node: Filter, below: Aggregate | WindowAggregate | Over | TopN | Unnest | Normalize, places: dict[int, int]
 ) -> Node:
     """The part of the filter that reads only columns at `places` moves under `below`, to the places they have there."""
     under, over = _split(conjuncts(node.condition), set(places))

@@ -23,6 +23,7 @@ from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import conjuncts, has_query, positions
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.resolve.temporal_joins import is_temporal, resolve_versioned, temporal_join
+from service.sql.resolve.unnest import single_row, unnested
 from service.sql.scope import Scope
 
 
@@ -40,6 +41,9 @@ def resolve_from(select: exp.Select, session: Session) -> tuple[Relation, list[e
     left_ttl = _ttl(joined, ttls, session)
     for join, right in zip(joins, relations[1:], strict=True):
         kind = _kind(join, session)
+        if isinstance(join.this, exp.Unnest):
+            joined = _unnested(joined, join, join.this, kind, session)
+            continue
         conditions = _on(join, joined, right, session)
         if movable and kind is JoinKind.INNER:
             scope, width = joined.scope.beside(right.scope), len(joined.scope)
@@ -54,6 +58,10 @@ def resolve_from(select: exp.Select, session: Session) -> tuple[Relation, list[e
 def _all(sources: Sequence[exp.Expr], session: Session) -> list[Relation]:
     found: list[Relation] = []
     for place, source in enumerate(sources):
+        if isinstance(source, exp.Unnest):
+            # It reads what is left of it, once that is joined; the name of its columns is known before.
+            found.append(single_row() if place else _first_unnested(source, session))
+            continue
         versioned = place > 0 and is_temporal(source)
         try:
             found.append(resolve_versioned(source, session) if versioned else resolve_relation(source, session))
@@ -62,6 +70,22 @@ def _all(sources: Sequence[exp.Expr], session: Session) -> list[Relation]:
     if len(found) < len(sources):
         raise Abandoned
     return found
+
+
+def _first_unnested(unnest: exp.Unnest, session: Session) -> Relation:
+    return unnested(single_row(), unnest, outer=False, session=session)
+
+
+def _unnested(left: Relation, join: exp.Join, unnest: exp.Unnest, kind: JoinKind, session: Session) -> Relation:
+    """`left` beside the elements of one of its columns."""
+    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+        raise session.give_up(SqlError(f"UNNEST takes no {kind.value.upper()} JOIN", at=join))
+    on = join.args.get("on")
+    if join.args.get("using") or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
+        raise session.give_up(
+            SqlError("UNNEST is joined ON TRUE", hint="write the condition into WHERE", at=on or join)
+        )
+    return unnested(left, unnest, outer=kind is JoinKind.LEFT, session=session)
 
 
 def _check_names(relations: Sequence[Relation], sources: Sequence[exp.Expr], session: Session) -> None:
@@ -95,7 +119,7 @@ def _kind(join: exp.Join, session: Session) -> JoinKind:
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""
     if kind in ("SEMI", "ANTI"):
         raise session.give_up(not_yet(f"{kind} JOIN", join, "write WHERE [NOT] EXISTS (SELECT ...)"))
-    if isinstance(join.this, exp.Lateral | exp.Unnest) and not is_temporal(join.this):
+    if isinstance(join.this, exp.Lateral) and not is_temporal(join.this):
         raise session.give_up(not_yet(type(join.this).__name__.upper(), join))
     return JoinKind(side.lower()) if side else JoinKind.INNER
 

@@ -92,12 +92,17 @@ def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:
     return rows.rename_columns([f"c{first + i}" for i in range(rows.num_columns)]).append_column(name, numbers)
 
 
-def holds(sql: Sql, residual: str, pairs: pa.Table, now: int) -> npt.NDArray[np.bool_]:
-    """For which `pairs` (columns c0, c1, ... of left, then right) `residual` is true; where it fails it is not."""
-    statement = "SELECT COALESCE({0}, false) AS holds FROM pairs"
+def holding(sql: Sql, residual: str, pairs: pa.Table, now: int) -> Matches:
+    """The rows of `pairs` (columns c0, c1, ... of left, then right) for which `residual` is true, each its own pair."""
+    statement, named = "SELECT COALESCE({0}, false) AS holds FROM pairs", {"pairs": pairs}
+    parameter = time_parameter(residual, now)
+
+    def those(condition: str) -> Pairs:
+        places = np.flatnonzero(sql(statement.format(condition), named, parameter).column("holds").to_numpy())
+        return Pairs(places, places)
+
     try:
-        answer = sql(statement.format(f"({residual})"), {"pairs": pairs}, time_parameter(residual, now))
-    except NOT_COMPUTABLE:
-        answer = sql(statement.format(f"TRY(({residual}))"), {"pairs": pairs}, time_parameter(residual, now))
-    found: npt.NDArray[np.bool_] = answer.column("holds").to_numpy()
-    return found
+        return Matches(those(f"({residual})"), NOTHING)
+    except NOT_COMPUTABLE as error:
+        failed = those(f"TRY(struct_pack(a := ({residual}))) IS NULL")
+        return Matches(those(f"TRY(({residual}))"), failed, reason_of(error))

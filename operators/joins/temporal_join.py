@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,8 @@ from operators.columns import as_changes, no_changes, positional, weighted
 from operators.hashing import bucket_hash
 from operators.joins.answered import Answered
 from operators.joins.deletes import UntimedDeletes
-from operators.joins.matching import holds
+from operators.joins.kinds import JoinKind
+from operators.joins.matching import holding
 from operators.joins.versions import GONE, Places, Versions, asof
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
@@ -30,8 +31,6 @@ from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
 from operators.windows.slices import Times
-
-TemporalKind = Literal["inner", "left"]
 
 
 class _Rows(NamedTuple):
@@ -60,7 +59,7 @@ class TemporalJoinOperator(Operator):
 
     left: pa.Schema
     right: pa.Schema
-    kind: TemporalKind
+    kind: JoinKind
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
     left_time: int
@@ -146,7 +145,7 @@ class TemporalJoinOperator(Operator):
             due = _Rows(rows.filter(pa.array(~recalled.late)), due.times[~recalled.late])
             places, found = recalled.places[~recalled.late], recalled.versions
         if due.rows.num_rows:
-            changes = self._answers(due.rows, found, places, sql, clock.now)
+            changes = self._answers(due.rows, found, places, clock, sql, dead)
         late_count = sum(table.num_rows for table in late.values())
         return Step(changes=changes, late=late, late_count=late_count, dead=dead, unmatched_retractions=dropped)
 
@@ -173,13 +172,22 @@ class TemporalJoinOperator(Operator):
             due, due_times = due.take(pa.array(order)), due_times[order]
         return _Rows(due, due_times), _Rows(rows.filter(pa.array(behind)), times[behind])
 
-    def _answers(self, rows: pa.Table, versions: pa.Table, places: Places, sql: Sql, now: int) -> pa.Table:
+    def _answers(
+        self, rows: pa.Table, versions: pa.Table, places: Places, clock: Clock, sql: Sql, dead: dict[int, pa.Table]
+    ) -> pa.Table:
         """Each row beside the version at its place, -1 being none."""
         meets: Mask = places >= 0
         if self.residual is not None and meets.any():
             pairs = self._beside(rows.filter(pa.array(meets)), versions.take(pa.array(places[meets])))
-            meets[meets] = holds(sql, self.residual, pairs, now)
-        if self.kind == "inner":
+            matches = holding(sql, self.residual, pairs, clock.now)
+            whole = rows.filter(pa.array(meets)).select(self.left.names)
+            came = np.ones(len(matches.failed.left), dtype=np.bool_)
+            if (failed := matches.dead(whole, came)) is not None:
+                dead[0] = pa.concat_tables([dead[0], failed]) if 0 in dead else failed
+            held = np.zeros(len(pairs), dtype=np.bool_)
+            held[matches.pairs.left] = True
+            meets[meets] = held
+        if self.kind is JoinKind.INNER:
             rows, places, meets = rows.filter(pa.array(meets)), places[meets], meets[meets]
         table = self._beside(rows, versions.take(pa.array(places, mask=~meets)))
         return as_changes(table.append_column(WEIGHT, rows.column(WEIGHT)), self.output)

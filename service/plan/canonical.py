@@ -16,7 +16,7 @@ from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import Field, Job, Node, Place, Sink
 from service.plan.table import Connector, Table
 
-_SILENT = {"place"}
+_SILENT = {"place", "half_windowed"}
 """Attributes that do not change what a node computes."""
 
 

@@ -40,6 +40,7 @@ from service.plan.nodes import (
     Values,
     Window,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.walk import fields
@@ -86,6 +87,8 @@ def kind(node: Node) -> str:
             return "sort"
         case IntervalJoin():
             return "interval join"
+        case WindowJoin():
+            return "window join"
         case TemporalJoin():
             return "temporal join"
         case Join():
@@ -140,6 +143,8 @@ def headline(node: Node) -> str:
             times = f"{names(node.left, [node.left_time])} - {names(node.right, [node.right_time])}"
             between = f"{times} between {duration(node.lower)} and {duration(node.upper)}"
             return f"{node.kind.value} interval join on {_equalities(node)}, {between}"
+        case WindowJoin():
+            return f"{node.kind.value} window join on {_equalities(node)}"
         case TemporalJoin():
             at = names(node.left, [node.left_time])
             return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"

@@ -399,7 +399,8 @@ class Unnest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
-    TTLs in ms, 0 = for ever. Fields: left's then right's (left's only for SEMI and ANTI)."""
+    TTLs in ms, 0 = for ever. `half_windowed`: both inputs have windows, of which only the start or only the end is
+    compared. Fields: left's then right's (left's only for SEMI and ANTI)."""
 
     left: Node
     right: Node
@@ -411,6 +412,7 @@ class Join:
     fields: tuple[Field, ...]
     left_ttl: int = 0
     right_ttl: int = 0
+    half_windowed: bool = False
     place: Place = Place()
 
     def __post_init__(self) -> None:
@@ -437,6 +439,24 @@ class IntervalJoin:
 
     def __post_init__(self) -> None:
         _check_join(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowJoin:
+    """A join of rows of one window, answered when it closes: the keys hold its start and its end. `left_time` and
+    `right_time` are the positions of window_time."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    left_time: int
+    right_time: int
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    place: Place = Place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -495,10 +515,11 @@ Node = (
     | Unnest
     | Join
     | IntervalJoin
+    | WindowJoin
     | TemporalJoin
 )
 
-AnyJoin = Join | IntervalJoin | TemporalJoin
+AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin
 """The nodes with a left and a right input, equal keys and a residual condition."""
 
 

@@ -33,6 +33,7 @@ from service.plan.nodes import (
     Unnest,
     Values,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.table import Table, TimeKind
@@ -60,7 +61,9 @@ def mode(node: Node) -> Mode:
     match node:
         case Scan(table=table):
             return Mode.RETRACT if carries_changes(table) else Mode.APPEND
-        case Values() | WindowAggregate() | StreamWindow() | WindowRows(window=Session()) | Over() | IntervalJoin():
+        case Values() | WindowAggregate() | StreamWindow() | WindowRows(window=Session()) | Over():
+            return Mode.APPEND
+        case IntervalJoin() | WindowJoin():
             return Mode.APPEND
         case TimeSort():
             return Mode.APPEND
@@ -123,7 +126,7 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return (frozenset(range(len(keys))),)
         case TemporalJoin(left=left):
             return unique_keys(left)
-        case Join() | IntervalJoin():
+        case Join() | IntervalJoin() | WindowJoin():
             return _join_keys(node)
         case _:
             assert_never(node)
@@ -170,7 +173,7 @@ def _window_keys(node: WindowAggregate) -> tuple[Key, ...]:
             return (keys | {end}, keys | {time})
 
 
-def _join_keys(node: Join | IntervalJoin) -> tuple[Key, ...]:
+def _join_keys(node: Join | IntervalJoin | WindowJoin) -> tuple[Key, ...]:
     left = unique_keys(node.left)
     if not shows_right(node):
         return left

@@ -28,6 +28,7 @@ from service.plan.nodes import (
     TopN,
     Tumble,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.properties import mode, takes_arrivals
@@ -76,6 +77,10 @@ def kept(node: Node) -> tuple[Kept, ...]:
                 Kept("left rows", f"the watermark passes their time by {duration(max(0, -node.lower))}"),
                 Kept("right rows", f"the watermark passes their time by {duration(max(0, node.upper))}"),
             )
+        case WindowJoin():
+            processing = fields(node.left)[node.left_time].time is TimeKind.PROCESSING
+            closes = f"the {'clock' if processing else 'watermark'} passes the window's end"
+            return (Kept("left rows", closes), Kept("right rows", closes))
         case TemporalJoin():
             return _versions(node)
         case _:

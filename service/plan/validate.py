@@ -111,6 +111,15 @@ def warnings(job: Job) -> tuple[Problem, ...]:
                     hint="add a condition left.column = right.column",
                 )
             )
+        if isinstance(node, Join) and node.half_windowed:
+            found.append(
+                Problem(
+                    node.place,
+                    "this join of windows is a regular join: it compares only the start or only the end of the windows",
+                    hint="compare both, window_start and window_end: then it answers when the window closes, and its"
+                    " state ends with it",
+                )
+            )
         if isinstance(node, TemporalJoin) and node.right_time is not None:
             found += _standing_watermarks(node)
     for sink in job.sinks:

@@ -29,6 +29,7 @@ from service.plan.nodes import (
     Unnest,
     Values,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
     columns,
 )
@@ -57,7 +58,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case Union():
             return node.inputs
-        case Join() | IntervalJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return (node.left, node.right)
         case _:
             assert_never(node)
@@ -86,7 +87,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)
-        case Join() | IntervalJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return replace(node, left=new[0], right=new[1])
         case _:
             assert_never(node)

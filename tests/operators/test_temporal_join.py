@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.joins.kinds import JoinKind
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.time import END_OF_TIME, MIN_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_restart
@@ -30,7 +31,7 @@ def joined(kind="inner", residual=None, **options):
     return TemporalJoinOperator(
         left=ORDERS,
         right=RATES,
-        kind=kind,
+        kind=JoinKind(kind),
         left_keys=(2,),
         right_keys=(0,),
         left_time=0,

@@ -26,6 +26,7 @@ from service.plan.nodes import (
     Unnest,
     Values,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.table import TimeKind
@@ -119,7 +120,7 @@ def _line(node: Node) -> str:
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
         case TopN() | TimeSort() | Unnest():
             return headline(node)
-        case Join() | IntervalJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return _join(node)
         case _:
             assert_never(node)
@@ -135,6 +136,8 @@ def _join(node: AnyJoin) -> str:
     if isinstance(node, Join):
         ttl = f"{_ttl(node.left_ttl)} |{_ttl(node.right_ttl)}" if node.left_ttl or node.right_ttl else ""
         return f"{node.kind.value} join {keys or 'all'}{rest}{ttl}"
+    if isinstance(node, WindowJoin):
+        return f"{node.kind.value} window join {keys}{rest}"
     if isinstance(node, TemporalJoin):
         return f"{node.kind.value} temporal join {keys} as of {left[node.left_time]}{rest}"
     time = f"{node.lower} <= {left[node.left_time]} - {right[node.right_time]} <= {node.upper}"

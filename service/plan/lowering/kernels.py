@@ -11,6 +11,7 @@ import operators.aggregates.group_by as group_by
 import operators.joins.interval_join as interval_join
 import operators.joins.regular_join as regular_join
 import operators.joins.temporal_join as temporal_join
+import operators.joins.window_join as window_join
 import operators.over.over as over_kernel
 import operators.ranking.retracting_top_n as retracting_top_n
 import operators.ranking.top_n as top_n_kernel
@@ -45,7 +46,6 @@ from service.plan.nodes import (
     Hop,
     IntervalJoin,
     Join,
-    JoinKind,
     Mode,
     Node,
     Normalize,
@@ -61,6 +61,7 @@ from service.plan.nodes import (
     Unnest,
     Window,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.properties import mode, takes_arrivals
@@ -244,12 +245,28 @@ def interval(node: IntervalJoin) -> interval_join.IntervalJoinOperator:
     )
 
 
+def window(node: WindowJoin) -> window_join.WindowJoinOperator:
+    """A window join."""
+    return window_join.WindowJoinOperator(
+        left=schema(fields(node.left)),
+        right=schema(fields(node.right)),
+        kind=node.kind,
+        left_keys=node.left_keys,
+        right_keys=node.right_keys,
+        null_safe=node.null_safe,
+        left_time=node.left_time,
+        right_time=node.right_time,
+        residual=None if node.residual is None else render(node.residual),
+        processing=_processing(node.left, node.left_time),
+    )
+
+
 def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:
     """A temporal join."""
     return temporal_join.TemporalJoinOperator(
         left=schema(fields(node.left)),
         right=schema(fields(node.right)),
-        kind="inner" if node.kind is JoinKind.INNER else "left",
+        kind=node.kind,
         left_keys=node.left_keys,
         right_keys=node.right_keys,
         left_time=node.left_time,

@@ -46,6 +46,7 @@ from service.plan.nodes import (
     Unnest,
     Values,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.passes import normalize
@@ -161,6 +162,8 @@ class _Lowering:
                 return self._join("join", kernels.join(node), node)
             case IntervalJoin():
                 return self._join("interval_join", kernels.interval(node), node)
+            case WindowJoin():
+                return self._join("window_join", kernels.window(node), node)
             case TemporalJoin():
                 return self._join("temporal_join", kernels.temporal(node), node)
             case _:

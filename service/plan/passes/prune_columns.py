@@ -37,6 +37,7 @@ from service.plan.nodes import (
     Unnest,
     Values,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.passes.expand_computed import watermark_columns
@@ -121,12 +122,12 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             width = len(fields(node.input))
             over = [node.calls[i] for i in _kept_over(node, needed)]
             return [{i for i in needed if i < width} | set(node.partition) | {node.time} | _read_by(over)]
-        case Join() | IntervalJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             width = len(fields(node.left))
             read = needed | set(columns_of(node.residual) if node.residual else ())
             left = {i for i in read if i < width} | set(node.left_keys)
             right = {i - width for i in read if i >= width} | set(node.right_keys)
-            if isinstance(node, IntervalJoin):
+            if isinstance(node, IntervalJoin | WindowJoin):
                 left, right = left | {node.left_time}, right | {node.right_time}
             if isinstance(node, TemporalJoin):
                 left = left | {node.left_time}
@@ -224,7 +225,7 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             return _pruned_stream(node, needed, below[0])
         case Over():
             return _pruned_over(node, needed, below[0])
-        case Join() | IntervalJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return _pruned_join(node, below[0], below[1])
         case _:
             assert_never(node)
@@ -325,7 +326,7 @@ def _pruned_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:
         residual=None if node.residual is None else moved(node.residual, both),
         fields=_joined_fields(node, left, right),
     )
-    if isinstance(new, IntervalJoin):
+    if isinstance(new, IntervalJoin | WindowJoin):
         new = replace(new, left_time=left.places[new.left_time], right_time=right.places[new.right_time])
     if isinstance(new, TemporalJoin):
         right_time = None if new.right_time is None else right.places[new.right_time]

@@ -17,6 +17,7 @@ from service.plan.nodes import (
     TimeSort,
     TopN,
     WindowAggregate,
+    WindowJoin,
     WindowRows,
 )
 from service.plan.table import TimeKind
@@ -49,7 +50,7 @@ def _waits(node: Node) -> bool:
             return fields(node.input)[time].time is not TimeKind.PROCESSING
         case StreamWindow():
             return node.time is not None and not isinstance(node.shape, CountShape)
-        case IntervalJoin():
+        case IntervalJoin() | WindowJoin():
             return fields(node.left)[node.left_time].time is not TimeKind.PROCESSING
         case TemporalJoin(right_time=time):
             return time is not None

@@ -29,6 +29,7 @@ from service.plan.nodes import (
     Union,
     Unnest,
     WindowAggregate,
+    WindowJoin,
 )
 from service.plan.types import BOOLEAN
 from service.plan.walk import fields, rewrite
@@ -87,7 +88,7 @@ def _push(node: Filter) -> Node:
             return _through(node, below, {i: i for i in partition})
         case Normalize(key=key):
             return _through(node, below, {i: i for i in key})
-        case Join() | IntervalJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return _into_join(node, below)
         case _:
             return node

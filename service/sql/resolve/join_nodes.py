@@ -8,12 +8,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from service.plan.expressions import Expression
-from service.plan.nodes import IntervalJoin, Join, JoinKind
+from service.plan.nodes import IntervalJoin, Join, JoinKind, WindowJoin
 from service.plan.table import TimeKind
 from service.sql.resolve.context import Session
 from service.sql.resolve.join_conditions import Conditions
 from service.sql.resolve.join_inputs import Keyed
-from service.sql.resolve.relation import Relation
+from service.sql.resolve.relation import Relation, WindowColumns
+from service.sql.resolve.window_joins import half_windowed, joined_windows
 from service.sql.scope import Scope, ScopeColumn
 
 
@@ -26,7 +27,11 @@ def join_of(
     at: exp.Expr,
     session: Session,
 ) -> Relation:
-    """An interval join where the times of both inputs are bounded on both sides, else a regular join."""
+    """A window join where windows of both inputs have equal starts and ends, an interval join where the times of both
+    are bounded on both sides, else a regular join."""
+    windows = joined_windows(left, right, found)
+    if windows is not None:
+        return _window_join(left, right, kind, found, windows, at, session)
     times = found.times()
     if times is None:
         return _regular_join(left, right, kind, found, ttls, at, session)
@@ -57,9 +62,44 @@ def _regular_join(
         fields=scope.fields,
         left_ttl=ttls[0],
         right_ttl=ttls[1],
+        half_windowed=half_windowed(left, right, found),
         place=session.place(at),
     )
     return Relation(node, scope)
+
+
+def _window_join(
+    left: Relation,
+    right: Relation,
+    kind: JoinKind,
+    found: Conditions,
+    windows: tuple[WindowColumns, WindowColumns],
+    at: exp.Expr,
+    session: Session,
+) -> Relation:
+    """Rows of one window, joined when it closes; the result carries the windows of each side that is never padded."""
+    rest = [*found.rest, *compiled_conditions([node for _, node in found.bounds], left, right, session)]
+    keyed = Keyed.of(left, right, found, rest, session.place(at))
+    scope = Scope(joined_columns(keyed, kind))
+    node = WindowJoin(
+        left=keyed.left.node,
+        right=keyed.right.node,
+        kind=kind,
+        left_keys=keyed.left_keys,
+        right_keys=keyed.right_keys,
+        null_safe=tuple(safe for _, _, safe in found.keys),
+        left_time=windows[0].time,
+        right_time=windows[1].time,
+        residual=keyed.residual,
+        fields=scope.fields,
+        place=session.place(at),
+    )
+    carried: list[WindowColumns] = []
+    if kind not in (JoinKind.RIGHT, JoinKind.FULL):
+        carried.append(windows[0])
+    if kind in (JoinKind.INNER, JoinKind.RIGHT):
+        carried.append(windows[1].shifted(len(keyed.left.scope)))
+    return Relation(node, scope, tuple(carried))
 
 
 def _interval_join(

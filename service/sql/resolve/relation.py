@@ -22,6 +22,10 @@ class WindowColumns:
     field: Field
     zone: str
 
+    def shifted(self, by: int) -> WindowColumns:
+        """The same behind `by` other columns."""
+        return replace(self, start=self.start + by, end=self.end + by, time=self.time + by)
+
 
 @dataclass(frozen=True, slots=True)
 class Relation:

@@ -21,7 +21,7 @@ from service.host.machine import MachineError
 from service.host.scratch import scratch
 from service.kafka.admin import Cluster, Topic
 from service.kafka.local_broker.broker import EmbeddedKafka
-from service.observability.health import HttpServer
+from service.observability.http_server import HttpServer
 from service.observability.observer import Observer
 from service.observability.redaction import Redaction
 from service.plan.lowering.lower import compile_job

@@ -19,7 +19,8 @@ from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.host.machine import MachineError
 from service.host.scratch import scratch
 from service.kafka.errors import KafkaConfigError, KafkaFailure
-from service.observability.health import Health, HttpServer
+from service.observability.health import Health
+from service.observability.http_server import HttpServer
 from service.observability.metrics import Metrics
 from service.observability.metrics.series import announce
 from service.observability.observer import Observer

@@ -109,7 +109,7 @@ class Spark(_Group):
     buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     secret_file: str = Field(
-        "", description="File of a secret that driver and executors share: they prove it to each other and encrypt."
+        "", description="File of a secret that driver and executors share. Needed with executors that others start."
     )
     executor: Executor = Field(Executor(), description="Executors.")
     kubernetes: Kubernetes = Field(Kubernetes(), description="Kubernetes.")
@@ -124,6 +124,17 @@ class Spark(_Group):
         missing = [f"{PREFIX}SPARK__KUBERNETES__{n.upper()}" for n in needed if not getattr(self.kubernetes, n)]
         if missing:
             raise ValueError(f"the master is Kubernetes, which must be told {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _known_to_each_other(self) -> Self:
+        """Executors that others start are told what runs, passwords among it: they must know a secret. Those that Spark
+        starts on this machine are given one."""
+        if not self.master.startswith("local") and not self.secret_file:
+            raise ValueError(
+                "executors must prove who they are:"
+                f" {PREFIX}SPARK__SECRET_FILE must be a file of a secret that they know"
+            )
         return self
 
 
@@ -163,7 +174,7 @@ class Http(_Group):
     host: str = Field("0.0.0.0", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 = none.")
     samples: int = Field(
-        3, ge=0, description="Dead letters and late rows of a batch that the status page shows; 0 = none."
+        0, ge=0, description="Dead letters and late rows of a batch that the status page shows; 0 = none."
     )
 
 
@@ -172,7 +183,9 @@ class Retry(_Group):
 
     attempts: int = Field(5, ge=0, description="Restarts of a failed query in a row before the service gives up.")
     backoff: Milliseconds = Field(1_000, description="Wait before the first restart; it doubles up to a minute.")
-    stall_timeout: Milliseconds = Field(600_000, description="A batch that runs longer makes the service not alive.")
+    stall_timeout: Milliseconds = Field(
+        600_000, description="A batch in which no task ends for so long makes the service not alive."
+    )
     grace: Milliseconds = Field(25_000, description="How long a running batch may take to finish after SIGTERM.")
 
 

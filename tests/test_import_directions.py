@@ -30,11 +30,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.kafka": {"service.host.machine", "service.host.guard", "service.archives", "service.durations"},
     "service.settings": {"service.durations"},
     "service.observability.health": set(),
+    "service.observability.http_server": {"service.observability.health"},
     "service.observability.metrics": {"service.formats", "service.plan", "service.runtime"},
     "service.observability.progress": {"service.plan"},
     "service.observability.redaction": {"service.kafka", "service.plan"},
     "service.observability.page": {
         "service.observability.health",
+        "service.observability.http_server",
         "service.observability.metrics",
         "service.plan",
         "service.runtime",
@@ -44,6 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.observability.observer": {
         "service.observability.health",
+        "service.observability.http_server",
         "service.observability.metrics",
         "service.observability.page",
         "service.runtime",

@@ -36,4 +36,6 @@ def test_there_are_as_many_as_cores_and_in_a_cluster_some_to_grow_into(
 ):
     monkeypatch.setattr(machine, "cores", lambda: 6)
     kubernetes = Kubernetes(driver_pod="p", driver_address="a", image="i")
-    assert default_partitions(Spark(master=master, executor=executor, kubernetes=kubernetes)) == expected
+    assert (
+        default_partitions(Spark(master=master, executor=executor, kubernetes=kubernetes, secret_file="s")) == expected
+    )

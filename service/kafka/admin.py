@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, Con
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
-from service.kafka.faults import Answer, Troubles, failure_of, patiently
+from service.kafka.faults import Answer, Troubles, failure, failure_of, patiently
 from service.kafka.writer import marker
 
 RECORD_BYTES = 1_000_000
@@ -76,9 +76,17 @@ class Cluster:
         return str(self._metadata().cluster_id)
 
     def describe(self, topics: Iterable[str]) -> dict[str, int]:
-        """The number of partitions of each of these topics that exists."""
-        present = self._topics()
-        return {topic: present[topic] for topic in topics if topic in present}
+        """The number of partitions of each of these topics that exists, whether or not each has a leader now."""
+        known, found = self._metadata().topics, {}
+        for topic in topics:
+            if topic not in known:
+                continue
+            error = known[topic].error
+            if error is None:
+                found[topic] = len(known[topic].partitions)
+            elif failure(error.code(), error.str(), "").retriable:
+                raise KafkaUnreachable(f'the topic "{topic}" cannot be used now', error.str())
+        return found
 
     def create(self, topics: Iterable[Topic]) -> tuple[str, ...]:
         """Make the topics that do not exist and wait until they can be used; the names of those that were made."""

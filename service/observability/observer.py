@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -67,7 +67,7 @@ class Observer:
 
     def started(self, query: str) -> None:
         """The query runs."""
-        self.health.sign(query)
+        self.health.started(query)
         self.metrics.set("query_active", 1, query=query)
         self.metrics.set("query_started_timestamp_seconds", time.time(), query=query)
         self.recorder.started(query)
@@ -83,7 +83,6 @@ class Observer:
 
     def batch(self, query: str, progress: Progress) -> None:
         """A batch is done."""
-        self.health.sign(query)
         self.health.completed(query)
         self.metrics.add("batches_total", 1, query=query)
         self.metrics.observe("batch_duration_seconds", progress.seconds, query=query)
@@ -118,10 +117,18 @@ class Observer:
         self.recorder.failed(query, error, full or error, attempt, wait)
         self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
 
-    def gave_up(self, query: str, error: str, full: str = "") -> None:
-        """The query will not be started again; `full` is all that is known of the error, if that is more."""
+    def at(self, query: str, point: Hashable | None) -> None:
+        """The query's batch has come to `point`; None: no batch runs."""
+        self.health.point(query, point)
+
+    def gave_up(self, query: str, error: str, full: str = "", *, alone: bool = True) -> None:
+        """The query will not be started again; `full` is all that is known of the error, if that is more. Where it is
+        not `alone`, others of the service go on."""
         error, full = self._clean(error), self._clean(full)
-        self.health.die(error)
+        if alone:
+            self.health.die(error)
+        else:
+            self.health.give_up(query, error)
         self.metrics.set("query_active", 0, query=query)
         self.recorder.gave_up(query, error, full or error)
         self.say("error", "gave up", query=query, error=error)

@@ -19,14 +19,66 @@ HIDDEN = "••••••"
 SHORTEST = 3
 """Characters of the shortest secret that is looked for: a shorter one would hide half of every text."""
 
-SENSITIVE = re.compile(
-    r"(?i)secret|passw|pwd|passphrase|token(?!.*url)|credential|jaas|access[._-]?key|keystore\.key|private"
+SECRET_NAME = (
+    r"secret|passw|pwd|passphrase|token|credential|jaas|private"
+    r"|(?:access|account|api|encryption|shared|storage|sas|keystore|master|signing|client)[._-]?key"
 )
-"""Names of settings and properties whose values are secret."""
+"""What names of settings, properties and variables have in them whose values are secret; the chart has it, too."""
+
+NO_SECRET_NAME = (
+    r"token[a-z._-]*(?:url|uri|mechanism|validity|lifetime)|secret[._-]?(?:file|bit[._-]?length|key[._-]?ref.*)"
+    r"|passw[a-z]*[._-]?file|credentials?[._-]provider|kubernetes\.(?:driver|executor)\.secrets\..*"
+)
+"""Parts of names that have such words and say where a secret comes from, or for how long it holds."""
+
+
+class _Sensitive:
+    """Which names are those of secrets."""
+
+    _secret = re.compile(SECRET_NAME, re.I)
+    _harmless = re.compile(NO_SECRET_NAME, re.I)
+
+    def search(self, name: str) -> bool:
+        """Whether the value of `name` is a secret."""
+        return bool(self._secret.search(self._harmless.sub("", name)))
+
+
+SENSITIVE = _Sensitive()
+"""Knows the names of settings and properties whose values are secret."""
+
+HARMLESS_OF_SPARK = (
+    "spark.app.",
+    "spark.cleaner.",
+    "spark.default.parallelism",
+    "spark.driver.cores",
+    "spark.driver.max",
+    "spark.driver.memory",
+    "spark.dynamicAllocation.",
+    "spark.eventLog.enabled",
+    "spark.executor.cores",
+    "spark.executor.heartbeatInterval",
+    "spark.executor.instances",
+    "spark.executor.memory",
+    "spark.io.compression.",
+    "spark.kryoserializer.",
+    "spark.locality.",
+    "spark.memory.",
+    "spark.network.",
+    "spark.rpc.",
+    "spark.scheduler.",
+    "spark.shuffle.",
+    "spark.speculation",
+    "spark.sql.",
+    "spark.storage.",
+    "spark.task.",
+    "spark.ui.enabled",
+)
+"""How the names of those of Spark's settings begin whose values are shown; of all others only the name is. What
+object stores and Kubernetes are told stands among those, under names that nobody has a list of."""
 
 _ASSIGNED = re.compile(
-    r"""(?ix) ((?:password|passwd|passphrase|secret|token|access[._-]?key) \w{0,30} ["']? \s{0,9} [=:] \s{0,9})
-        (?: "[^"]*" | '[^']*' | [^\s,;&)}\]"']+ )"""
+    rf"""(?ix) ((?:{SECRET_NAME}) [\w.-]{{0,60}} ["']? \s{{0,9}} [=:] \s{{0,9}})
+        (?: "[^"]*" | '[^']*' | [^\s,;&)}}\]"']+ )"""
 )
 _USER_OF_URL = re.compile(r"(?<=://)[^/@\s'\"]+@")
 _PEM = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END \1-----|\Z)", re.S)
@@ -68,6 +120,14 @@ class Redaction:
         if isinstance(value, Mapping):
             return {self._walk(key): self._walk(each) for key, each in value.items()}
         return value
+
+
+def shown_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Spark and Hadoop for people: values only where they are known to be harmless."""
+    return {
+        name: text if name.startswith(HARMLESS_OF_SPARK) and not SENSITIVE.search(name) else HIDDEN
+        for name, text in conf.items()
+    }
 
 
 def secrets_of_tables(tables: Iterable[Table]) -> Iterator[str]:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from service.observability.health import Answers, Health
+from service.observability.health import Health
+from service.observability.http_server import Answers
 from service.observability.metrics import Metrics
 from service.observability.metrics.series import announce
 from service.observability.observer import Observer

@@ -13,7 +13,7 @@ from tests.page.stage import Stage
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;<!--"
 
 PIPELINE = f"""
-SET 'pipeline.name' = '{HOSTILE.replace("'", "''")}';
+SET 'pipeline.name' = 'hostile';
 CREATE TABLE `t {HOSTILE}` (`c {HOSTILE}` STRING)
   WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json');
 CREATE TABLE `o {HOSTILE}` (n BIGINT, `c {HOSTILE}` STRING, PRIMARY KEY (`c {HOSTILE}`) NOT ENFORCED)

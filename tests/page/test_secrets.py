@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from service.observability.redaction import HIDDEN, Redaction
+from service.observability.redaction import (
+    HIDDEN,
+    NO_SECRET_NAME,
+    SECRET_NAME,
+    SENSITIVE,
+    Redaction,
+    shown_of_spark,
+)
 from tests.page.stage import Stage
 
+ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = 'pä"ss\\word-9'
 KEY_PASSWORD = "kp-55-hush"
 TABLE_PASSWORD = "table-hush-77"
@@ -79,6 +88,48 @@ def test_settings_say_of_a_secret_only_whether_it_is_set(stage: Stage):
     conf = json.loads(settings["TAILRACE_SPARK__CONF"]["value"])
     assert conf == {"spark.hadoop.fs.s3a.secret.key": HIDDEN, "spark.ui.enabled": "false"}
     assert (settings["TAILRACE_BATCH__TICK"]["value"], settings["TAILRACE_BATCH__TICK"]["default"]) == ("1s", True)
+
+
+NAMES = {
+    "spark.hadoop.fs.azure.account.key.of-ours.dfs.core.windows.net": True,
+    "spark.hadoop.fs.s3a.encryption.key": True,
+    "spark.hadoop.fs.s3a.server-side-encryption.key": True,
+    "spark.hadoop.fs.azure.sas.of-ours.dfs.core.windows.net": False,
+    "ssl.keystore.key": True,
+    "sasl.jaas.config": True,
+    "API_KEY": True,
+    "DB_PASSWORD": True,
+    "sasl.oauthbearer.token.endpoint.url": False,
+    "TAILRACE_SPARK__SECRET_FILE": False,
+    "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY": False,
+    "spark.ui.enabled": False,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_is_known_by_its_name(name: str):
+    assert SENSITIVE.search(name) is NAMES[name]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("spark.hadoop") or NAMES[n]])
+def test_of_what_hadoop_is_told_and_of_secrets_only_names_are_shown(name: str):
+    assert shown_of_spark({name: "hush"}) == {name: HIDDEN}
+
+
+def test_harmless_settings_of_spark_are_shown():
+    conf = {"spark.sql.shuffle.partitions": "4", "spark.executor.memory": "2g"}
+    assert shown_of_spark(conf) == conf
+
+
+@pytest.mark.parametrize("name", [n for n, secret in NAMES.items() if secret])
+def test_what_looks_like_a_secret_is_hidden_in_the_words_of_others(name: str):
+    assert "hush" not in Redaction(()).foreign(f"cannot use {name}=hush here; {name}: 'hush'")
+
+
+def test_the_chart_knows_secrets_by_the_same_names():
+    template = (ROOT / "charts/tailrace/templates/_checks.tpl").read_text()
+    for words in (SECRET_NAME, NO_SECRET_NAME):
+        assert '"' + words.replace("\\", "\\\\") + '"' in template
 
 
 def test_a_secret_that_is_not_set_is_shown_as_empty():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.observability.health import Answer, HttpServer
+from service.observability.http_server import Answer, HttpServer
 from service.observability.page import answers
 from tests.page.stage import COUNTS, Stage
 

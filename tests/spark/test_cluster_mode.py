@@ -54,6 +54,7 @@ def test_a_local_master_is_told_of_its_heap_and_to_listen_to_this_machine_only()
         "spark.locality.wait": "0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate": "true",
     }
 
 
@@ -139,11 +140,20 @@ def test_elsewhere_spark_is_told_the_secret_itself(tmp_path: Path):
     settings = told(Spark(master="local-cluster[2,1,2048]", secret_file=str(file)))
     assert settings["spark.authenticate.secret"] == "known to both"
     assert settings["spark.network.crypto.enabled"] == "true"
-    assert "spark.authenticate" not in told(Spark(master="local-cluster[2,1,2048]"))
 
 
-def test_without_a_secret_spark_speaks_as_it_is_told():
-    assert "spark.authenticate" not in told(spark(TAILRACE_SPARK__SECRET_FILE=""))
+def test_executors_that_spark_starts_on_this_machine_are_given_a_secret_of_their_own():
+    first, second = (told(Spark(master="local-cluster[2,1,2048]")) for _ in range(2))
+    assert first["spark.authenticate"] == "true"
+    assert len(first["spark.authenticate.secret"]) == 64
+    assert first["spark.authenticate.secret"] != second["spark.authenticate.secret"]
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", POD["TAILRACE_SPARK__MASTER"]])
+def test_executors_that_others_start_must_know_a_secret(master: str):
+    with pytest.raises(ConfigError) as refused:
+        load(POD | {"TAILRACE_SPARK__MASTER": master, "TAILRACE_SPARK__SECRET_FILE": ""})
+    assert "executors must prove who they are: TAILRACE_SPARK__SECRET_FILE must be" in refused.value.mistakes[0]
 
 
 def test_sizes_of_executors_come_from_the_settings():

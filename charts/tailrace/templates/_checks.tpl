@@ -43,10 +43,11 @@ TAILRACE_SPARK__SECRET_FILE: spark.authentication.existingSecret
 {{/* Not empty where a value of this name would be a secret in the open: (dict "name" "..." "value" ...). `$(NAME)` is none:
 Kubernetes puts a variable of the container there, which may come from a Secret. */}}
 {{- define "tailrace.secretInTheOpen" -}}
-{{- $word := "(passw(or)?d|passphrase|secret|token|jaas\\.config|(access|secret|account|private|api)[._-]?key([._-]?id)?)$" }}
-{{- $azure := "azure\\.(account\\.key|sas\\.fixed\\.token)\\." }}
-{{- $elsewhere := "secretKeyRef" }}
-{{- if and (regexMatch (printf "(?i)%s|%s" $word $azure) .name) (not (contains $elsewhere .name)) (not (regexMatch "^\\$\\([A-Za-z_][A-Za-z0-9_.-]*\\)$" (toString .value))) }}
+{{- /* The same words as in service/observability/redaction.py. */}}
+{{- $secret := "secret|passw|pwd|passphrase|token|credential|jaas|private|(?:access|account|api|encryption|shared|storage|sas|keystore|master|signing|client)[._-]?key" }}
+{{- $harmless := "token[a-z._-]*(?:url|uri|mechanism|validity|lifetime)|secret[._-]?(?:file|bit[._-]?length|key[._-]?ref.*)|passw[a-z]*[._-]?file|credentials?[._-]provider|kubernetes\\.(?:driver|executor)\\.secrets\\..*" }}
+{{- $name := regexReplaceAll (printf "(?i)%s" $harmless) .name "" }}
+{{- if and (regexMatch (printf "(?i)%s" $secret) $name) (not (regexMatch "^\\$\\([A-Za-z_][A-Za-z0-9_.-]*\\)$" (toString .value))) }}
 {{- print "yes" }}
 {{- end }}
 {{- end }}

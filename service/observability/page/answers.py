@@ -8,7 +8,8 @@ from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 
-from service.observability.health import Answer, Answers, Health
+from service.observability.health import Health
+from service.observability.http_server import Answer, Answers
 from service.observability.metrics import Metrics
 from service.observability.page.assemble import Assembler
 from service.observability.page.recorder import Recorder

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import BaseModel, SecretStr
 
 from service.observability.page.document import Setting
-from service.observability.redaction import HIDDEN, SENSITIVE, Redaction, secrets_of_tables, sensitive
+from service.observability.redaction import Redaction, secrets_of_tables, sensitive, shown_of_spark
 from service.plan.program import Program
 from service.settings import PREFIX, Settings, written
 
@@ -45,6 +45,7 @@ def _walk(group: BaseModel, prefix: str, redaction: Redaction) -> Iterator[Setti
                 yield Setting(variable, "" if empty else None, empty, True, field.description or "")
             case _:
                 if isinstance(value, Mapping):
-                    value = {key: HIDDEN if SENSITIVE.search(key) else each for key, each in value.items()}
-                text = redaction.foreign(written(field, value))
+                    text = redaction.text(written(field, shown_of_spark(value)))
+                else:
+                    text = redaction.foreign(written(field, value))
                 yield Setting(variable, text, value == field.default, False, field.description or "")

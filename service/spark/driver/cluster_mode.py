@@ -8,6 +8,7 @@ namespace besides pods (a ConfigMap, claims, a Service) it is told to do without
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,8 +35,13 @@ WITHOUT: Mapping[str, str] = {
 }
 """What Spark would make, list or delete besides pods."""
 
-NOBODY_COMES: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""A driver without executors listens all the same, and asks nobody who they are: where only this machine can come."""
+NOBODY_COMES: Mapping[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+}
+"""A driver without executors listens all the same: where only this machine can come, and to nobody who does not know a
+secret that Spark makes for itself. Other users of the machine could come otherwise."""
 
 ENCRYPTED: Mapping[str, str] = {
     "spark.authenticate": "true",
@@ -104,6 +110,8 @@ def required(
     }
     if spark.secret_file:
         settings |= {**ENCRYPTED, **_secret(spark)}
+    else:  # Spark starts them on this machine: the secret lives no longer than they do
+        settings |= {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
     if not is_kubernetes(spark.master):
         return settings | _sent(jars, given)
     return settings | _kubernetes(spark.kubernetes) | _same_image(jars, given)

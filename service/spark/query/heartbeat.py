@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from operators.time import MIN_TIME
 from service.kafka.admin import Cluster
+from service.kafka.errors import KafkaUnreachable
 from service.runtime.envelope import Envelope, Kind
 from service.runtime.watermarks import Tick, channel_name
 
@@ -46,7 +48,8 @@ class TickSource(DataSource):
 class TickReader(SimpleDataSourceStreamReader):
     """Reads in the driver; its rows need no task of their own."""
 
-    def __init__(self, options: dict[str, str]) -> None:
+    def __init__(self, options: dict[str, str], connect: Callable[[Any], Cluster] = Cluster) -> None:
+        self._connect = connect
         self._interval = int(options["interval"])
         self._keys: list[int] = json.loads(options["keys"])
         self._levels: list[int] = json.loads(options["levels"])
@@ -54,6 +57,7 @@ class TickReader(SimpleDataSourceStreamReader):
         self._ended = Path(options["ended"])
         self._channels: dict[str, list[str]] = {}
         self._refreshed = -PARTITIONS_REFRESH_SECONDS
+        self._due = 0.0
 
     def initialOffset(self) -> dict[str, Any]:
         return {"now": 0, "channels": {}, "ended": []}
@@ -62,8 +66,10 @@ class TickReader(SimpleDataSourceStreamReader):
         """The next tick, or nothing while the last one is younger than the interval and no source has ended since."""
         now = int(time.time() * 1000)
         ended = self._read_ended()
-        if now < start["now"] + self._interval and ended == start["ended"]:
+        # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
+        if time.monotonic() < self._due and ended == start["ended"]:
             return iter(()), start
+        self._due = time.monotonic() + self._interval / 1000
         end = {"now": max(now, start["now"] + 1), "channels": self._known(start["channels"]), "ended": ended}
         return self.readBetweenOffsets(start, end), end
 
@@ -85,17 +91,21 @@ class TickReader(SimpleDataSourceStreamReader):
         return json.loads(self._ended.read_text()) if self._ended.exists() else []
 
     def _known(self, before: dict[str, list[str]]) -> dict[str, list[str]]:
-        """The channels of each source; what was known stays known when Kafka does not answer."""
+        """The channels of each source; what was known stays known when Kafka does not answer, and a partition that has
+        no leader for a while is still one."""
         if time.monotonic() - self._refreshed >= PARTITIONS_REFRESH_SECONDS:
             for source, description in self._topics.items():
                 if "channels" in description:
                     self._channels[source] = description["channels"]
                     continue
-                partitions = Cluster(description["kafka"]).describe(description["topics"])
-                self._channels[source] = [
-                    channel_name(int(source), topic, number)
-                    for topic in sorted(partitions)
-                    for number in range(partitions[topic])
-                ]
+                known = set(self._channels.get(source) or before.get(source) or ())
+                with suppress(KafkaUnreachable):
+                    partitions = self._connect(description["kafka"]).describe(description["topics"])
+                    known |= {
+                        channel_name(int(source), topic, number)
+                        for topic, count in partitions.items()
+                        for number in range(count)
+                    }
+                self._channels[source] = sorted(known)
             self._refreshed = time.monotonic()
         return before | self._channels

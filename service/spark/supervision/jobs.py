@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
 import time
@@ -17,7 +18,7 @@ from service.deployment.assignment import Assignment
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
 from service.exit_codes import FAILED, OK, WRONG
-from service.kafka.errors import KafkaFailure
+from service.kafka.errors import KafkaFailure, KafkaUnreachable
 from service.observability.observer import Observer
 from service.observability.progress import progress_of
 from service.runtime.bucket import StateMismatch
@@ -34,11 +35,21 @@ LONGEST_BACKOFF = 60.0
 MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationException")
 """Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""
 
-PATIENT = ("KafkaUnreachable", "TimeoutException", "DisconnectException")
-"""Errors of a Kafka that cannot be reached: they are waited out for as long as it takes."""
+PATIENT = re.compile(
+    r"\bservice\.kafka\.errors\.KafkaUnreachable\b"
+    r"|\borg\.apache\.kafka\.common\.errors\.(?:\w*Timeout|Disconnect|CoordinatorNotAvailable|CoordinatorLoadInProgress"
+    r"|LeaderNotAvailable|NotLeaderOrFollower|BrokerNotAvailable)Exception\b"
+    # What Spark's own reader says of a broker that does not hand a record over.
+    r"|\bjava\.util\.concurrent\.TimeoutException: Cannot fetch record\b"
+)
+"""Errors of a Kafka that cannot be reached: they are waited out for as long as it takes. A time-out of anything else is
+a failure like others."""
 
 EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
 """Words of failures of which Spark tells what is missing since, not what ended the executors."""
+
+PHASE_EVERY = 2.0
+"""Seconds between two looks at what a batch is doing."""
 
 NO_JVM = (Py4JError, ConnectionError)
 """What a call into a JVM raises that is no more."""
@@ -54,6 +65,8 @@ class _Watched:
         self.failures = 0
         self.start_at: float | None = 0.0
         self.done = False
+        self.code = OK
+        self.look_at = 0.0
         self.last_batch: int | None = None
 
 
@@ -108,10 +121,19 @@ class Jobs:
                     raise broken
                 self._attend(job)
             except Exception as error:
-                code = self._failed(job, error)
-                if code is not None:
-                    return code
-        return OK if all(job.done for job in self._watched) else None
+                if self._jvm_gone(error):
+                    why = "the JVM is gone; start the service again, it goes on where it was"
+                    self._observer.gave_up(job.name, why)
+                    return FAILED
+                self._failed(job, error)
+        return self._verdict()
+
+    def _verdict(self) -> int | None:
+        """The exit code once no job runs any more: a job that gives up does not end the others."""
+        if not all(job.done for job in self._watched):
+            return None
+        codes = {job.code for job in self._watched}
+        return next((code for code in (FAILED, WRONG) if code in codes), OK)
 
     def close(self, grace: float) -> None:
         """Stop: a running batch may finish within `grace` seconds; what is cut short is done again next time."""
@@ -141,6 +163,9 @@ class Jobs:
             return
         finished = job.runner.finished()
         self._note(job)
+        if time.monotonic() >= job.look_at:
+            job.look_at = time.monotonic() + PHASE_EVERY
+            self._observer.at(job.name, job.runner.phase())
         if finished:
             job.runner.stop()
             job.done = True
@@ -164,26 +189,26 @@ class Jobs:
             job.read.batch(progress)
             self._observer.batch(job.name, progress)
 
-    def _failed(self, job: _Watched, error: Exception) -> int | None:
-        """Note a failure; the exit code where there is no point in another try."""
-        if self._jvm_gone(error):
-            self._observer.gave_up(job.name, "the JVM is gone; start the service again, it goes on where it was")
-            return FAILED
+    def _failed(self, job: _Watched, error: Exception) -> None:
+        """Note a failure, and start the job again or give it up where there is no point in another try."""
         text = f"{type(error).__name__}: {error}"
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
-        patient = any(word in text for word in PATIENT)
+        patient = isinstance(error, KafkaUnreachable) or PATIENT.search(text) is not None
         job.failures += 0 if patient else 1
         if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
-            self._observer.gave_up(job.name, summary(error), full(error))
-            return WRONG if any(word in text for word in MISCONFIGURED) else FAILED
+            job.done, job.start_at = True, None
+            job.code = WRONG if any(word in text for word in MISCONFIGURED) else FAILED
+            job.ends.close()
+            alone = all(other.done for other in self._watched)
+            self._observer.gave_up(job.name, summary(error), full(error), alone=alone)
+            return
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
         job.start_at = time.monotonic() + wait
         if patient:
             self._observer.waiting(job.name, summary(error))
         else:
             self._observer.failed(job.name, summary(error), job.failures, wait, full(error))
-        return None
 
     def _jvm_gone(self, error: Exception | None = None) -> bool:
         """Whether the JVM has ended."""

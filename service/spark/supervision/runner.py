@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,19 @@ class JobRunner:
     def in_batch(self) -> bool:
         """Whether a batch is being computed now."""
         return self._query is not None and bool(self._query.status["isTriggerActive"])
+
+    def phase(self) -> Hashable | None:
+        """What the running batch is doing and how many of its tasks are done, None between batches: a batch that stays
+        the same is stuck."""
+        if self._query is None:
+            return None
+        status = self._query.status
+        if not status["isTriggerActive"]:
+            return None
+        tracker = self._session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        tasks = tuple((each.stageId, each.numCompletedTasks) for each in stages if each is not None)
+        return status["message"], self.last_batch(), tasks
 
     def active(self) -> bool:
         """Whether the query runs."""

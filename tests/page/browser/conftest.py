@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from service.observability.health import HttpServer
+from service.observability.http_server import HttpServer
 from tests.page.browser.chromium import SWITCHES, NoChromium, chromium
 from tests.page.browser.shown import DESK, Shown
 from tests.page.stage import Stage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from service.observability.health import HttpServer
+from service.observability.http_server import HttpServer
 from tests.page.stage import Stage
 
 SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"

@@ -1,0 +1,130 @@
+"""Jobs of one file: which errors are waited out, and that one that gives up does not end the others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service.exit_codes import FAILED, OK, WRONG
+from service.kafka.errors import KafkaUnreachable
+from service.spark.supervision.jobs import PATIENT, Jobs
+
+
+@pytest.mark.parametrize(
+    ("text", "patient"),
+    [
+        ("Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment", True),
+        ("org.apache.kafka.common.errors.DisconnectException: null", True),
+        ("java.util.concurrent.TimeoutException: Cannot fetch record for offset 7 in 30000 milliseconds", True),
+        ("service.kafka.errors.KafkaUnreachable: ('no answer', None, None)", True),
+        ("java.util.concurrent.TimeoutException: Futures timed out after [120 seconds]", False),
+        ("com.example.TimeoutException: the object store does not answer", False),
+        ('ConversionException: cannot read "TimeoutException"', False),
+        ("the record says KafkaUnreachable", False),
+    ],
+)
+def test_only_the_time_outs_of_kafka_are_waited_out(text: str, patient: bool):
+    assert (PATIENT.search(text) is not None) is patient
+
+
+class _Observer:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+
+    def gave_up(self, name: str, error: str, full: str, *, alone: bool) -> None:
+        self.said.append(("gave up", name, alone))
+
+    def failed(self, name: str, *_: Any) -> None:
+        self.said.append(("failed", name))
+
+    def waiting(self, name: str, *_: Any) -> None:
+        self.said.append(("waiting", name))
+
+
+class _Runner:
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.ended = False
+
+    def start(self, *, again: bool) -> None:
+        pass
+
+    def active(self) -> bool:
+        return True
+
+    def finished(self) -> bool:
+        if self.error is not None:
+            raise self.error
+        return self.ended
+
+    def phase(self) -> None:
+        return None
+
+    def new_progress(self, after: int | None) -> list[Any]:
+        return []
+
+    def stop(self) -> None:
+        pass
+
+
+def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]:
+    """Jobs without a JVM that are all running."""
+    made, observer = object.__new__(Jobs), _Observer()
+    still = SimpleNamespace(take=lambda: None, poll=lambda: None, look=lambda: None, close=lambda: None)
+    runners = [_Runner() for _ in range(count)]
+    observer.at = observer.finished = observer.started = lambda *_: None  # type: ignore[attr-defined]
+    state = {
+        "_settings": SimpleNamespace(retry=SimpleNamespace(attempts=attempts, backoff=0)),
+        "_observer": observer,
+        "_jvm": SimpleNamespace(state_failures=still, process=still),
+        "_vitals": still,
+        "_executors": still,
+        "_watched": [
+            SimpleNamespace(
+                runner=runner,
+                name=f"j{i}",
+                failures=0,
+                start_at=None,
+                done=False,
+                code=OK,
+                look_at=0.0,
+                last_batch=None,
+                ends=still,
+            )
+            for i, runner in enumerate(runners)
+        ],
+    }
+    for name, value in state.items():
+        setattr(made, name, value)
+    return made, runners, observer
+
+
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        ([RuntimeError("x"), None], FAILED),
+        ([RuntimeError("KafkaConfigError: x"), None], WRONG),
+        ([RuntimeError("KafkaConfigError: x"), RuntimeError("x")], FAILED),
+        ([None, None], OK),
+    ],
+)
+def test_the_exit_code_says_at_the_end_what_became_of_the_jobs(errors: list[Exception | None], code: int):
+    made, runners, observer = jobs(2)
+    runners[0].error = errors[0]
+    assert made.look() is None
+    runners[1].error, runners[1].ended = errors[1], True
+    runners[0].ended = True
+    assert made.look() == code
+    given_up = [said for said in observer.said if said[0] == "gave up"]
+    assert given_up == [("gave up", f"j{i}", i == 1) for i, error in enumerate(errors) if error is not None]
+
+
+def test_a_kafka_that_cannot_be_reached_is_no_failure():
+    made, runners, observer = jobs(1)
+    runners[0].error = KafkaUnreachable("no broker answers")
+    assert [made.look() for _ in range(5)] == [None] * 5
+    assert set(observer.said) == {("waiting", "j0")}

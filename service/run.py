@@ -84,6 +84,15 @@ class Service:
         assignments = [a for a in map(self._assigned, self._programs) if a is not None]
         if self._stop.is_set():
             return 0
+        for assignment in assignments:
+            if assignment.compacted:
+                self._observer.say(
+                    "warning",
+                    "a compacted topic may lose records before a batch that is cut short is read again",
+                    query=assignment.program.name,
+                    topics=", ".join(assignment.compacted),
+                    hint="set min.compaction.lag.ms of the topic to the longest outage that is expected",
+                )
         from service.spark.supervision.jobs import Jobs
 
         jobs = Jobs(jvm, spark, assignments, self._settings, folder, self._observer)

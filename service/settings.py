@@ -186,6 +186,10 @@ class Retry(_Group):
     stall_timeout: Milliseconds = Field(
         600_000, description="A batch in which no task ends for so long makes the service not alive."
     )
+    changed_source: Literal["fail", "accept"] = Field(
+        "fail",
+        description="What happens where a batch that was written is read again and Kafka has removed records of it.",
+    )
     grace: Milliseconds = Field(25_000, description="How long a running batch may take to finish after SIGTERM.")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from service.deployment.clusters import Address, address_of, address_of_table
+from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
 from service.deployment.writers import NOBODY, Writers, writers_of
 from service.formats import datagen
 from service.host import machine
@@ -45,6 +46,9 @@ class Assignment:
     bounded: frozenset[int]
     partitions: int
     writers: Writers = NOBODY
+    kafka: KafkaIdentity = UNKNOWN
+    compacted: tuple[str, ...] = ()
+    """Topics that are read and that Kafka may compact soon after records were written."""
     side_bytes: int = admin.RECORD_BYTES
     """The largest record that the topics of dead letters and late rows take."""
     record_bytes: float | None = None
@@ -149,8 +153,54 @@ def assign(program: Program, settings: Settings) -> Assignment:
     _check_topics(assignment)
     writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
     return replace(
-        assignment, writers=writers, side_bytes=_side_bytes(assignment), record_bytes=_record_bytes(assignment)
+        assignment,
+        writers=writers,
+        kafka=_identity(assignment),
+        compacted=_compacted(assignment),
+        side_bytes=_side_bytes(assignment),
+        record_bytes=_record_bytes(assignment),
     )
+
+
+LONGEST_OUTAGE = 86_400_000
+"""Milliseconds for which a compacted topic that is read had better keep every record: a batch that is cut short is read
+again when the service is back."""
+
+
+def _compacted(assignment: Assignment) -> tuple[str, ...]:
+    found = {
+        topic
+        for source in assignment.program.sources
+        if source.id in assignment.source_addresses
+        for topic in source.table.connector.topics
+        if _cluster_of(assignment.source_addresses[source.id]).compacts_within(topic, LONGEST_OUTAGE)
+    }
+    return tuple(sorted(found))
+
+
+def _identity(assignment: Assignment) -> KafkaIdentity:
+    """Which clusters and topics the job reads and writes, and its markers."""
+    used: list[tuple[str, Address, tuple[str, ...]]] = [
+        (f"table {s.table.name}", assignment.source_addresses[s.id], s.table.connector.topics)
+        for s in assignment.program.sources
+        if s.id in assignment.source_addresses
+    ]
+    markers = assignment.settings.topics.markers
+    for output in assignment.program.outputs:
+        if output.id in assignment.output_addresses:
+            name = f"table {output.table.name} (written)"
+            used.append((name, assignment.output_addresses[output.id], (*output.table.connector.topics, markers)))
+    clusters: dict[str, str] = {}
+    topics: dict[str, str] = {}
+    for name, address, wanted in used:
+        cluster = _cluster_of(address)
+        clusters[name] = cluster.identifier()
+        topics |= {f"{clusters[name]}/{topic}": each for topic, each in cluster.topic_ids(wanted).items()}
+    return KafkaIdentity(clusters, topics, markers)
+
+
+def _cluster_of(address: Address) -> admin.Cluster:
+    return admin.Cluster(address.librdkafka)
 
 
 def _side_bytes(assignment: Assignment) -> int:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka import KafkaError as Code
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -129,6 +135,30 @@ class Cluster:
                 f"it has {partitions} partitions and cleanup.policy {policy}",
                 f"it needs at least {marker.PARTITIONS} partitions and cleanup.policy compact",
             )
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of topics, where brokers have such: one that is deleted and made again has another."""
+        names = list(dict.fromkeys(topics))
+        asked = self._patiently(
+            lambda: {
+                name: each.result(timeout=self._seconds)
+                for name, each in self._admin.describe_topics(TopicCollection(names)).items()
+            },
+            f"the topics {', '.join(names)} cannot be described",
+        )
+        ids = {name: str(each.topic_id) for name, each in asked.items()}
+        return {
+            name: each for name, each in ids.items() if each.strip("A=")
+        }  # zeros, in base64, say that there is none
+
+    def compacts_within(self, topic: str, milliseconds: int) -> bool:
+        """Whether Kafka may compact `topic` so soon after a record was written; false where we may not ask."""
+        try:
+            config = self._config(topic, f'the topic "{topic}" cannot be described')
+        except KafkaConfigError:
+            return False
+        compacts = "compact" in str(config["cleanup.policy"].value)
+        return compacts and int(config["min.compaction.lag.ms"].value or 0) < milliseconds
 
     def largest_record(self, topic: str) -> int:
         """The bytes of the largest record that `topic` takes; what is known to be taken where we may not ask."""

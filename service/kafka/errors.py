@@ -59,6 +59,10 @@ class DigestMismatch(KafkaFailure):
     """The batch was written before from other rows: the checkpoint is not the one that wrote it."""
 
 
+class SourceChanged(KafkaFailure):
+    """The batch was written before, and reading it again gave other records: Kafka has removed some meanwhile."""
+
+
 class KafkaConfigError(KafkaFailure):
     """Only a change of settings, rights or topics helps."""
 
@@ -77,6 +81,7 @@ _CLASSES = {
         Fenced,
         Superseded,
         DigestMismatch,
+        SourceChanged,
         KafkaConfigError,
         MessageTooLarge,
     )

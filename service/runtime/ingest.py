@@ -60,12 +60,13 @@ class Ingest:
         exchanges = self._topology.exchanges
         parts: list[list[list[pa.Table]]] = [[[] for _ in range(self._buckets)] for _ in exchanges]
         metrics = TaskMetrics()
-        channel, watermark, first, last = "", MIN_TIME, -1, -1
+        channel, watermark, first, last, count = "", MIN_TIME, -1, -1, 0
         for records in blocks:
             if records.num_rows == 0:
                 continue
             first = records["offset"][0].as_py() if first < 0 else first
             last = records["offset"][-1].as_py()
+            count += records.num_rows
             channel = channel or self._channel(records)
             records = self._within_limit(records, channel)
             with metrics.timed("decode"):
@@ -83,7 +84,7 @@ class Ingest:
                 if tables:
                     payload = pack(pa.concat_tables(tables).combine_chunks())
                     yield self._envelope(bucket, exchange.level, Kind.ROWS, address, channel, now, payload=payload)
-        source_ranges = digest_range(channel, first, last)
+        source_ranges = digest_range(channel, first, last, count)
         for level in self._topology.levels_heard_by(self._source.id):
             for bucket in range(self._buckets):
                 yield self._envelope(

@@ -1,7 +1,8 @@
-"""Which source rows a batch was made from, as a set of short digests: one for each channel and range of offsets.
+"""What a batch was made from: the plan of the batch, and which source rows were read for it.
 
-A sink keeps their digest with the batch, so that a checkpoint restored from an older copy, which would cut batches in
-another way, is refused instead of taken for a replay.
+A sink keeps their digest with the batch. A checkpoint that was restored from an older copy plans a batch of the same
+number at another time, and so is refused instead of taken for a replay. A batch of the same plan for which Kafka gives
+other records than before, since it has compacted the topic meanwhile, is told apart from that.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import hashlib
 from collections.abc import Iterable
 
 LENGTH = 8
-"""Bytes of the digest of one range."""
+"""Bytes of the digest of one range, and of each half of a batch's digest."""
 
 
-def digest_range(channel: str, first: int, last: int) -> bytes:
-    """The digest of the rows `first` to `last` (offsets, both inclusive) of a channel."""
-    return hashlib.blake2b(f"{channel}:{first}:{last}".encode(), digest_size=LENGTH).digest()
+def digest_range(channel: str, first: int, last: int, count: int) -> bytes:
+    """The digest of the `count` records from `first` to `last` (offsets, both inclusive) of a channel."""
+    return hashlib.blake2b(f"{channel}:{first}:{last}:{count}".encode(), digest_size=LENGTH).digest()
 
 
 def union(payloads: Iterable[bytes]) -> bytes:
@@ -24,6 +25,12 @@ def union(payloads: Iterable[bytes]) -> bytes:
     return b"".join(sorted(marks))
 
 
-def digest(payloads: Iterable[bytes]) -> bytes:
-    """One digest of all of them."""
-    return hashlib.blake2b(union(payloads), digest_size=16).digest()
+def digest(planned: int, payloads: Iterable[bytes]) -> bytes:
+    """The digest of a batch: that of the time at which it was `planned`, then that of all that was read for it."""
+    plan = hashlib.blake2b(planned.to_bytes(8), digest_size=LENGTH).digest()
+    return plan + hashlib.blake2b(union(payloads), digest_size=LENGTH).digest()
+
+
+def same_plan(one: bytes, other: bytes) -> bool:
+    """Whether two digests are of batches that were planned at the same time."""
+    return one[:LENGTH] == other[:LENGTH]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from service.kafka.admin import Cluster, Startup, Topic
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
@@ -104,3 +106,24 @@ def test_a_broker_that_is_not_there_is_unreachable():
 def test_a_property_that_does_not_exist_is_refused():
     with pytest.raises(KafkaConfigError, match="settings of the Kafka connection"):
         Cluster({"bootstrap.servers": "127.0.0.1:1", "no.such.thing": "1"})
+
+
+def test_a_topic_that_is_made_again_has_another_id(kafka: Broker, cluster: Cluster):
+    name = f"t-{uuid4().hex[:8]}"
+    cluster.create([Topic(name=name, partitions=1)])
+    first = cluster.topic_ids([name])
+    assert cluster.topic_ids([name]) == first
+    AdminClient({"bootstrap.servers": kafka.bootstrap}).delete_topics([name])[name].result(timeout=30)
+    until = time.monotonic() + 30
+    while cluster.describe([name]) and time.monotonic() < until:
+        time.sleep(0.1)
+    cluster.create([Topic(name=name, partitions=1)])
+    assert cluster.topic_ids([name]) != first
+
+
+def test_a_topic_that_may_be_compacted_soon_is_known(cluster: Cluster):
+    names = [f"t-{uuid4().hex[:8]}" for _ in range(3)]
+    compact = {"cleanup.policy": "compact"}
+    configs = [{}, compact, compact | {"min.compaction.lag.ms": "1000"}]
+    cluster.create([Topic(name=n, partitions=1, config=c) for n, c in zip(names, configs, strict=True)])
+    assert [cluster.compacts_within(name, 1000) for name in names] == [False, True, False]

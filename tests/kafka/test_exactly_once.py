@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from service.kafka.admin import Cluster
-from service.kafka.errors import DigestMismatch, Fenced, KafkaConfigError, Superseded
+from service.kafka.errors import DigestMismatch, Fenced, KafkaConfigError, SourceChanged, Superseded
 from tests.brokers import Broker
 from tests.kafka.conftest import Query
 
@@ -52,6 +52,15 @@ def test_a_batch_cut_another_way_is_refused(query: Query, batch: int, host: str)
     with query.attempt(batch, digest=b"other", host=host) as attempt, pytest.raises(DigestMismatch):
         attempt.begin()
     assert query.committed() == ["a", "b"]
+
+
+def test_a_batch_of_which_kafka_has_removed_records_says_so_and_may_be_taken_for_written(query: Query):
+    query.write(0, "a", digest=b"planned-all-rows")
+    with query.attempt(0, digest=b"planned-fewer---") as attempt, pytest.raises(SourceChanged, match="other records"):
+        attempt.begin()
+    query.set(accept_changed_source=True)
+    assert query.write(0, "b", digest=b"planned-fewer---").outcome == "replayed"
+    assert query.committed() == ["a"]
 
 
 def test_a_digest_may_be_given_at_the_end(query: Query):

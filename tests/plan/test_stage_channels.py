@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from operators.time import END_OF_TIME, MIN_TIME
-from service.runtime.source_digest import digest, digest_range, union
+from service.runtime.source_digest import digest, digest_range, same_plan, union
 from service.runtime.watermarks import LONGEST_GAP, SourceClock, Tick, Watermark, WatermarkTracker, combine
 from service.spark.query.bucket_keys import bucket_keys, murmur3_of_int
 
@@ -93,10 +93,17 @@ def test_a_tick_survives_its_payload() -> None:
 
 
 def test_a_digest_depends_on_the_rows_and_not_on_how_often_or_in_what_order_they_were_named() -> None:
-    one, two = digest_range(A, 0, 9), digest_range(B, 5, 7)
-    assert digest([one, two]) == digest([two + one, one])
-    assert digest([one]) != digest([digest_range(A, 0, 10)])
+    one, two = digest_range(A, 0, 9, 10), digest_range(B, 5, 7, 3)
+    assert digest(1, [one, two]) == digest(1, [two + one, one])
     assert union([two, one, two]) == b"".join(sorted([one, two]))
+
+
+def test_a_batch_of_which_records_are_gone_is_told_apart_from_one_that_was_planned_anew() -> None:
+    before = digest(1, [digest_range(A, 0, 9, 10)])
+    for compacted in (digest_range(A, 0, 9, 9), digest_range(A, 1, 9, 9), digest_range(A, 0, 8, 9)):
+        assert digest(1, [compacted]) != before
+        assert same_plan(digest(1, [compacted]), before)
+    assert not same_plan(digest(2, [digest_range(A, 0, 9, 10)]), before)
 
 
 # What Spark's hash() answers for these numbers as INT.

@@ -29,6 +29,9 @@ from service.kafka.faults import Troubles, failure
 from service.kafka.writer.settings import WriterSettings
 
 FORMAT = 1
+PLAN = 8
+"""Bytes of a digest that say when the batch was planned; the others say from which records it was made."""
+
 PARTITIONS = 16
 """Partitions of the marker topic that are used. Kafka only ever adds partitions, so a marker's place never moves."""
 

@@ -24,12 +24,13 @@ from service.kafka.errors import (
     Fenced,
     KafkaFailure,
     KafkaUnreachable,
+    SourceChanged,
     TransactionLost,
 )
 from service.kafka.faults import failure
 from service.kafka.writer import abort_counter as tally
 from service.kafka.writer.librdkafka import Fault
-from service.kafka.writer.marker import Marker, MarkerPlace, MarkerReader
+from service.kafka.writer.marker import PLAN, Marker, MarkerPlace, MarkerReader
 from service.kafka.writer.producer import Producer
 from service.kafka.writer.reasons import explain
 from service.kafka.writer.records import TopicRows, by_topic, one_row
@@ -148,6 +149,16 @@ class PartitionWriter:
             return False
         if known.batch == self._batch and digest in (None, known.digest):
             return True
+        if known.batch == self._batch and digest is not None and digest[:PLAN] == known.digest[:PLAN]:
+            if self._settings.accept_changed_source:
+                return True
+            raise SourceChanged(
+                f"batch {known.batch} was written before, and reading it again gave other records",
+                "Kafka has removed records since, as it does in a compacted topic: what is computed now is not what"
+                f' partition {self._partition} of query "{self._settings.query}" has written',
+                "start from a fresh checkpoint; or, where answers about the removed records may stay as they were"
+                " written, set TAILRACE_RETRY__CHANGED_SOURCE=accept until the batch is done",
+            )
         said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
         asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
         raise DigestMismatch(

@@ -18,6 +18,7 @@ class WriterSettings:
     nothing to do (the executor's or the driver's JVM). `aborts` is the file of the `tally` of transactions that were
     rolled back; empty = they are not counted. `patience_ms` bounds how long one call waits for a Kafka that
     does not answer, `attempt_wait_ms` how long a second attempt of a partition waits for the first before taking over.
+    `accept_changed_source` takes a batch for written that reads other records than when it was written.
     """
 
     query: str
@@ -31,6 +32,7 @@ class WriterSettings:
     attempt_wait_ms: int = 5_000
     idle_seconds: int = 600
     aborts: str = ""
+    accept_changed_source: bool = False
 
     def transactional_id(self, partition: int) -> str:
         """The id under which Kafka fences: one owner at a time for each partition of a checkpoint."""

@@ -22,7 +22,7 @@ from service.formats.samples import Sample
 from service.kafka.writer import abort_counter as tally
 from service.kafka.writer.client import TransactionClient
 from service.runtime.envelope import EGRESS, Kind, from_batch
-from service.runtime.source_digest import LENGTH, digest
+from service.runtime.source_digest import digest
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import tried
 from service.spark.query.egress import Egress
@@ -84,9 +84,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
             egress = Egress(job, worker_sql(job.ship.scratch), metrics)
             by_writer, lines = egress.records(envelopes)
             samples = egress.samples(envelopes)
-        # A batch of the clock only is made from no rows: its own time tells it from another one.
-        now = max(e.now for e in envelopes).to_bytes(LENGTH)
-        source_ranges = digest([now, *(e.payload for e in envelopes if e.kind == Kind.OFFSETS)])
+        planned = max(e.now for e in envelopes)
+        source_ranges = digest(planned, (e.payload for e in envelopes if e.kind == Kind.OFFSETS))
         with metrics.timed("write"):
             for number, records in by_writer.items():
                 self._commit_to_kafka(job, number, partition, batch, source_ranges, records, metrics)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from service.deployment.assignment import Assignment
 from service.deployment.bounds import agree_on_bounds, reached
+from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
@@ -61,6 +62,7 @@ class JobRunner:
         limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
         self._pace = self._new_pace()
         fixed = self._fixed()
+        agree_on_kafka(self._checkpoint, a.kafka)
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         run = f"r{time.time_ns():x}"
         self._folder = self._scratch / run
@@ -205,6 +207,7 @@ class JobRunner:
             socket_folder="",
             parent_pid=0,
             transaction_timeout_ms=self._assignment.settings.kafka.transaction_timeout,
+            accept_changed_source=self._assignment.settings.retry.changed_source == "accept",
         )
 
     def _note_progress(self, progress: Mapping[str, Any]) -> None:

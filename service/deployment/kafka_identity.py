@@ -1,0 +1,67 @@
+"""Which Kafka a checkpoint belongs to: clusters, topics by their ids, and the topic of the markers.
+
+Offsets mean something in one topic of one cluster only. A topic that was deleted and made again has others, and so has
+a mirror that another cluster keeps; and a marker that is looked for in another topic is not found, so that its batch
+would be written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from service.deployment.bounds import Store
+from service.kafka.errors import KafkaConfigError
+
+_AFRESH = "or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaIdentity:
+    """The cluster id of each table (by what it is called in messages), the id of each topic (as 'cluster/topic', where
+    the brokers have such ids), and the name of the marker topic."""
+
+    clusters: Mapping[str, str]
+    topics: Mapping[str, str]
+    markers: str
+
+
+UNKNOWN = KafkaIdentity({}, {}, "")
+"""Where nobody has asked."""
+
+
+def agree_on_kafka(store: Store, now: KafkaIdentity) -> None:
+    """Remember what the checkpoint belongs to, or raise KafkaConfigError where that is not what it was made with."""
+    known = store.read("kafka")
+    if known is None:
+        known = {"clusters": {}, "topics": {}, "markers": now.markers}
+    if known["markers"] != now.markers:
+        raise KafkaConfigError(
+            "the marker topic of a checkpoint cannot be another one",
+            f"it was made with TAILRACE_TOPICS__MARKERS={known['markers']}, not {now.markers}: what was written last"
+            " stands there",
+            f"set it back, {_AFRESH}",
+        )
+    for name, cluster in now.clusters.items():
+        if known["clusters"].get(name, cluster) != cluster:
+            raise KafkaConfigError(
+                f"{name} is on another Kafka cluster than before",
+                f"the checkpoint was made with cluster {known['clusters'][name]}, this is {cluster}: offsets and"
+                " transactions of one mean nothing to the other",
+                f"use the brokers of the first, {_AFRESH}",
+            )
+    for topic, identifier in now.topics.items():
+        if known["topics"].get(topic, identifier) != identifier:
+            raise KafkaConfigError(
+                f"the topic {topic.partition('/')[2]} was deleted and made again since the checkpoint was made",
+                f"its id was {known['topics'][topic]} and is {identifier}: the checkpoint knows offsets and rows of the"
+                " one that is gone",
+                _AFRESH.removeprefix("or "),
+            )
+    wanted = {
+        "clusters": {**known["clusters"], **now.clusters},
+        "topics": {**known["topics"], **now.topics},
+        "markers": now.markers,
+    }
+    if store.read("kafka") != wanted:
+        store.write("kafka", wanted)

@@ -1,0 +1,64 @@
+"""A checkpoint belongs to the clusters and topics that it was made with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.deployment.kafka_identity import KafkaIdentity, agree_on_kafka
+from service.kafka.errors import KafkaConfigError
+
+NOW = KafkaIdentity({"table a": "c1", "table b (written)": "c2"}, {"c1/in": "i1", "c2/out": "i2"}, "markers")
+
+
+class Kept:
+    """The small files of a checkpoint, in memory."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Any] = {}
+
+    def read(self, name: str) -> Any:
+        return self.files.get(name)
+
+    def write(self, name: str, value: Any) -> None:
+        self.files[name] = value
+
+
+def made() -> Kept:
+    kept = Kept()
+    agree_on_kafka(kept, NOW)
+    return kept
+
+
+def test_what_is_as_it_was_is_taken():
+    kept = made()
+    before = dict(kept.files)
+    agree_on_kafka(kept, NOW)
+    assert kept.files == before
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (replace(NOW, markers="other"), "the marker topic of a checkpoint cannot be another one"),
+        (replace(NOW, clusters={**NOW.clusters, "table a": "c9"}), "table a is on another Kafka cluster than before"),
+        (replace(NOW, topics={**NOW.topics, "c1/in": "i9"}), "the topic in was deleted and made again"),
+        (replace(NOW, topics={**NOW.topics, "c2/out": "i9"}), "the topic out was deleted and made again"),
+    ],
+)
+def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentity, said: str):
+    kept = made()
+    before = dict(kept.files)
+    with pytest.raises(KafkaConfigError, match=said):
+        agree_on_kafka(kept, now)
+    assert kept.files == before
+
+
+def test_ids_that_brokers_did_not_tell_before_are_learnt():
+    kept = Kept()
+    agree_on_kafka(kept, replace(NOW, topics={}))
+    agree_on_kafka(kept, NOW)
+    with pytest.raises(KafkaConfigError):
+        agree_on_kafka(kept, replace(NOW, topics={"c1/in": "i9"}))

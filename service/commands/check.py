@@ -37,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         names = ", ".join(j.name for j in pipeline.jobs) or "none"
         print(f"{path}: right; {len(pipeline.tables)} tables, jobs: {names}")
         redaction = redaction_of(path, pipeline)
+        for note in pipeline.notes:
+            print(f"note: {redaction.text(str(note))}")
         for job in pipeline.jobs:
             for warning in warnings(normalize(job)):
                 print(f"warning: {redaction.text(str(mistake(pipeline.name, warning)))}")

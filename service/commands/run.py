@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from service.commands.pipelines import add_file, job_named, read, variable_secrets
+from service.commands.pipelines import add_file, job_named, read, redaction_of, variable_secrets
 from service.exit_codes import WRONG
 from service.settings import variables
 
@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     pipeline = read(arguments.file)
     if pipeline is None:
         return WRONG
+    for note in pipeline.notes:
+        print(f"note: {redaction_of(arguments.file, pipeline).text(str(note))}", file=sys.stderr)
     jobs = job_named(pipeline, arguments.job)
     if not jobs:
         print(f'{pipeline.name} has no job "{arguments.job}"', file=sys.stderr)

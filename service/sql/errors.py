@@ -61,10 +61,20 @@ class Mistakes:
         self.source = source
         self.statement = 0
         self._found: dict[Mistake, None] = {}
+        self._notes: dict[Mistake, None] = {}
 
     def add(self, primary: str, *, detail: str = "", hint: str = "", at: exp.Expr | int | None = None) -> None:
         """Note a mistake at a syntax node or an offset."""
         self._found[Mistake(self.source.name, self.place(at), primary, detail, hint)] = None
+
+    def note(self, primary: str, *, detail: str = "", hint: str = "", at: exp.Expr | int | None = None) -> None:
+        """Note what is taken without effect; it makes no file wrong."""
+        self._notes[Mistake(self.source.name, self.place(at), primary, detail, hint)] = None
+
+    @property
+    def notes(self) -> tuple[Mistake, ...]:
+        """What was taken without effect, by place."""
+        return tuple(sorted(self._notes, key=lambda m: (m.place.line, m.place.column)))
 
     def add_written(self, primary: str, *, hint: str, at: int) -> None:
         """Note a mistake at an offset of the file as written, before its variables are filled in."""

@@ -13,15 +13,17 @@ from service.plan.deep_stack import on_a_deep_stack
 from service.plan.nodes import Job, Sink
 from service.plan.table import Connector, Table, TableColumn
 from service.plan.validate import problems
-from service.sql.errors import Mistakes, PipelineErrors
+from service.sql.errors import Mistake, Mistakes, PipelineErrors
 from service.sql.parse.source import decoded, read_source
 from service.sql.parse.statement_grammar import read_statements
 from service.sql.parse.statements import (
     CreateTable,
     CreateTemporalFunction,
     CreateView,
+    Drop,
     Explain,
     Insert,
+    Passed,
     Reset,
     SetOption,
     Statement,
@@ -42,13 +44,17 @@ __all__ = ["Pipeline", "PipelineErrors", "load", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a file asks for: `jobs` to run, `explains` to show; its `tables`, and the `settings` at its end."""
+    """What a file asks for: `jobs` to run, `explains` to show; its `tables`, and the `settings` at its end.
+
+    `notes` are about what was taken without effect.
+    """
 
     name: str
     jobs: tuple[Job, ...]
     explains: tuple[Job, ...]
     tables: Mapping[str, Table]
     settings: tuple[tuple[str, str], ...]
+    notes: tuple[Mistake, ...] = ()
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
@@ -122,6 +128,10 @@ class _Builder:
                 self._table(statement)
             case CreateView():
                 self._view(statement)
+            case Drop():
+                self._drop(statement)
+            case Passed():
+                self.mistakes.note(f"{statement.words} has no effect", detail=statement.why, at=statement.at)
             case CreateTemporalFunction():
                 self._temporal_function(statement)
             case Insert():
@@ -168,6 +178,17 @@ class _Builder:
             return
         self.catalog.entries[statement.name.text] = function
 
+    def _drop(self, statement: Drop) -> None:
+        """Forget a table or view; what was built from it stays as it is."""
+        kind, name = statement.kind, statement.name.text
+        if name in self.catalog.entries:
+            del self.catalog.entries[name]
+            self.catalog.declared.pop(name, None)
+        elif statement.if_exists:
+            self.mistakes.note(f"DROP {kind} IF EXISTS has no effect", detail="there is none to drop", at=statement.at)
+        else:
+            self.mistakes.add(f'{kind.lower()} "{name}" does not exist', hint="write IF EXISTS", at=statement.name.at)
+
     def _is_new(self, statement: CreateTable | CreateView | CreateTemporalFunction) -> bool:
         name = statement.name
         if name.text not in self.catalog.entries:
@@ -211,4 +232,6 @@ class _Builder:
 
     def pipeline(self, name: str) -> Pipeline:
         tables = {n: t for n, t in self.catalog.entries.items() if isinstance(t, Table)}
-        return Pipeline(name, tuple(self.jobs), tuple(self.explains), tables, self.settings.in_force)
+        return Pipeline(
+            name, tuple(self.jobs), tuple(self.explains), tables, self.settings.in_force, self.mistakes.notes
+        )

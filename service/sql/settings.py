@@ -118,6 +118,31 @@ SETTINGS: Mapping[str, Known] = {
 }
 
 
+_CLUSTER = "it configures a Flink cluster, and there is none"
+
+FAMILIES: Mapping[str, str] = {
+    **dict.fromkeys(("taskmanager.", "jobmanager.", "slot.", "slotmanager.", "resourcemanager.", "cluster."), _CLUSTER),
+    **dict.fromkeys(("rest.", "web.", "akka.", "pekko.", "blob.", "heartbeat.", "high-availability.", "io."), _CLUSTER),
+    **dict.fromkeys(
+        ("env.", "yarn.", "kubernetes.", "security.", "historyserver.", "jobstore.", "fs.", "s3."), _CLUSTER
+    ),
+    **dict.fromkeys(("pipeline.jars", "pipeline.classpaths", "classloader.", "python."), "there are no jars to load"),
+    "metrics.": "metrics are served for Prometheus",
+    "sql-client.": "there is no client",
+    "state.": "state is kept in one way",
+    "execution.checkpointing.": "every batch is a checkpoint",
+    "execution.state-recovery.": "a job goes on from its own checkpoint",
+    "restart-strategy.": _SERVICE,
+    "table.optimizer.": _INNER,
+    "table.exec.async-": _INNER,
+    "table.exec.deduplicate.": _INNER,
+    "table.exec.rank.": _INNER,
+    "table.exec.mini-batch.": "rows always come in batches",
+    "table.dynamic-table-options.enabled": "OPTIONS hints are always read",
+}
+"""What keys of Flink's begin with that have no meaning here, and why; a key of SETTINGS goes before."""
+
+
 class Settings:
     """The keys that are set at one point of a file."""
 
@@ -129,7 +154,10 @@ class Settings:
     def set(self, option: Option) -> None:
         """SET 'key' = 'value'."""
         known = SETTINGS.get(option.key)
-        if known is None:
+        family = next((why for start, why in FAMILIES.items() if option.key.startswith(start)), "")
+        if known is None and family:
+            self._mistakes.note(f"the setting '{option.key}' has no effect", detail=family, at=option.key_at)
+        elif known is None:
             self._mistakes.add(
                 f"the setting '{option.key}' is not known", hint=did_you_mean(option.key, SETTINGS), at=option.key_at
             )

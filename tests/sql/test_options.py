@@ -188,8 +188,9 @@ def test_datagen_keeps_its_own_options():
             "  detail: topics are named one by one, with semicolons between them",
         ),
         (
-            {"sink.partitioner": "round-robin"},
-            "option 'sink.partitioner' cannot be 'round-robin'\n  detail: it takes one of 'default'",
+            {"sink.partitioner": "com.Mine"},
+            "option 'sink.partitioner' cannot be 'com.Mine'"
+            "\n  detail: it takes one of 'default', 'fixed', 'round-robin'",
         ),
         ({"value.format": "json"}, "'format' and 'value.format' are both given"),
         (

@@ -78,7 +78,7 @@ class Debezium:
             case "value.source.properties":
                 found = inside["source"]
             case "value.source.timestamp":
-                found = _millis(pc.cast(_property(inside["source"], "ts_ms"), pa.int64()))
+                found = _millis(_whole(_property(inside["source"], "ts_ms")))
             case key if key in _SOURCE_KEYS:
                 found = _property(inside["source"], _SOURCE_KEYS[key])
             case key:
@@ -93,6 +93,11 @@ class Debezium:
 
 def _millis(column: pa.Array) -> pa.Array:
     return pc.multiply(column, 1000).view(pa.timestamp("us"))
+
+
+def _whole(texts: pa.Array) -> pa.Array:
+    """Texts as numbers; NULL where one is no number."""
+    return pc.cast(pc.if_else(pc.match_substring_regex(texts, r"^-?[0-9]{1,15}$"), texts, None), pa.int64())
 
 
 def _property(source: pa.MapArray, key: str) -> pa.Array:

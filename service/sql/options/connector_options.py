@@ -83,7 +83,9 @@ KAFKA: Mapping[str, Known] = {
     **_WATERMARK,
     **_PARALLELISM,
     **_DELIVERY,
-    "sink.partitioner": words("rows of one key stay in one partition, in order", "default"),
+    "sink.partitioner": words(
+        "rows of one key stay in one partition, in order, whatever is chosen", "default", "fixed", "round-robin"
+    ),
     "tailrace.bad-input": BAD_INPUT,
     "tailrace.headers": HEADERS,
 }

@@ -9,6 +9,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from service.sql.errors import Mistakes, SqlError, did_you_mean
+from service.sql.parse.catalog_grammar import create_catalog, drop, show, use
 from service.sql.parse.dialect import parse_tokens, tokenize
 from service.sql.parse.nesting import check_nesting
 from service.sql.parse.statements import (
@@ -120,6 +121,12 @@ def _any_statement(parser: Parser) -> Statement:
     word = start.text.upper()
     if parser._match_text_seq("CREATE"):
         return _create(parser, start)
+    if parser._match_text_seq("DROP"):
+        return drop(parser, start.start)
+    if parser._match_text_seq("USE"):
+        return use(parser, start.start)
+    if parser._match_texts(("SHOW", "DESCRIBE", "DESC")):
+        return show(parser, start.start)
     if parser._match_text_seq("EXECUTE"):
         if not parser._match_text_seq("INSERT", advance=False):
             parser.raise_error("Expected STATEMENT SET BEGIN or INSERT")
@@ -156,6 +163,8 @@ def _create(parser: Parser, start: Token) -> Statement:
     if parser._match_text_seq("VIEW"):
         return _create_view(parser, start.start)
     kind = parser._curr.text if parser._curr else ""
+    if kind.upper() in ("CATALOG", "DATABASE"):
+        return create_catalog(parser, start.start)
     raise SqlError(
         f"CREATE {'TEMPORARY ' if temporary else ''}{kind} is not supported",
         hint="write CREATE TABLE or CREATE VIEW",

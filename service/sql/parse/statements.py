@@ -136,6 +136,25 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP TABLE or VIEW: the name is free again; a topic stays."""
+
+    kind: str
+    name: Name
+    if_exists: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A statement that is taken without effect, and why it has none."""
+
+    words: str
+    why: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """EXPLAIN of INSERTs or of a query."""
 
@@ -143,4 +162,15 @@ class Explain:
     at: int
 
 
-Statement = CreateTable | CreateView | CreateTemporalFunction | Insert | StatementSet | SetOption | Reset | Explain
+Statement = (
+    CreateTable
+    | CreateView
+    | CreateTemporalFunction
+    | Insert
+    | StatementSet
+    | SetOption
+    | Reset
+    | Explain
+    | Drop
+    | Passed
+)

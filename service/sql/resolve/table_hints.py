@@ -14,6 +14,9 @@ from service.sql.options.known import duration
 from service.sql.parse.statement_grammar import hint_options
 from service.sql.resolve.context import Abandoned, Session
 
+_OF_BATCHES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
+"""Hints that Flink, too, passes over in a stream."""
+
 
 def with_options(table: Table, node: exp.Table, session: Session) -> Table:
     """`table` with the options of an OPTIONS hint in place of its own."""
@@ -38,6 +41,11 @@ def state_ttls(select: exp.Select, qualifiers: Iterable[str], session: Session) 
     known = tuple(qualifiers)
     found: dict[str, int] = {}
     for call in hint.expressions if hint else ():
+        if call.name.upper() in _OF_BATCHES:
+            session.mistakes.note(
+                f"the hint {call.name} has no effect", detail="it is one for joins of batches", at=call
+            )
+            continue
         if call.name.upper() != "STATE_TTL":
             session.mistakes.add(
                 f"the hint {call.name} has no meaning here",

@@ -27,14 +27,16 @@ _METADATA: dict[str, DataType] = {
 WRITABLE_METADATA = frozenset({"timestamp", "headers"})
 """The metadata that a sink can set."""
 
-_CDC_METADATA = (
-    "schema",
-    "ingestion-timestamp",
-    "source.timestamp",
-    "source.database",
-    "source.table",
-    "source.schema",
-)
+_DEBEZIUM_METADATA: dict[str, DataType] = {
+    "value.schema": STRING,
+    "value.ingestion-timestamp": TimestampLtz(3),
+    "value.source.timestamp": TimestampLtz(3),
+    "value.source.database": STRING,
+    "value.source.schema": STRING,
+    "value.source.table": STRING,
+    "value.source.properties": Map(STRING, STRING),
+}
+"""What a record of debezium-json says of where it comes from, and its type."""
 
 _WIDER = {("BIGINT", "INT"), ("STRING", "INT"), ("STRING", "BIGINT")}
 """Types that a column may have, instead of the type of its metadata."""
@@ -61,18 +63,18 @@ def told_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[ColumnClau
 
 def check_metadata(key: str, kind: DataType, connector: Connector) -> None:
     """The connector must know `key`, and its type must fit."""
-    name = key.removeprefix("value.")
-    if name in _CDC_METADATA:
-        raise SqlError(f"metadata '{key}' is not supported", detail=f"there is {', '.join(_METADATA)}")
     if connector.kind not in ("kafka", "upsert-kafka", "unknown"):
         raise SqlError(f"connector '{connector.kind}' has no metadata")
-    if key not in _METADATA:
+    debezium = connector.value_format is not None and connector.value_format.kind == "debezium-json"
+    known = _METADATA | (_DEBEZIUM_METADATA if debezium else {})
+    if key not in known:
+        other = key in _DEBEZIUM_METADATA
         raise SqlError(
-            f"metadata '{key}' does not exist",
-            detail=f"there is {', '.join(_METADATA)}",
-            hint=did_you_mean(key, _METADATA),
+            f"metadata '{key}' does not exist" + (" in this format" if other else ""),
+            detail="it comes with 'format' = 'debezium-json'" if other else f"there is {', '.join(known)}",
+            hint="" if other else did_you_mean(key, known),
         )
-    wanted = _METADATA[key]
+    wanted = known[key]
     both_times = isinstance(kind, Timestamp | TimestampLtz) and isinstance(wanted, TimestampLtz)
     if not both_times and kind != wanted and (flink(kind), flink(wanted)) not in _WIDER:
         raise SqlError(f"metadata '{key}' is {flink(wanted)}, not {flink(kind)}", hint=f"declare it as {flink(wanted)}")

@@ -1,0 +1,71 @@
+"""Statements about catalogs, which a file has no use for: DROP, USE, SHOW, CREATE CATALOG and CREATE DATABASE.
+
+A file declares all that it needs, in the one catalog and database that there are. What scripts for a shared catalog
+begin with is taken where it has no effect, and refused where it would have one.
+"""
+
+from __future__ import annotations
+
+from sqlglot.parser import Parser
+
+from service.sql.errors import SqlError
+from service.sql.parse.statements import Drop, Passed
+from service.sql.parse.table_grammar import table_name, with_clause
+
+CATALOG, DATABASE = "default_catalog", "default_database"
+_ONE = f"there is one catalog, {CATALOG}, with one database, {DATABASE}"
+
+
+def drop(parser: Parser, at: int) -> Drop | Passed:
+    """What follows DROP."""
+    parser._match_text_seq("TEMPORARY")
+    parser._match_text_seq("SYSTEM")
+    kind = parser._curr.text.upper() if parser._curr else ""
+    if kind not in ("TABLE", "VIEW", "FUNCTION", "CATALOG", "DATABASE"):
+        raise SqlError(f"DROP {kind} is not supported", hint="write DROP TABLE or DROP VIEW", at=at)
+    parser._advance()
+    if_exists = parser._match_text_seq("IF", "EXISTS")
+    name = table_name(parser)
+    parser._match_texts(("RESTRICT", "CASCADE"))
+    if kind in ("TABLE", "VIEW"):
+        return Drop(kind, name, if_exists, at)
+    if not if_exists:
+        raise SqlError(f"DROP {kind} is not supported", detail=_ONE, at=at)
+    return Passed(f"DROP {kind} IF EXISTS", "there is none to drop", at)
+
+
+def use(parser: Parser, at: int) -> Passed:
+    """What follows USE: of a catalog and of a database only the one that there is."""
+    if parser._match_text_seq("MODULES"):
+        while parser._curr:
+            parser._advance()
+        return Passed("USE MODULES", "functions do not come in modules", at)
+    parser._match_text_seq("CATALOG")
+    name = table_name(parser)
+    _check_default(name.text, name.at)
+    return Passed("USE", _ONE, at)
+
+
+def show(parser: Parser, at: int) -> Passed:
+    """SHOW and DESCRIBE, which answer a person at a prompt."""
+    while parser._curr:
+        parser._advance()
+    return Passed(parser._tokens[0].text.upper(), "there is no prompt to answer at", at)
+
+
+def create_catalog(parser: Parser, at: int) -> Passed:
+    """What follows CREATE, of a CATALOG or a DATABASE."""
+    kind = parser._curr.text.upper()
+    parser._advance()
+    parser._match_text_seq("IF", "NOT", "EXISTS")
+    name = table_name(parser)
+    _check_default(name.text, name.at)
+    if parser._match_text_seq("COMMENT"):
+        parser._advance()
+    with_clause(parser)
+    return Passed(f"CREATE {kind}", _ONE, at)
+
+
+def _check_default(name: str, at: int) -> None:
+    if name not in (CATALOG, DATABASE, f"{CATALOG}.{DATABASE}"):
+        raise SqlError(f'there is no catalog or database "{name}"', detail=_ONE, hint="leave the statement out", at=at)

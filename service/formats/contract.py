@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from operators.sql import Sql
+from service.formats.rejection import Rejection
 
 RECORD = pa.schema(
     [
@@ -60,3 +61,23 @@ class Encoder(Protocol):
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
         """Records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row."""
+
+
+class PartReader(Protocol):
+    """Reads the columns of a record's key or value out of its bytes. Picklable."""
+
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+        """Return a column for each wanted one, NULL where there is none that can be read.
+
+        `bad` grows by the positions of the values that cannot be read, with the reason.
+        """
+
+
+class PartWriter(Protocol):
+    """Writes the columns of a record's key or value. Picklable."""
+
+    expression: str
+    """DuckDB text, over the columns of a block of changes, of what `finish` makes bytes of."""
+
+    def finish(self, column: pa.Array) -> pa.Array:
+        """Return the text or the bytes of each row."""

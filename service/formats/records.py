@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.formats.contract import DEAD
-from service.formats.json.document import Rejection
+from service.formats.rejection import Rejection
 
 BAD_UTF8 = Rejection("bad-utf8", "the value is not UTF-8 text")
 

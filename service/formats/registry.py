@@ -1,35 +1,108 @@
-"""The codec of a table: a decoder for its columns, an encoder for its rows."""
+"""Every format, a row each: how it reads and writes a key or a value, and what its records say of changes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from service.formats import raw
+from service.formats.changes import canal, maxwell, ogg
+from service.formats.changes.change_encodings import (
+    ChangeEncoding,
+    changelog,
+    debezium,
+    debezium_without_updates,
+    plain,
+    upsert,
+)
 from service.formats.changes.changelog import Changelog
 from service.formats.changes.debezium import Debezium
-from service.formats.changes.decoder import ChangeDecoder
-from service.formats.contract import Decoder, Encoder
+from service.formats.changes.decoder import ChangeDecoder, Shape
+from service.formats.contract import Decoder, Encoder, PartReader, PartWriter
+from service.formats.csv.reader import CsvReader
+from service.formats.csv.writer import CsvWriter
 from service.formats.datagen import DatagenDecoder
-from service.formats.json.decoder import JsonDecoder
 from service.formats.json.options import flag
+from service.formats.json.part import JsonReader, JsonWriter
+from service.formats.layout import Part
 from service.formats.print import PrintEncoder
+from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
-from service.plan.table import Table
+from service.plan.formats import CARRIES_CHANGES
+from service.plan.table import Format, Table
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSpec:
+    """How a format reads and writes.
+
+    `reader` takes the wanted columns, the options, and all columns of the key or value; `writer` the columns, the
+    options, and the position of each column in a block. `shape` is there for formats whose records describe changes.
+    `encoding` writes changes; it is told whether a delete is followed by a tombstone.
+    """
+
+    reader: Callable[[Part, Format, Part], PartReader]
+    writer: Callable[[Part, Format, Mapping[int, str]], PartWriter]
+    encoding: Callable[[Format, bool], ChangeEncoding]
+    shape: Callable[[Format], Shape] | None = None
+
+
+def _json(part: Part, form: Format, whole: Part) -> PartReader:
+    return JsonReader(part, form)
+
+
+def _raw(part: Part, form: Format, whole: Part) -> PartReader:
+    return raw.RawReader(part, form)
+
+
+def _debezium(form: Format, tombstones: bool) -> ChangeEncoding:
+    as_flink = form.options.get("tailrace.update", "u").lower() == "d-c"
+    return (debezium_without_updates if as_flink else debezium)(tombstones=tombstones)
+
+
+def _maxwell(form: Format, tombstones: bool) -> ChangeEncoding:
+    return maxwell.encode
+
+
+FORMATS: Mapping[str, FormatSpec] = {
+    "json": FormatSpec(_json, JsonWriter, lambda form, tombstones: plain),
+    "csv": FormatSpec(CsvReader, CsvWriter, lambda form, tombstones: plain),
+    "raw": FormatSpec(_raw, raw.RawWriter, lambda form, tombstones: plain),
+    "debezium-json": FormatSpec(
+        _json, JsonWriter, _debezium, lambda form: Debezium(wrapped=flag(form, "schema-include"))
+    ),
+    "changelog-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: changelog, lambda form: Changelog()),
+    "canal-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: canal.encode, canal.Canal),
+    "maxwell-json": FormatSpec(_json, JsonWriter, _maxwell, lambda form: maxwell.Maxwell()),
+    "ogg-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: ogg.encode, lambda form: ogg.Ogg()),
+}
+
+assert {kind for kind, spec in FORMATS.items() if spec.shape is not None} == CARRIES_CHANGES
 
 
 def decoder(table: Table, columns: tuple[int, ...]) -> Decoder:
     """A decoder of the physical and METADATA columns at these indexes of `table.columns`, in this order."""
-    form = table.connector.value_format
-    if table.connector.kind == "upsert-kafka":
-        return JsonDecoder(table, columns, upsert=True)
     if table.connector.kind == "datagen":
         return DatagenDecoder(table, columns)
-    match form.kind if form else "":
-        case "json":
-            return JsonDecoder(table, columns, upsert=False)
-        case "debezium-json" if form:
-            return ChangeDecoder(table, columns, Debezium(wrapped=flag(form, "schema-include")))
-        case "changelog-json":
-            return ChangeDecoder(table, columns, Changelog())
-        case kind:
-            raise ValueError(f"a table cannot be read as {kind or 'rows without a format'}")
+    form = table.connector.value_format
+    if form is None or form.kind not in FORMATS:
+        raise ValueError(f"a table cannot be read as {form.kind if form else 'rows without a format'}")
+    shape = FORMATS[form.kind].shape
+    if shape is not None:
+        return ChangeDecoder(table, columns, shape(form))
+    return RowDecoder(table, columns, reader, upsert=table.connector.kind == "upsert-kafka")
+
+
+def reader(part: Part, form: Format | None, whole: Part) -> PartReader:
+    """The reader of the columns of `part`, which is some of `whole`; without a form there is nothing to read."""
+    form = form or Format("json")
+    return FORMATS[form.kind].reader(part, form, whole)
+
+
+def writer(part: Part, form: Format, place: Mapping[int, str]) -> PartWriter:
+    """The writer of the columns of `part`; `place` names their columns in a block."""
+    return FORMATS[form.kind].writer(part, form, place)
 
 
 def encoder(
@@ -49,4 +122,10 @@ def encoder(
         key = tuple(columns.index(k) for k in table.key if k in columns)
     if table.connector.kind == "print":
         return PrintEncoder(table, columns, key)
-    return RowEncoder(table, columns, query, key, partitions)
+    return RowEncoder(table, columns, query, key, partitions, writer, partial(change_encoding, table))
+
+
+def change_encoding(table: Table, tombstones: bool) -> ChangeEncoding:
+    """The form that changes of `table` have on the wire; with `tombstones`, a delete is followed by one."""
+    form = table.connector.value_format or Format("json")
+    return upsert if table.connector.kind == "upsert-kafka" else FORMATS[form.kind].encoding(form, tombstones)

@@ -30,6 +30,7 @@ NOT_DECODED = "not-decoded"
 """The reason of a record that a decoder failed of in a way that nobody foresaw; its detail is what the error says."""
 
 REASONS = (
+    "bad-csv",
     "bad-json",
     "bad-utf8",
     "bad-value",

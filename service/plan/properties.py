@@ -9,6 +9,7 @@ from itertools import product
 from typing import assert_never
 
 from service.plan.expressions import Column
+from service.plan.formats import CARRIES_CHANGES
 from service.plan.nodes import (
     Aggregate,
     Attached,
@@ -45,15 +46,12 @@ Key = frozenset[int]
 _ENOUGH = 12
 """Keys followed per relation: equivalent keys of a chain of joins would otherwise multiply."""
 
-_CHANGELOGS = frozenset({"debezium-json", "changelog-json"})
-"""Formats whose records say what kind of change they are."""
-
 
 def carries_changes(table: Table) -> bool:
     """Whether records of `table` may take rows back."""
     connector = table.connector
     value = connector.value_format
-    return connector.kind == "upsert-kafka" or (value is not None and value.kind in _CHANGELOGS)
+    return connector.kind == "upsert-kafka" or (value is not None and value.kind in CARRIES_CHANGES)
 
 
 def mode(node: Node) -> Mode:

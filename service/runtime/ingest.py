@@ -13,9 +13,9 @@ from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from service.formats.contract import Decoded, Decoder
-from service.formats.json.document import Rejection
 from service.formats.records import dead
 from service.formats.rejected import NOT_DECODED
+from service.formats.rejection import Rejection
 from service.plan.program import Operator, Source
 from service.runtime.counting import count_changes, count_step
 from service.runtime.envelope import EGRESS, Envelope, Kind, pack

@@ -180,7 +180,7 @@ def test_datagen_keeps_its_own_options():
         (
             {"format": "avro"},
             "format 'avro' is not supported\n  detail: 'avro' is a format of Flink's that is not here yet; "
-            "the formats are json, debezium-json, changelog-json",
+            "the formats are json, debezium-json, changelog-json, canal-json, maxwell-json, ogg-json, csv, raw",
         ),
         (
             {"topic-pattern": "t.*"},

@@ -34,13 +34,13 @@ def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """Rows as they are: nothing can be said but that a row is new."""
     if (pairs.after == NONE).any():
         raise ValueError("a format that only adds rows was given one to take back")
-    return EncodedChanges(_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
+    return EncodedChanges(texts_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
 
 
 def upsert(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """The row after the change, or nothing."""
     gone = pairs.after == NONE
-    return EncodedChanges(_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), _kinds(pairs))
+    return EncodedChanges(texts_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), _kinds(pairs))
 
 
 def debezium(*, tombstones: bool) -> ChangeEncoding:
@@ -50,7 +50,7 @@ def debezium(*, tombstones: bool) -> ChangeEncoding:
     def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
         kinds = _kinds(pairs)
         ops = pa.array(["c", "", "u", "d"]).take(pa.array(kinds))
-        values = _debezium(_at(texts, pairs.before), _at(texts, pairs.after), ops)
+        values = _debezium(texts_at(texts, pairs.before), texts_at(texts, pairs.after), ops)
         rows = np.where(pairs.after == NONE, pairs.before, pairs.after)
         return (
             _with_tombstones(EncodedChanges(values, rows, kinds)) if tombstones else EncodedChanges(values, rows, kinds)
@@ -66,7 +66,9 @@ def debezium_without_updates(*, tombstones: bool) -> ChangeEncoding:
         rows, kinds = row_by_row(pairs)
         gone = (kinds == BEFORE) | (kinds == DELETE)
         ops = pa.array(["c", "d", "c", "d"]).take(pa.array(kinds))
-        values = _debezium(_at(texts, np.where(gone, rows, NONE)), _at(texts, np.where(gone, NONE, rows)), ops)
+        before = texts_at(texts, np.where(gone, rows, NONE))
+        after = texts_at(texts, np.where(gone, NONE, rows))
+        values = _debezium(before, after, ops)
         written = EncodedChanges(values, rows, kinds)
         return _with_tombstones(written) if tombstones else written
 
@@ -77,12 +79,12 @@ def changelog(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """{"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
     rows, kinds = row_by_row(pairs)
     ops = pa.array(KINDS).take(pa.array(kinds))
-    return EncodedChanges(_joined('{"data":', _at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)
+    return EncodedChanges(joined('{"data":', texts_at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)
 
 
 def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
     null = pa.scalar("null")
-    return _joined(
+    return joined(
         '{"before":', pc.fill_null(before, null), ',"after":', pc.fill_null(after, null), ',"op":"', ops, '"}'
     )
 
@@ -111,12 +113,12 @@ def row_by_row(pairs: ChangePairs) -> tuple[Positions, np.ndarray[Any, np.dtype[
     return both[there], each[there]
 
 
-def _at(texts: pa.Array, positions: Positions) -> pa.Array:
+def texts_at(texts: pa.Array, positions: Positions) -> pa.Array:
     """The texts at these positions, NULL at NONE."""
     if len(positions) == len(texts) and (positions == np.arange(len(texts))).all():
         return texts
     return texts.take(pa.array(positions, mask=positions == NONE))
 
 
-def _joined(*parts: pa.Array | str) -> pa.Array:
+def joined(*parts: pa.Array | str) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from service.formats.changes.decoder import ChangeRows, one_of, rejections
-from service.formats.json.document import Rejection
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
+from service.formats.rejection import Rejection
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 
@@ -25,7 +25,7 @@ class Changelog:
             raise ValueError(f"changelog-json has no metadata '{metadata[0].metadata}'")
         return Fields(("data", "op"), (Row(rows.names, rows.types), STRING))
 
-    def change_rows(self, fields: Sequence[pa.Array]) -> ChangeRows:
+    def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
         data, op = fields
         comes, leaves = one_of(op, "+I", "+U"), one_of(op, "-U", "-D")
         bad = {

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.formats.changes.decoder import ChangeRows, one_of, rejections
-from service.formats.json.document import Rejection
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
+from service.formats.rejection import Rejection
 from service.plan.table import TableColumn
 from service.plan.types import BIGINT, STRING, DataType, Map, Row, arrow
 
@@ -54,7 +54,7 @@ class Debezium:
             return Fields(("payload", "schema"), (payload, STRING), repeats=2)
         return Fields(("payload",), (payload,), repeats=2)
 
-    def change_rows(self, fields: Sequence[pa.Array]) -> ChangeRows:
+    def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
         inside = self._payload(fields)
         before, after, op = inside["before"], inside["after"], inside["op"]
         comes, leaves = one_of(op, "c", "r", "u"), one_of(op, "u", "d")

@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
+from service.formats.changes.row_kinds import Positions
 from service.formats.contract import Decoded
-from service.formats.json.decoder import fields_of
-from service.formats.json.document import Document, Rejection
+from service.formats.json.document import Document
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
+from service.formats.json.part import fields_of
 from service.formats.layout import Part, required, value_part
 from service.formats.metadata import metadata_column, record_column
 from service.formats.records import block, dead, missing
+from service.formats.rejection import Rejection
 from service.plan.table import ColumnKind, Format, Table, TableColumn
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -26,7 +28,10 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 class ChangeRows(NamedTuple):
     """The changes that the records of a block describe: the row that leaves and the row that comes (structs of the
     wanted columns, to be taken where `leaves` and `comes` say so), where the row that leaves is `replaced` by another
-    of its key, and the records that say nothing that makes sense."""
+    of its key, and the records that say nothing that makes sense.
+
+    `source` is the position of each change's record, in ascending order; None if each record describes one change.
+    """
 
     before: pa.StructArray
     after: pa.StructArray
@@ -34,6 +39,7 @@ class ChangeRows(NamedTuple):
     comes: Flags
     replaced: Flags
     bad: Mapping[int, Rejection]
+    source: Positions | None = None
 
 
 class Shape(Protocol):
@@ -42,8 +48,8 @@ class Shape(Protocol):
     def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
         """What to read of a record whose rows have these columns."""
 
-    def change_rows(self, fields: Sequence[pa.Array]) -> ChangeRows:
-        """What the records say, from the fields that were read."""
+    def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
+        """What the records say, from the fields that were read; `records` are their bytes."""
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         """A METADATA column of the format itself."""
@@ -81,22 +87,26 @@ class ChangeDecoder:
         bad: dict[int, Rejection] = {}
         values = records["value"]
         fields = [c.combine_chunks() for c in fields_of(self._document, values, sql, bad)]
-        change_rows = self._shape.change_rows(fields)
+        change_rows = self._shape.change_rows(fields, values.combine_chunks())
         silent = values.is_null().to_numpy()
         for index, rejection in change_rows.bad.items():
             if not silent[index]:
                 bad.setdefault(index, Rejection("", "") if self._ignore else rejection)
+        source = np.arange(records.num_rows) if change_rows.source is None else change_rows.source
         columns = self._cells(records, fields, change_rows)
         for index, (before, after) in columns.items():
             if required(self._table, index):
                 name = self._table.columns[index].name
-                missing(name, pa.chunked_array([before]), bad, except_in=pa.array(~change_rows.leaves))
-                missing(name, pa.chunked_array([after]), bad, except_in=pa.array(~change_rows.comes))
+                lacking: dict[int, Rejection] = {}
+                missing(name, pa.chunked_array([before]), lacking, except_in=pa.array(~change_rows.leaves))
+                missing(name, pa.chunked_array([after]), lacking, except_in=pa.array(~change_rows.comes))
+                for change, rejection in lacking.items():
+                    bad.setdefault(int(source[change]), rejection)
         told = np.ones(records.num_rows, dtype=bool)
         told[list(bad)] = False
         leaves = change_rows.leaves & ~change_rows.replaced if self._table.upserts else change_rows.leaves
-        there = np.stack([leaves & told, change_rows.comes & told], axis=1)
-        places = np.arange(2 * records.num_rows).reshape(2, -1).T[there]
+        there = np.stack([leaves & told[source], change_rows.comes & told[source]], axis=1)
+        places = np.arange(2 * len(source)).reshape(2, -1).T[there]
         weights = np.broadcast_to(np.array([-1, 1]), there.shape)[there]
         taken = pa.array(places)
         cells = [pa.concat_arrays(columns[i]).take(taken) for i in self._columns]
@@ -119,6 +129,8 @@ class ChangeDecoder:
                 if _of_format(column)
                 else metadata_column(records, column).combine_chunks()
             )
+            if change_rows.source is not None:
+                found = found.take(pa.array(change_rows.source))
             cells[index] = (found, found)
         return cells
 

@@ -18,16 +18,10 @@ from service.formats.json.columns import readable
 from service.formats.json.options import JsonOptions
 from service.formats.json.parse import FastResult, Fields, ParseMode, Statement, whole
 from service.formats.json.reference import Unreadable, reference_record
+from service.formats.rejection import Rejection
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
-
-
-class Rejection(NamedTuple):
-    """Why a record cannot be read. An empty reason: it is to be passed over without a word."""
-
-    reason: str
-    detail: str
 
 
 _TOO_DEEP = Rejection("bad-json", "its objects and arrays are nested too deep to be read")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from service.plan.formats import CARRIES_CHANGES
 from service.plan.table import Bounded, Connector, Format, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
@@ -106,8 +107,18 @@ class _Reader:
                 at=option.value_at,
             )
             return None
-        if key == "key.format" and option.value != "json":
-            self.mistakes.add(f"a key cannot be written as {option.value}", hint="write 'json'", at=option.value_at)
+        if key == "key.format" and option.value in CARRIES_CHANGES:
+            self.mistakes.add(
+                f"a key cannot be written as {option.value}", hint="write 'json', 'csv' or 'raw'", at=option.value_at
+            )
+            return None
+        if self.kind == "upsert-kafka" and option.value in CARRIES_CHANGES:
+            self.mistakes.add(
+                f"a value of upsert-kafka cannot be written as {option.value}",
+                detail="its records say by their keys which row they replace",
+                hint="write 'json', or use 'connector' = 'kafka'",
+                at=option.value_at,
+            )
             return None
         prefix = self._prefix(key, option.value)
         known = FORMATS[option.value]

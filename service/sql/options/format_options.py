@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.sql.options.known import TEXT, Known, flag, ignored, words
+from service.sql.options.known import ANY, CHARACTER, PATTERN, TEXT, Known, flag, ignored, words
 
 _TIMESTAMPS = words("how timestamps are written: '2020-12-30 12:13:14' or '2020-12-30T12:13:14'", "SQL", "ISO-8601")
 _MAP_NULL_KEYS: Mapping[str, Known] = {
@@ -36,10 +36,30 @@ FORMATS: Mapping[str, Mapping[str, Known]] = {
         "tailrace.update": _UPDATES,
     },
     "changelog-json": {**_DECODE, **_ENCODE},
+    "canal-json": {
+        **_DECODE,
+        **_ENCODE,
+        "database.include": Known(PATTERN, "a regular expression of the databases whose changes are read"),
+        "table.include": Known(PATTERN, "a regular expression of the tables whose changes are read"),
+    },
+    "maxwell-json": {**_DECODE, **_ENCODE},
+    "ogg-json": {**_DECODE, **_ENCODE},
+    "csv": {
+        "field-delimiter": Known(CHARACTER, "the character between two columns", default=","),
+        "disable-quote-character": flag("whether there are no quotes around cells"),
+        "quote-character": Known(CHARACTER, "the quote around cells", default='"'),
+        "allow-comments": flag("whether a line that begins with # is passed over"),
+        "ignore-parse-errors": flag("whether a record that cannot be decoded is skipped"),
+        "array-element-delimiter": Known(TEXT, "the text between two elements of an ARRAY", default=";"),
+        "escape-character": Known(CHARACTER, "the character before a quote that is part of a cell"),
+        "null-literal": Known(ANY, "the text that stands for NULL"),
+        "write-bigdecimal-in-scientific-notation": flag("whether a DECIMAL may be written with an exponent", "true"),
+    },
+    "raw": {
+        "charset": words("the character set of texts", "UTF-8"),
+        "endianness": words("the order of the bytes of numbers", "big-endian", "little-endian"),
+    },
 }
 
-PLANNED = frozenset({"canal-json", "csv", "raw", "avro", "debezium-avro-confluent", "avro-confluent", "protobuf"})
+PLANNED = frozenset({"avro", "debezium-avro-confluent", "avro-confluent", "protobuf"})
 """Formats of Flink's that are not here yet."""
-
-CARRIES_CHANGES = frozenset({"debezium-json", "changelog-json"})
-"""Formats whose records say what kind of change they are."""

@@ -63,6 +63,21 @@ def _list(text: str) -> tuple[str, ...]:
     return parts
 
 
+def _character(text: str) -> str:
+    plain = text.encode().decode("unicode_escape") if text.startswith("\\") else text
+    if len(plain) != 1:
+        raise ValueError("one character, such as ',' or '\\t'")
+    return text
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from error
+    return text
+
+
 def _offsets(text: str) -> tuple[tuple[int, int], ...]:
     found = re.findall(r"partition:(\d+),offset:(\d+)(?:;|$)", text.strip())
     if not found or ";".join(f"partition:{p},offset:{o}" for p, o in found) != text.strip().rstrip(";"):
@@ -77,6 +92,8 @@ INTEGER = Kind("integer", _integer)
 DURATION = Kind("duration", duration)
 LIST = Kind("list", _list)
 OFFSETS = Kind("offsets", _offsets)
+CHARACTER = Kind("character", _character)
+PATTERN = Kind("regular expression", _pattern)
 
 
 def one_of(*values: str) -> Kind:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from service.plan.formats import CARRIES_CHANGES
 from service.plan.nodes import Field, Node, Normalize, Scan, WindowRows
 from service.plan.table import Table
 from service.plan.types import Timestamp
 from service.sql.errors import SqlError, did_you_mean
-from service.sql.options.format_options import CARRIES_CHANGES
 from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.parse.table_grammar import local_name

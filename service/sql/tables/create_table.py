@@ -16,6 +16,7 @@ from service.sql.options.connector import read_connector
 from service.sql.parse.data_types import data_type
 from service.sql.parse.statements import ColumnClause, CreateTable, KeyClause, Name, WatermarkClause
 from service.sql.scope import INTERNAL, Scope
+from service.sql.tables.format_columns import check_formats
 from service.sql.tables.metadata_columns import check_metadata, told_in_zone
 
 
@@ -26,6 +27,7 @@ def read_table(statement: CreateTable, context: Context, mistakes: Mistakes, idl
     connector = read_connector(statement.options, mistakes, statement.name.at, idle_timeout)
     table = _Columns(statement, context, mistakes).table(connector or Connector("unknown"))
     _check_key(table, statement, mistakes)
+    check_formats(table, statement, mistakes)
     return table if len(mistakes) == before else None
 
 

@@ -1,39 +1,44 @@
-"""Decoders of `json`, and of upsert-kafka over it: one row a record, a null value taking the key's row back."""
+"""The decoder of records that are rows: one row a record; for upsert-kafka a null value takes the key's row back."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
-from service.formats.contract import Decoded
-from service.formats.json.document import Document, Rejection
-from service.formats.json.options import JsonOptions, json_options
-from service.formats.json.parse import Fields
+from service.formats.contract import Decoded, PartReader
 from service.formats.layout import Part, key_part, required, value_part
 from service.formats.metadata import metadata_column, record_column
-from service.formats.records import BAD_UTF8, block, dead, missing, positions, texts
+from service.formats.records import block, dead, missing, positions
+from service.formats.rejection import Rejection
 from service.plan.table import ColumnKind, Format, Table
+
+ReaderOf = Callable[[Part, Format | None, Part], PartReader]
+"""Makes the reader of the wanted columns of a key or value, from its form and all of its columns."""
 
 TOMBSTONE = Rejection(
     "tombstone", "the value is null, which takes a row back: this format has only rows that are added"
 )
 
 
-class JsonDecoder:
-    """Rows from the JSON objects of value and key. With `upsert`, a record without a value deletes its key's row: it
-    has weight -1 and only the key's columns."""
+class RowDecoder:
+    """Reads rows from values and keys, each by the reader of its form. Picklable.
 
-    def __init__(self, table: Table, columns: tuple[int, ...], *, upsert: bool) -> None:
+    With `upsert`, a record without a value deletes its key's row: it has weight -1 and only the key's columns.
+    """
+
+    def __init__(self, table: Table, columns: tuple[int, ...], readers: ReaderOf, *, upsert: bool) -> None:
         self._table = table
         self._columns = columns
         self._upsert = upsert
         physical = frozenset(i for i in columns if table.columns[i].kind is ColumnKind.PHYSICAL)
         self._value = value_part(table).only(physical)
         self._key = key_part(table).only(physical if upsert else physical - set(self._value.columns))
-        self._value_document = Document(_fields(self._value), _options(table.connector.value_format))
-        self._key_document = Document(_fields(self._key), _options(table.connector.key_format))
+        self._value_reader = readers(self._value, table.connector.value_format, value_part(table))
+        self._key_reader = readers(self._key, table.connector.key_format, key_part(table))
         self._required = frozenset(i for i in columns if required(table, i))
 
     def needs(self) -> tuple[str, ...]:
@@ -56,11 +61,10 @@ class JsonDecoder:
                 weights[absent] = -1
             else:
                 bad.update(dict.fromkeys(map(int, absent), TOMBSTONE))
-        found = dict(zip(self._value.columns, fields_of(self._value_document, values, sql, bad), strict=True))
+        found = dict(zip(self._value.columns, self._value_reader.read(values, sql, bad), strict=True))
         if self._key.columns:
-            for index, column in zip(
-                self._key.columns, fields_of(self._key_document, records["key"], sql, bad), strict=True
-            ):
+            keys = self._key_reader.read(records["key"], sql, bad)
+            for index, column in zip(self._key.columns, keys, strict=True):
                 # The value's own copy of a key column counts, where it has one.
                 found[index] = column if index not in found else pc.coalesce(found[index], column)
         for index in self._columns:
@@ -79,30 +83,3 @@ class JsonDecoder:
                 name = self._table.columns[index].name
                 exempt = index not in self._table.key and self._upsert
                 missing(name, column, bad, except_in=deletes if exempt else None)
-
-
-def fields_of(
-    document: Document, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]
-) -> list[pa.ChunkedArray]:
-    """The document's fields for every record, NULL where there is no value or none that can be read; `bad` grows."""
-    decoded, broken = texts(values)
-    bad.update(dict.fromkeys(broken, BAD_UTF8))
-    if not decoded.null_count:
-        answer = document.read(decoded, sql)
-        bad.update(answer.bad)
-        return answer.columns
-    present = np.flatnonzero(decoded.is_valid().to_numpy())
-    answer = document.read(decoded.drop_null(), sql)
-    bad.update({int(present[i]): rejection for i, rejection in answer.bad.items()})
-    spread = np.full(len(values), -1, dtype=np.int64)
-    spread[present] = np.arange(len(present))
-    taken = pa.array(spread, mask=spread < 0)
-    return [column.take(taken) for column in answer.columns]
-
-
-def _fields(part: Part) -> Fields:
-    return Fields(part.names, part.types)
-
-
-def _options(form: Format | None) -> JsonOptions:
-    return JsonOptions() if form is None else json_options(form)

@@ -1,0 +1,95 @@
+"""What a record of canal-json says: {"data":[…],"old":[…],"type":"INSERT"|"UPDATE"|"DELETE"}, as Canal writes it.
+
+`old` names only the columns that an update has changed. A record may hold several rows. Statements that change no row
+(CREATE, ALTER, TRUNCATE, ...) are passed over, as Flink passes over CREATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.decoder import ChangeRows, Flags, one_of, rejections
+from service.formats.changes.partial_rows import Updated, names_in, overlaid
+from service.formats.changes.row_kinds import ChangePairs, Positions
+from service.formats.json.parse import Fields
+from service.formats.layout import Part
+from service.formats.rejection import Rejection
+from service.plan.table import Format, TableColumn
+from service.plan.types import STRING, Array, Row
+
+_UNKNOWN = Rejection("bad-value", 'the change has no "type" that is known: INSERT, UPDATE or DELETE')
+_NO_DATA = Rejection("bad-value", 'the change has no "data"')
+_STATEMENTS = ("CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY")
+
+
+class Canal:
+    """The shape of canal-json. Picklable."""
+
+    def __init__(self, form: Format) -> None:
+        self._database = form.options.get("database.include")
+        self._table = form.options.get("table.include")
+        self._names: tuple[str, ...] = ()
+
+    def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
+        if metadata:
+            raise ValueError(f"canal-json has no metadata '{metadata[0].metadata}'")
+        self._names = rows.names
+        row = Row(rows.names, rows.types)
+        names = ("data", "old", "type", "database", "table")
+        return Fields(names, (Array(row), Array(row), STRING, STRING, STRING), repeats=2)
+
+    def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
+        datas, olds, kind, database, table = fields
+        wanted = self._wanted(database, self._database) & self._wanted(table, self._table)
+        inserts, updates, deletes = (one_of(kind, word) & wanted for word in ("INSERT", "UPDATE", "DELETE"))
+        comes, leaves = inserts | updates, updates | deletes
+        counts = _lengths(datas)
+        known = comes | leaves | one_of(kind, *_STATEMENTS) | ~wanted
+        bad = {**rejections((comes | leaves) & (counts == 0), _NO_DATA), **rejections(~known, _UNKNOWN)}
+        source = np.repeat(np.arange(len(counts)), counts)
+        element = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        data, old = datas.flatten(), _elements(olds, source, element)
+
+        def names_in_old(change: int) -> frozenset[str]:
+            return names_in(records[int(source[change])].as_py(), "old", int(element[change]))
+
+        before = overlaid(Updated(data, old, updates[source], names_in_old), self._names)
+        return ChangeRows(before, data, leaves[source], comes[source], updates[source], bad, source)
+
+    def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
+        raise ValueError(f"canal-json has no metadata '{column.metadata}'")
+
+    @staticmethod
+    def _wanted(column: pa.Array, pattern: str | None) -> Flags:
+        if pattern is None:
+            return np.ones(len(column), dtype=bool)
+        found: Flags = pc.fill_null(pc.match_substring_regex(column, f"^(?:{pattern})$"), False).to_numpy(
+            zero_copy_only=False
+        )
+        return found
+
+
+def _lengths(lists: pa.ListArray) -> Positions:
+    found: Positions = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _elements(lists: pa.ListArray, source: Positions, element: Positions) -> pa.StructArray:
+    """The element at a position of the list of each source, NULL where that list is shorter."""
+    lengths = _lengths(lists)
+    starts = np.cumsum(lengths) - lengths
+    missing = element >= lengths[source]
+    return lists.flatten().take(pa.array(np.where(missing, 0, starts[source] + element), mask=missing))
+
+
+def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+    """{"data":[…],"type":"INSERT"|"DELETE"}; as Flink writes it, an update is a delete and an insert."""
+    rows, kinds = row_by_row(pairs)
+    gone = np.isin(kinds, (BEFORE, DELETE))
+    types = pa.array(["INSERT", "DELETE"]).take(pa.array(gone.astype(np.int64)))
+    return EncodedChanges(joined('{"data":[', texts_at(texts, rows), '],"type":"', types, '"}'), rows, kinds)

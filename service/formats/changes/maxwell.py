@@ -1,0 +1,62 @@
+"""What a record of maxwell-json says: {"data":…,"old":…,"type":"insert"|"update"|"delete"}, as Maxwell writes it.
+
+`old` names only the columns that an update has changed; the row before the update has all others as `data` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.decoder import ChangeRows, flags, one_of, rejections
+from service.formats.changes.partial_rows import Updated, names_in, overlaid
+from service.formats.changes.row_kinds import ChangePairs
+from service.formats.json.parse import Fields
+from service.formats.layout import Part
+from service.formats.rejection import Rejection
+from service.plan.table import TableColumn
+from service.plan.types import STRING, Row
+
+_UNKNOWN = Rejection("bad-value", 'the change has no "type" that is known: insert, update or delete')
+_NO_DATA = Rejection("bad-value", 'the change has no "data"')
+
+
+class Maxwell:
+    """The shape of maxwell-json. Picklable."""
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+
+    def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
+        if metadata:
+            raise ValueError(f"maxwell-json has no metadata '{metadata[0].metadata}'")
+        self._names = rows.names
+        row = Row(rows.names, rows.types)
+        return Fields(("data", "old", "type"), (row, row, STRING), repeats=2)
+
+    def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
+        data, old, kind = fields
+        inserts, updates, deletes = (one_of(kind, word) for word in ("insert", "update", "delete"))
+        bootstraps = one_of(kind, "bootstrap-insert")
+        silent = one_of(kind, "bootstrap-start", "bootstrap-complete")
+        before = overlaid(Updated(data, old, updates, lambda i: names_in(records[i].as_py(), "old")), self._names)
+        comes, leaves = inserts | bootstraps | updates, updates | deletes
+        bad = {
+            **rejections((comes | leaves) & flags(data.is_null()), _NO_DATA),
+            **rejections(~(comes | leaves | silent), _UNKNOWN),
+        }
+        return ChangeRows(before, data, leaves, comes, updates, bad)
+
+    def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
+        raise ValueError(f"maxwell-json has no metadata '{column.metadata}'")
+
+
+def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+    """{"data":…,"type":"insert"|"delete"}; as Flink writes it, an update is a delete and an insert."""
+    rows, kinds = row_by_row(pairs)
+    gone = np.isin(kinds, (BEFORE, DELETE))
+    types = pa.array(["insert", "delete"]).take(pa.array(gone.astype(np.int64)))
+    return EncodedChanges(joined('{"data":', texts_at(texts, rows), ',"type":"', types, '"}'), rows, kinds)

@@ -1,0 +1,61 @@
+"""What a record of ogg-json says: {"before":…,"after":…,"op_type":"I"|"U"|"D"|"T"}, as Oracle GoldenGate writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.decoder import ChangeRows, Flags, one_of, rejections
+from service.formats.changes.row_kinds import NONE, ChangePairs, Positions
+from service.formats.json.parse import Fields
+from service.formats.layout import Part
+from service.formats.rejection import Rejection
+from service.plan.table import TableColumn
+from service.plan.types import STRING, Row
+
+_UNKNOWN = Rejection("bad-value", 'the change has no "op_type" that is known: I, U, D or T')
+_NO_BEFORE = Rejection("bad-value", 'an update or a delete has no "before": GoldenGate must write before images')
+_NO_AFTER = Rejection("bad-value", 'an insert or an update has no "after"')
+
+
+class Ogg:
+    """The shape of ogg-json. Picklable."""
+
+    def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
+        if metadata:
+            raise ValueError(f"ogg-json has no metadata '{metadata[0].metadata}'")
+        row = Row(rows.names, rows.types)
+        return Fields(("before", "after", "op_type"), (row, row, STRING), repeats=2)
+
+    def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
+        before, after, op = fields
+        # T truncates a table: it says of no row that it has gone, and is passed over as Flink does.
+        truncates = one_of(op, "T")
+        comes, leaves = one_of(op, "I", "U"), one_of(op, "U", "D")
+        bad = {
+            **rejections(comes & after.is_null().to_numpy(zero_copy_only=False), _NO_AFTER),
+            **rejections(leaves & before.is_null().to_numpy(zero_copy_only=False), _NO_BEFORE),
+            **rejections(~(comes | leaves | truncates), _UNKNOWN),
+        }
+        return ChangeRows(before, after, leaves, comes, leaves & comes, bad)
+
+    def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
+        raise ValueError(f"ogg-json has no metadata '{column.metadata}'")
+
+
+def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+    """{"before":…,"after":…,"op_type":…}; as Flink writes it, an update is a delete and an insert."""
+    rows, kinds = row_by_row(pairs)
+    gone = (kinds == BEFORE) | (kinds == DELETE)
+    ops = pa.array(["I", "D", "I", "D"]).take(pa.array(kinds))
+    before = texts_at(texts, _where(gone, rows)).fill_null("null")
+    after = texts_at(texts, _where(~gone, rows)).fill_null("null")
+    values = joined('{"before":', before, ',"after":', after, ',"op_type":"', ops, '"}')
+    return EncodedChanges(values, rows, kinds)
+
+
+def _where(chosen: Flags, rows: Positions) -> Positions:
+    return np.where(chosen, rows, NONE)

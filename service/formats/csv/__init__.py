@@ -1,0 +1,1 @@
+"""CSV: one record a row, its columns by position."""

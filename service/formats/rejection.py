@@ -1,0 +1,12 @@
+"""Why a record cannot be read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Rejection(NamedTuple):
+    """Why a record cannot be read. An empty reason: it is to be passed over without a word."""
+
+    reason: str
+    detail: str

@@ -1,0 +1,57 @@
+"""Whether the columns of a table can be carried by the formats of its keys and values."""
+
+from __future__ import annotations
+
+from service.plan.table import ColumnKind, Format, Table, TableColumn
+from service.plan.types import Array, Binary, DataType, Interval, Map, Row, Simple, Text, flink
+from service.sql.errors import Mistakes
+from service.sql.parse.statements import CreateTable
+
+_RAW = frozenset({"STRING", "BYTES", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"})
+
+
+def check_formats(table: Table, statement: CreateTable, mistakes: Mistakes) -> None:
+    """Note a mistake for each column that `raw` or `csv` cannot carry, and where `raw` has more or less than one."""
+    connector = table.connector
+    physical = [c for c in table.columns if c.kind is ColumnKind.PHYSICAL]
+    if connector.kind == "upsert-kafka":
+        keys = [table.columns[i] for i in table.key]
+    else:
+        keys = [c for c in physical if c.name in connector.key_fields]
+    apart = keys if connector.value_fields_include == "EXCEPT_KEY" else []
+    values = [c for c in physical if c not in apart]
+    for what, option, form, columns in (
+        ("key", "key.format", connector.key_format, keys),
+        ("value", "value.format", connector.value_format, values),
+    ):
+        if form is not None and columns:
+            given = next((o for o in statement.options if o.key in (option, option.removeprefix("value."))), None)
+            _check(what, form, columns, given.value_at if given else statement.name.at, mistakes)
+
+
+def _check(what: str, form: Format, columns: list[TableColumn], at: int, mistakes: Mistakes) -> None:
+    if form.kind == "raw" and len(columns) != 1:
+        mistakes.add(
+            f"the format raw holds one column, but the {what} has {len(columns)}",
+            detail=f"they are {', '.join(c.name for c in columns)}",
+            hint="take 'value.fields-include' = 'EXCEPT_KEY' where the key holds the others, or another format",
+            at=at,
+        )
+    carried = {"raw": _in_raw, "csv": _in_csv}.get(form.kind)
+    for column in columns if carried else ():
+        if carried is not None and not carried(column.type):
+            mistakes.add(
+                f'the format {form.kind} cannot hold column "{column.name}"',
+                detail=f"it is {flink(column.type)}",
+                hint="take the format json, which can",
+                at=at,
+            )
+
+
+def _in_raw(type_: DataType) -> bool:
+    return isinstance(type_, Text | Binary) or (isinstance(type_, Simple) and type_.name in _RAW)
+
+
+def _in_csv(type_: DataType) -> bool:
+    inner = type_.element if isinstance(type_, Array) else type_
+    return not isinstance(inner, Array | Map | Row | Interval)

@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, Producer
 from service.exit_codes import FAILED, OK
 from service.host.machine import MachineError
 from service.host.scratch import scratch
-from service.kafka.admin import Cluster, Topic
+from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.local_broker.broker import EmbeddedKafka
 from service.observability.http_server import HttpServer
 from service.observability.observer import Observer
@@ -50,7 +50,7 @@ def demo(*, rate: int, seconds: float) -> int:
 
 
 def _show(bootstrap: str, folder: Path, rate: int, seconds: float) -> int:
-    Cluster({"bootstrap.servers": bootstrap}).create(Topic(name=n, partitions=2, replication=1) for n in TOPICS)
+    Cluster({"bootstrap.servers": bootstrap}).create(TopicSpec(name=n, partitions=2, replication=1) for n in TOPICS)
     settings = load(
         {
             "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": bootstrap,

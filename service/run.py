@@ -13,7 +13,7 @@ from typing import Any
 
 from service.archives import ensure
 from service.archives import load as load_archives
-from service.deployment.assignment import Assignment, assign, checkpoint_of
+from service.deployment.planning import Deployment, checkpoint_of, plan_deployment
 from service.exit_codes import FAILED, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.host.machine import MachineError
@@ -81,10 +81,10 @@ class Service:
                 jvm.close()
 
     def _run_in(self, jvm: Jvm, spark: Mapping[str, str], folder: Path) -> int:
-        assignments = [a for a in map(self._assigned, self._programs) if a is not None]
+        deployments = [a for a in map(self._assigned, self._programs) if a is not None]
         if self._stop.is_set():
             return 0
-        for assignment in assignments:
+        for assignment in deployments:
             if assignment.compacted:
                 self._observer.say(
                     "warning",
@@ -95,7 +95,7 @@ class Service:
                 )
         from service.spark.supervision.jobs import Jobs
 
-        jobs = Jobs(jvm, spark, assignments, self._settings, folder, self._observer)
+        jobs = Jobs(jvm, spark, deployments, self._settings, folder, self._observer)
         try:
             return self._watch(jobs)
         finally:
@@ -114,12 +114,12 @@ class Service:
             )
         self._observer.starting([p.name for p in self._programs])
 
-    def _assigned(self, program: Program) -> Assignment | None:
+    def _assigned(self, program: Program) -> Deployment | None:
         """Wait for Kafka for as long as it takes, None after `stop`; wrong configuration ends the start at once."""
         wait = self._settings.retry.backoff / 1000
         while not self._stop.is_set():
             try:
-                return assign(program, self._settings)
+                return plan_deployment(program, self._settings)
             except KafkaConfigError:
                 raise
             except KafkaFailure as failure:

@@ -38,7 +38,7 @@ class _Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sasl(_Group):
+class SaslSettings(_Group):
     """SASL for every Kafka connection that does not set its own in the pipeline."""
 
     mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
@@ -50,7 +50,7 @@ class Sasl(_Group):
     scope: str = Field("", description="Scope that OAUTHBEARER asks for; empty for none.")
 
 
-class Tls(_Group):
+class TlsSettings(_Group):
     """TLS for every Kafka connection that does not set its own in the pipeline."""
 
     enabled: bool = Field(False, description="Whether to speak TLS.")
@@ -65,8 +65,8 @@ class Kafka(_Group):
     """How Kafka is reached, where a table's WITH options do not say it."""
 
     bootstrap_servers: str = Field("", description="Brokers for tables without `properties.bootstrap.servers`.")
-    sasl: Sasl = Field(Sasl(), description="SASL.")
-    tls: Tls = Field(Tls(), description="TLS.")
+    sasl: SaslSettings = Field(SaslSettings(), description="SASL.")
+    tls: TlsSettings = Field(TlsSettings(), description="TLS.")
     transaction_timeout: Milliseconds = Field(60_000, description="How long a transaction of the sink may stay open.")
 
 
@@ -138,7 +138,7 @@ class Spark(_Group):
         return self
 
 
-class Batch(_Group):
+class BatchSettings(_Group):
     """How a stream is cut into batches."""
 
     rows: int = Field(4_000_000, ge=1, description="Most records that one batch takes from one table.")
@@ -225,7 +225,7 @@ class Settings(BaseSettings):
     )
     kafka: Kafka = Field(Kafka(), description="Kafka.")
     spark: Spark = Field(Spark(), description="Spark.")
-    batch: Batch = Field(Batch(), description="Batches.")
+    batch: BatchSettings = Field(BatchSettings(), description="Batches.")
     topics: Topics = Field(Topics(), description="Topics.")
     http: Http = Field(Http(), description="HTTP.")
     retry: Retry = Field(Retry(), description="Failures.")

@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.deployment.kafka_identity": {"service.deployment.bounds", "service.kafka"},
     "service.deployment.clusters": {"service.kafka", "service.plan", "service.settings"},
     "service.deployment.writers": {"service.deployment.clusters", "service.kafka"},
-    "service.deployment.assignment": {
+    "service.deployment.planning": {
         "service.deployment.clusters",
         "service.deployment.kafka_identity",
         "service.formats",
@@ -68,12 +68,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.writers",
     },
     "service.deployment.group_offsets": {
-        "service.deployment.assignment",
+        "service.deployment.planning",
         "service.kafka",
         "service.observability.progress",
     },
     "service.deployment.end_offsets": {
-        "service.deployment.assignment",
+        "service.deployment.planning",
         "service.kafka",
         "service.observability.progress",
     },
@@ -81,7 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.spark": {
         "operators",
         "service.archives",
-        "service.deployment.assignment",
+        "service.deployment.planning",
         "service.deployment.bounds",
         "service.deployment.clusters",
         "service.deployment.end_offsets",

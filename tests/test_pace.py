@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from service.spark.supervision.batch_sizing import FIRST_ROWS, Pace
+from service.spark.supervision.batch_sizing import FIRST_ROWS, BatchSizing
 
 MOST = 4_000_000
 
 
 def after(*batches: tuple[int, float], most: int = MOST, seconds: float = 2.0) -> int:
-    pace = Pace(most, seconds)
+    pace = BatchSizing(most, seconds)
     for records, took in batches:
         pace.batch(records, took)
     return pace.rows
@@ -50,7 +50,7 @@ def test_a_small_cap_is_the_number_from_the_first_batch_on() -> None:
 
 @pytest.mark.parametrize("a_record", [2e-7, 2e-6, 9e-6])
 def test_batches_come_to_last_as_long_as_asked_for(a_record: float) -> None:
-    overhead, pace = 0.3, Pace(100_000_000, 2.0)
+    overhead, pace = 0.3, BatchSizing(100_000_000, 2.0)
     for _ in range(12):
         pace.batch(pace.rows, overhead + pace.rows * a_record)
     assert overhead + pace.rows * a_record == pytest.approx(2.0, rel=0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.deployment.assignment import default_partitions
+from service.deployment.planning import default_partitions
 from service.host import machine
 from service.settings import Executor, Kubernetes, Spark
 

@@ -29,7 +29,7 @@ GONE = "_gone"
 Places = npt.NDArray[np.int64]
 
 
-class Known(NamedTuple):
+class KnownVersions(NamedTuple):
     """Versions of some keys: first those that were current, then those that have just come due.
 
     `valid` leaves out what another version of the same time has replaced; `last` marks the newest version of each key.
@@ -76,7 +76,7 @@ class Versions:
     def _times(self, rows: pa.Table) -> Times:
         return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else milliseconds(rows.column(self.time))
 
-    def known(self, current: Trace, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> Known:
+    def known(self, current: Trace, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
         """The versions of the keys of `settled`, and of the keys with the hashes `others`."""
         arrived = bucket_hash(settled, self.keys)
         before = find(current, distinct(np.concatenate([arrived, others])))
@@ -103,9 +103,9 @@ class Versions:
             late = (times < np.minimum(reached, previous + 1))[before.num_rows :]
         sort_keys = np.concatenate([found, arrived])
         gone = rows.column(GONE).to_numpy()
-        return Known(rows, times, sort_keys, gone, valid, last, found, late)
+        return KnownVersions(rows, times, sort_keys, gone, valid, last, found, late)
 
-    def keep(self, current: Trace, settled: pa.Table, known: Known) -> None:
+    def keep(self, current: Trace, settled: pa.Table, known: KnownVersions) -> None:
         """Put the newest versions in place of those that were current, where any came."""
         if settled.num_rows == 0:
             return
@@ -116,7 +116,7 @@ class Versions:
 
 
 def asof(
-    sql: Sql, rows: pa.Table, times: Times, keys: Sequence[int], known: Known, version_keys: Sequence[int]
+    sql: Sql, rows: pa.Table, times: Times, keys: Sequence[int], known: KnownVersions, version_keys: Sequence[int]
 ) -> Places:
     """The place in `known` of the version that is in force for each row at its time; -1 for none."""
     places = np.full(rows.num_rows, -1, dtype=np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from service.deployment.assignment import Assignment
+from service.deployment.planning import Deployment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaFailure
 from service.observability.progress import Offsets
@@ -25,13 +25,13 @@ class EndOffsets:
 
     def __init__(
         self,
-        assignment: Assignment,
+        assignment: Deployment,
         tell: Tell,
         *,
         every: float = EVERY,
         connect: Callable[[Mapping[str, str]], Cluster] = Cluster,
     ) -> None:
-        self._assignment = assignment
+        self._deployment = assignment
         self._tell = tell
         self._every = every
         self._connect = connect
@@ -47,14 +47,14 @@ class EndOffsets:
 
     def _watch(self) -> None:
         while not self._closed.wait(self._every):
-            for source in self._assignment.program.sources:
-                if source.id in self._assignment.source_addresses:
+            for source in self._deployment.program.sources:
+                if source.id in self._deployment.source_addresses:
                     self._look(source.id, source.table.name, source.table.connector.topics)
 
     def _look(self, source: int, table: str, topics: tuple[str, ...]) -> None:
         try:
             if source not in self._clusters:
-                self._clusters[source] = self._connect(self._assignment.source_addresses[source].librdkafka)
+                self._clusters[source] = self._connect(self._deployment.source_addresses[source].librdkafka)
             ends = self._clusters[source].end_offsets(topics)
         except KafkaFailure:
             return  # what was known stays known; that Kafka cannot be reached is told by others

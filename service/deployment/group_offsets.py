@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from service.deployment.assignment import Assignment
+from service.deployment.planning import Deployment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaFailure
 from service.observability.progress import Offsets, Progress
@@ -16,8 +16,8 @@ from service.observability.progress import Offsets, Progress
 class GroupOffsets:
     """Publishes how far the sources of one job have been read."""
 
-    def __init__(self, assignment: Assignment) -> None:
-        self._assignment = assignment
+    def __init__(self, assignment: Deployment) -> None:
+        self._deployment = assignment
         self._newest: dict[int, Offsets] = {}
         self._changed = threading.Condition()
         self._closed = False
@@ -28,12 +28,12 @@ class GroupOffsets:
     def batch(self, progress: Progress) -> None:
         """A batch is committed."""
         with self._changed:
-            for source in self._assignment.program.sources:
+            for source in self._deployment.program.sources:
                 read: dict[str, dict[int, int]] = {}
                 for each in progress.reads:
                     if each.source == source.table.name:
                         read.setdefault(each.topic, {})[each.partition] = each.last
-                if read and source.id in self._assignment.source_addresses:
+                if read and source.id in self._deployment.source_addresses:
                     self._newest[source.id] = read
             self._changed.notify()
 
@@ -59,8 +59,8 @@ class GroupOffsets:
     def _tell(self, source: int, offsets: Offsets) -> None:
         try:
             if source not in self._clusters:
-                self._clusters[source] = Cluster(self._assignment.source_addresses[source].librdkafka)
+                self._clusters[source] = Cluster(self._deployment.source_addresses[source].librdkafka)
             told = {topic: dict(each) for topic, each in offsets.items()}
-            self._clusters[source].commit_group_offsets(self._assignment.group(source), told)
+            self._clusters[source].commit_group_offsets(self._deployment.group(source), told)
         except KafkaFailure:
             return  # only for information: the next batch tells again

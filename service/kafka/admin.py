@@ -30,7 +30,7 @@ Offsets = dict[str, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class TopicSpec:
     """A topic to be made. -1 leaves the number to the brokers' defaults."""
 
     name: str
@@ -39,13 +39,13 @@ class Topic:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
-def marker_topic(name: str, replication: int = -1) -> Topic:
+def marker_topic(name: str, replication: int = -1) -> TopicSpec:
     """The topic of the exactly-once markers: compacted, so that a marker outlives any pause."""
-    return Topic(name=name, partitions=marker.PARTITIONS, replication=replication, config=marker.TOPIC_CONFIG)
+    return TopicSpec(name=name, partitions=marker.PARTITIONS, replication=replication, config=marker.TOPIC_CONFIG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Startup:
+class StartPosition:
     """Where a source begins that has no checkpoint yet: Flink's scan.startup.mode and what belongs to it.
 
     group-offsets: what `group` has committed; where it has not, `reset` decides (none = an error, as in Flink).
@@ -94,7 +94,7 @@ class Cluster:
                 raise KafkaUnreachable(f'the topic "{topic}" cannot be used now', error.str())
         return found
 
-    def create(self, topics: Iterable[Topic]) -> tuple[str, ...]:
+    def create(self, topics: Iterable[TopicSpec]) -> tuple[str, ...]:
         """Make the topics that do not exist and wait until they can be used; the names of those that were made."""
         present = self._topics()
         wanted = {topic.name: topic for topic in topics if topic.name not in present}
@@ -178,7 +178,7 @@ class Cluster:
         """The offset after the last record that a read_committed reader may see."""
         return self._at(self._partitions(topics), OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
-    def start_offsets(self, topics: Iterable[str], startup: Startup) -> Offsets:
+    def start_offsets(self, topics: Iterable[str], startup: StartPosition) -> Offsets:
         """Where to begin to read."""
         partitions = self._partitions(topics)
         match startup.mode:
@@ -276,7 +276,7 @@ class Cluster:
         spec = OffsetSpec.earliest() if reset == "earliest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return _merged(self._at(without, spec), committed)
 
-    def _specific(self, partitions: list[TopicPartition], startup: Startup) -> Offsets:
+    def _specific(self, partitions: list[TopicPartition], startup: StartPosition) -> Offsets:
         named = [place for place in partitions if place.partition in startup.offsets]
         others = [place for place in partitions if place.partition not in startup.offsets]
         fallback = self._at(others, OffsetSpec.earliest())  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ from service.local.expected import Section, Sections
 from service.local.feed import Feed
 from service.local.inputs import ROWS, clock, read
 from service.local.prepared import PreparedRows
-from service.local.runner import Answer, LocalRunner
+from service.local.runner import BatchOutput, LocalRunner
 from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Output, Program
@@ -102,7 +102,7 @@ def _run_job(folder: Path, program: Program, sql: Sql, buckets: int) -> Outcome:
     return outcome
 
 
-def _note(outcome: Outcome, program: Program, answer: Answer, shown: set[str], sql: Sql) -> None:
+def _note(outcome: Outcome, program: Program, answer: BatchOutput, shown: set[str], sql: Sql) -> None:
     by_table: dict[str, list[Change]] = {}
     records: dict[str, list[str]] = {name: [] for name in shown}
     for output in program.outputs:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from service.formats.contract import RECORD
 from service.local.errors import CaseError
-from service.local.inputs import ROWS, Input
+from service.local.inputs import ROWS, InputRows
 from service.local.text_table import Line
 from service.plan.table import Table
 
@@ -20,7 +20,7 @@ class Feed:
     its line, from which `prepared.PreparedRows` knows the rest."""
 
     table: Table
-    input: Input
+    input: InputRows
     offsets: dict[int, int] = field(default_factory=dict)
 
     @property

@@ -37,7 +37,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputRows:
     """An input file: its arrivals, batch by batch. Of a `.rows` file the head is apart from the rows."""
 
     path: Path
@@ -55,7 +55,7 @@ class Input:
         return sorted(line for a in self.arrivals for part in a.partitions.values() for line in part)
 
 
-def read(folder: Path, table: Table) -> Input:
+def read(folder: Path, table: Table) -> InputRows:
     """The input file of a table; CaseError if there is none, or two."""
     found = [p for p in (folder / f"{table.name}{e}" for e in (ROWS, RECORDS)) if p.exists()]
     if not found and table.connector.kind == "datagen" and (count := datagen.rows_in_all(table)) is not None:
@@ -68,17 +68,17 @@ def read(folder: Path, table: Table) -> Input:
         )
     arrivals = _arrivals(found[0])
     if found[0].suffix == RECORDS:
-        return Input(found[0], arrivals)
+        return InputRows(found[0], arrivals)
     return _with_head(found[0], arrivals)
 
 
-def _made(folder: Path, table: Table, count: int) -> Input:
+def _made(folder: Path, table: Table, count: int) -> InputRows:
     """The rows of a bounded 'datagen' table, or of VALUES: all of them arrive in the first batch."""
     lines = [Line(number, "") for number in range(1, count + 1)]
-    return Input(folder / f"{table.name}{RECORDS}", (Arrival(ended=True, partitions={0: lines}),))
+    return InputRows(folder / f"{table.name}{RECORDS}", (Arrival(ended=True, partitions={0: lines}),))
 
 
-def clock(inputs: Sequence[Input], start: int, step: int) -> list[int]:
+def clock(inputs: Sequence[InputRows], start: int, step: int) -> list[int]:
     """The wall clock of each batch, in ms: as the files say, else `step` after the batch before."""
     times: list[int] = []
     for batch in range(max((len(i.arrivals) for i in inputs), default=0)):
@@ -121,9 +121,9 @@ def _directive(path: Path, line: Line, arrival: Arrival, partition: int) -> int:
     return partition
 
 
-def _with_head(path: Path, arrivals: tuple[Arrival, ...]) -> Input:
+def _with_head(path: Path, arrivals: tuple[Arrival, ...]) -> InputRows:
     """Tell the head, which may be repeated after a cut, and the rules under it from the rows."""
-    lines = Input(path, arrivals).lines
+    lines = InputRows(path, arrivals).lines
     for line in lines:
         if not text_table.is_row(line):
             raise CaseError.at(path, line.number, "a row begins with a bar: | value | value |")
@@ -134,4 +134,4 @@ def _with_head(path: Path, arrivals: tuple[Arrival, ...]) -> Input:
             arrival.partitions[partition] = [
                 line for line in part if not text_table.is_rule(line) and id(line) not in heads and line is not lines[0]
             ]
-    return Input(path, arrivals, head)
+    return InputRows(path, arrivals, head)

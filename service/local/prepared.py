@@ -12,7 +12,7 @@ from service.formats.contract import DEAD, RECORD, Decoded
 from service.formats.metadata import metadata_column
 from service.local import cells, text_table
 from service.local.errors import CaseError
-from service.local.inputs import Input
+from service.local.inputs import InputRows
 from service.plan.table import ColumnKind, Table
 from service.plan.types import arrow
 
@@ -25,7 +25,7 @@ class PreparedRows:
     A column of the head without a name holds the kind of change.
     """
 
-    def __init__(self, table: Table, columns: tuple[int, ...], input: Input, sql: Sql) -> None:
+    def __init__(self, table: Table, columns: tuple[int, ...], input: InputRows, sql: Sql) -> None:
         self._table = table
         self._columns = columns
         lines = input.lines
@@ -67,7 +67,7 @@ class PreparedRows:
         return pa.nulls(len(chosen), arrow(column.type))
 
 
-def _check_shape(table: Table, input: Input, rows: Sequence[tuple[str, ...]]) -> None:
+def _check_shape(table: Table, input: InputRows, rows: Sequence[tuple[str, ...]]) -> None:
     stored = [c.name for c in table.columns if c.kind is not ColumnKind.COMPUTED]
     for name in input.head:
         if name and name not in stored:
@@ -79,7 +79,7 @@ def _check_shape(table: Table, input: Input, rows: Sequence[tuple[str, ...]]) ->
             raise CaseError.at(input.path, line.number, message)
 
 
-def _parsed(table: Table, index: int, texts: Sequence[tuple[int, str]], input: Input, sql: Sql) -> pa.Array:
+def _parsed(table: Table, index: int, texts: Sequence[tuple[int, str]], input: InputRows, sql: Sql) -> pa.Array:
     column = table.columns[index]
     try:
         return cells.parse([text for _, text in texts], column.type, sql)
@@ -87,7 +87,7 @@ def _parsed(table: Table, index: int, texts: Sequence[tuple[int, str]], input: I
         raise CaseError.at(input.path, texts[error.index][0], f'column "{column.name}": {error}') from None
 
 
-def _weights(kinds: Sequence[tuple[int, str]] | None, count: int, input: Input) -> pa.Array:
+def _weights(kinds: Sequence[tuple[int, str]] | None, count: int, input: InputRows) -> pa.Array:
     if kinds is None:
         return pa.array([1] * count, pa.int64())
     for line, kind in kinds:

@@ -25,7 +25,7 @@ from service.runtime.watermarks import Tick
 
 
 @dataclass(slots=True)
-class Answer:
+class BatchOutput:
     """What left the program in one batch. Tables are by id: of the output, of the operator (late and dead rows, a table
     a port), of the source (records that could not be decoded)."""
 
@@ -59,7 +59,7 @@ class LocalRunner:
         self._stores: dict[tuple[int, int], _Store] = defaultdict(_Store)
         self.sealed = 0
 
-    def batch(self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int) -> Answer:
+    def batch(self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int) -> BatchOutput:
         """Run one batch: for each source the records of its partitions, one table a partition, in offset order."""
         waiting: list[Envelope] = []
         for source in self._program.sources:
@@ -74,7 +74,7 @@ class LocalRunner:
                 waiting.extend(self._advance(level, number, [e for e in here if e.bucket == number]))
         return _gathered(e for e in waiting if e.level == EGRESS)
 
-    def state_rows(self, answer: Answer) -> int:
+    def state_rows(self, answer: BatchOutput) -> int:
         """How many rows all operators kept after the batch of `answer`."""
         return int(sum(v for name, v in answer.metrics.levels.items() if name.startswith("state_rows{")))
 
@@ -99,8 +99,8 @@ class LocalRunner:
         return answer
 
 
-def _gathered(envelopes: Iterable[Envelope]) -> Answer:
-    answer = Answer()
+def _gathered(envelopes: Iterable[Envelope]) -> BatchOutput:
+    answer = BatchOutput()
     outputs: dict[int, list[pa.Table]] = defaultdict(list)
     rejected: dict[int, list[pa.Table]] = defaultdict(list)
     for e in sorted(envelopes, key=lambda e: (e.channel, e.sequence)):

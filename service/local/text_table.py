@@ -30,13 +30,13 @@ class Line(NamedTuple):
     text: str
 
 
-class Batch(NamedTuple):
+class TextBatch(NamedTuple):
     """The lines between two cuts."""
 
     lines: tuple[Line, ...]
 
 
-def batches(text: str) -> list[Batch]:
+def batches(text: str) -> list[TextBatch]:
     """The text cut at its lines of dashes; blank lines and comments are left out."""
     found: list[list[Line]] = [[]]
     for number, raw in enumerate(text.splitlines(), 1):
@@ -45,10 +45,10 @@ def batches(text: str) -> list[Batch]:
             found.append([])
         elif line and not line.startswith("#"):
             found[-1].append(Line(number, line))
-    return [Batch(tuple(lines)) for lines in found]
+    return [TextBatch(tuple(lines)) for lines in found]
 
 
-def read_batches(path: Path) -> list[Batch]:
+def read_batches(path: Path) -> list[TextBatch]:
     """The batches of a file; CaseError where it is not UTF-8."""
     raw = path.read_bytes()
     try:

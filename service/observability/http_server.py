@@ -22,7 +22,7 @@ from service.observability.health import Health
 TEXT = "text/plain; charset=utf-8"
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What a GET is answered with."""
 
     body: bytes
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     status: int = 200
 
 
-Answers = Mapping[str, Callable[[], Answer]]
+Answers = Mapping[str, Callable[[], HttpAnswer]]
 """By path, what makes the answer. It runs in a thread of its own and must not wait for anything."""
 
 
@@ -60,10 +60,10 @@ class HttpServer:
         answers: Answers = {
             "/livez": lambda: _verdict(*health.live()),
             "/readyz": lambda: _verdict(*health.ready()),
-            "/metrics": _once(lambda: Answer(generate_latest(registry), CONTENT_TYPE_LATEST)),
+            "/metrics": _once(lambda: HttpAnswer(generate_latest(registry), CONTENT_TYPE_LATEST)),
             **{path: _once(make) for path, make in more.items()},
         }
-        unknown = Answer(f"try {', '.join(answers)}\n".encode(), TEXT, status=404)
+        unknown = HttpAnswer(f"try {', '.join(answers)}\n".encode(), TEXT, status=404)
 
         class Handler(BaseHTTPRequestHandler):
             timeout = PATIENCE
@@ -73,7 +73,7 @@ class HttpServer:
                     answer = answers.get(self.path.partition("?")[0], lambda: unknown)()
                 except Exception:
                     print_exc()
-                    answer = Answer(b"this cannot be answered; the log says why\n", TEXT, status=500)
+                    answer = HttpAnswer(b"this cannot be answered; the log says why\n", TEXT, status=500)
                 with suppress(OSError):  # who asked may be gone, or too slow
                     self.send_response(answer.status)
                     for name, value in {
@@ -131,11 +131,11 @@ class _Server(ThreadingHTTPServer):
             print_exc()
 
 
-def _once(make: Callable[[], Answer]) -> Callable[[], Answer]:
+def _once(make: Callable[[], HttpAnswer]) -> Callable[[], HttpAnswer]:
     """`make`, called once in `FRESH` seconds; who comes meanwhile gets the same answer."""
-    lock, kept = threading.Lock(), list[tuple[float, Answer]]()
+    lock, kept = threading.Lock(), list[tuple[float, HttpAnswer]]()
 
-    def answer() -> Answer:
+    def answer() -> HttpAnswer:
         with lock:
             if not kept or time.monotonic() - kept[0][0] > FRESH:
                 kept[:] = [(time.monotonic(), make())]
@@ -144,6 +144,6 @@ def _once(make: Callable[[], Answer]) -> Callable[[], Answer]:
     return answer
 
 
-def _verdict(good: bool, details: Mapping[str, str]) -> Answer:
+def _verdict(good: bool, details: Mapping[str, str]) -> HttpAnswer:
     body = json.dumps({"ok": good, "details": details}).encode() + b"\n"
-    return Answer(body, "application/json", status=200 if good else 503)
+    return HttpAnswer(body, "application/json", status=200 if good else 503)

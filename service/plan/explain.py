@@ -20,7 +20,7 @@ from service.plan.walk import consumers, fields, in_order, inputs
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PlanState:
     """What a step keeps between batches; no bound means that it may grow for ever."""
 
     keeps: str
@@ -38,7 +38,7 @@ class StepText:
     keys: list[list[str]]
     event_time: str | None
     columns: list[tuple[str, str]]
-    state: list[State]
+    state: list[PlanState]
     inputs: list[int]
     readers: int
     line: int
@@ -54,7 +54,7 @@ class SinkText:
     format: str
     mode: str
     key: list[str]
-    state: list[State]
+    state: list[PlanState]
     input: int
     operators: list[str]
 
@@ -116,7 +116,7 @@ def _sink(sink: Sink, input: int, operators: list[str]) -> SinkText:
         format=", ".join(filter(None, (connector.kind, value.kind if value else ""))),
         mode=mode(sink.input).value,
         key=[sink.table.columns[sink.columns[k]].name for k in sink_key(sink)],
-        state=[State("all rows by the primary key", None)] if materializes(sink) else [],
+        state=[PlanState("all rows by the primary key", None)] if materializes(sink) else [],
         input=input,
         operators=operators,
     )
@@ -132,7 +132,7 @@ def _step(node: Node, number: dict[int, int], readers: int, operators: list[str]
         keys=[[fields(node)[c].name for c in sorted(k)] for k in unique_keys(node)],
         event_time=None if time is None else fields(node)[time].name,
         columns=[(f.name, flink(f.type)) for f in fields(node)],
-        state=[State(k.what, k.bound) for k in kept(node)],
+        state=[PlanState(k.what, k.bound) for k in kept(node)],
         inputs=[number[id(i)] for i in inputs(node)],
         readers=readers,
         line=node.place.line,

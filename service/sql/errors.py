@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from service.plan.nodes import Place
-from service.sql.parse.source import Source
+from service.sql.parse.source import SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Mistakes:
     `statement` is where the statement begins that is being looked at: the place of what has no other.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self.statement = 0
         self._found: dict[Mistake, None] = {}

@@ -29,13 +29,13 @@ from service.sql.parse.statements import (
     Statement,
     StatementSet,
 )
-from service.sql.resolve.context import Abandoned, Catalog, Session, View
+from service.sql.resolve.context import Catalog, QueryRejected, ResolveContext, View
 from service.sql.resolve.from_clause import resolve_view
 from service.sql.resolve.insert import resolve_insert
 from service.sql.resolve.query import resolve_query
 from service.sql.resolve.relation import visible
 from service.sql.resolve.temporal_functions import read_temporal_function
-from service.sql.settings import Settings
+from service.sql.settings import SqlSettings
 from service.sql.tables.create_table import read_table
 from service.sql.tables.like import with_base
 
@@ -94,18 +94,18 @@ class _Builder:
     """Goes through the statements of one file."""
 
     mistakes: Mistakes
-    settings: Settings = field(init=False)
+    settings: SqlSettings = field(init=False)
     catalog: Catalog = field(default_factory=Catalog)
     jobs: list[Job] = field(default_factory=list)
     explains: list[Job] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.settings = Settings(self.mistakes)
+        self.settings = SqlSettings(self.mistakes)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ResolveContext:
         read = self.settings.value
-        return Session(
+        return ResolveContext(
             catalog=self.catalog,
             mistakes=self.mistakes,
             zone=read("table.local-time-zone", "UTC"),
@@ -163,7 +163,7 @@ class _Builder:
         view = View(name, tuple(c.text for c in statement.columns), statement.query)
         try:
             resolve_view(view, self.session)
-        except Abandoned:
+        except QueryRejected:
             self.catalog.entries[name] = None
         else:
             self.catalog.entries[name] = view
@@ -174,7 +174,7 @@ class _Builder:
         self.catalog.entries[statement.name.text] = None
         try:
             function = read_temporal_function(statement, self.session)
-        except Abandoned:
+        except QueryRejected:
             return
         self.catalog.entries[statement.name.text] = function
 
@@ -205,7 +205,7 @@ class _Builder:
         for insert in inserts:
             try:
                 sinks.append(resolve_insert(insert, session))
-            except Abandoned:
+            except QueryRejected:
                 continue
         if sinks:
             jobs.append(self._named(tuple(sinks), len(jobs)))
@@ -223,7 +223,7 @@ class _Builder:
         session = self.session
         try:
             relation = visible(resolve_query(query, session), session.place(query))
-        except Abandoned:
+        except QueryRejected:
             return
         columns = tuple(TableColumn(f.name, f.type, nullable=f.nullable) for f in relation.fields)
         table = Table("query", columns, Connector("print"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from service.sql.options.connector_options import CONNECTORS
 from service.sql.options.format_options import FORMATS
-from service.sql.options.known import Known
+from service.sql.options.known import OptionSpec
 from service.sql.settings import SETTINGS
 
 _HEAD = """# Options and settings
@@ -32,18 +32,18 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
-def _table(options: Mapping[str, Known]) -> str:
+def _table(options: Mapping[str, OptionSpec]) -> str:
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     lines += [_row(key, known) for key, known in _sorted(options.items())]
     return "\n".join(lines)
 
 
-def _sorted(options: Iterable[tuple[str, Known]]) -> list[tuple[str, Known]]:
+def _sorted(options: Iterable[tuple[str, OptionSpec]]) -> list[tuple[str, OptionSpec]]:
     """Options with a meaning, then those that are taken without one, then those that are refused."""
     return sorted(options, key=lambda item: (bool(item[1].ignored), bool(item[1].refused)))
 
 
-def _row(key: str, known: Known) -> str:
+def _row(key: str, known: OptionSpec) -> str:
     value = " ".join(f"`{v}`" for v in known.values) or known.kind.name
     if known.refused:
         return f"| `{key}` | | | refused: {known.refused} |"

@@ -13,8 +13,8 @@ from service.sql.options.known import (
     BOOLEAN,
     DURATION,
     INTEGER,
-    Kind,
-    Known,
+    OptionKind,
+    OptionSpec,
     flag,
     ignored,
     refused,
@@ -45,12 +45,12 @@ def _name(text: str) -> str:
     return name
 
 
-SETTINGS: Mapping[str, Known] = {
-    "table.exec.state.ttl": Known(
+SETTINGS: Mapping[str, OptionSpec] = {
+    "table.exec.state.ttl": OptionSpec(
         DURATION, "how long state without a bound of its own is kept after it was written; 0 = for ever", default="0"
     ),
-    "table.local-time-zone": Known(Kind("zone", _zone), "the session's time zone", default="UTC"),
-    "table.exec.source.idle-timeout": Known(
+    "table.local-time-zone": OptionSpec(OptionKind("zone", _zone), "the session's time zone", default="UTC"),
+    "table.exec.source.idle-timeout": OptionSpec(
         DURATION, "a partition without rows for this long is idle; 0 = never", default="0"
     ),
     "table.exec.sink.not-null-enforcer": words(
@@ -64,8 +64,8 @@ SETTINGS: Mapping[str, Known] = {
     "table.exec.sink.upsert-materialize": words("a sink keeps rows by key where the plan proves no key", "AUTO"),
     "table.exec.source.cdc-events-duplicate": flag("whether a keyed CDC source may repeat itself"),
     "table.optimizer.agg-phase-strategy": ignored("rows are aggregated before they are exchanged where they can be"),
-    "pipeline.name": Known(
-        Kind("name", _name), "the name of the next job; without one, the names of the tables that it writes"
+    "pipeline.name": OptionSpec(
+        OptionKind("name", _name), "the name of the next job; without one, the names of the tables that it writes"
     ),
     "table.dml-sync": ignored("a pipeline's queries run side by side", BOOLEAN),
     "sql-client.execution.result-mode": ignored("there is no client"),
@@ -143,7 +143,7 @@ FAMILIES: Mapping[str, str] = {
 """What keys of Flink's begin with that have no meaning here, and why; a key of SETTINGS goes before."""
 
 
-class Settings:
+class SqlSettings:
     """The keys that are set at one point of a file."""
 
     def __init__(self, mistakes: Mistakes) -> None:
@@ -166,7 +166,7 @@ class Settings:
         else:
             self._take(option, known)
 
-    def _take(self, option: Option, known: Known) -> None:
+    def _take(self, option: Option, known: OptionSpec) -> None:
         try:
             value = known.kind.read(option.value)
         except ValueError as error:
@@ -188,7 +188,7 @@ class Settings:
         self._read[option.key] = value
 
     @staticmethod
-    def _near(option: Option, known: Known) -> str:
+    def _near(option: Option, known: OptionSpec) -> str:
         if known.kind.name == "zone":
             return did_you_mean(option.value, sorted(available_timezones()))
         return did_you_mean(option.value, known.values)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from service.kafka.admin import Cluster, Topic
+from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.spark.orders import answers, expected, orders, pipeline
 from tests.spark.service_process import ServiceProcess, signal_to
@@ -39,7 +39,7 @@ def test_no_kill_of_any_process_at_any_moment_loses_or_doubles_a_row(
 ) -> None:
     broker = own_kafka()
     names = ("orders", "totals", "windows", "spread")
-    topics = [Topic(name=n, partitions=2, replication=1) for n in names]
+    topics = [TopicSpec(name=n, partitions=2, replication=1) for n in names]
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
     count = (KILLS + 1) * ROWS_PER_KILL
     text = pipeline(*names, ends={0: count // 2, 1: count // 2})

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from service.kafka.admin import Cluster, Topic, marker_topic
+from service.kafka.admin import Cluster, TopicSpec, marker_topic
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.client import TransactionClient, WriteReport, WriterSettings
 from service.kafka.writer.launch import connect
@@ -40,7 +40,9 @@ class Query:
         self._settings = settings
         self.name = f"query-{uuid4().hex[:8]}"
         self.topic = f"out-{uuid4().hex[:8]}"
-        Cluster({"bootstrap.servers": bootstrap}).create([Topic(name=self.topic, partitions=1), marker_topic(MARKERS)])
+        Cluster({"bootstrap.servers": bootstrap}).create(
+            [TopicSpec(name=self.topic, partitions=1), marker_topic(MARKERS)]
+        )
 
     def set(self, **settings: Any) -> None:
         """Change settings of the writer, for attempts from now on."""

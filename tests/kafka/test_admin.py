@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from service.kafka.admin import Cluster, Startup, Topic
+from service.kafka.admin import Cluster, StartPosition, TopicSpec
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from tests.brokers import Broker
 
@@ -23,7 +23,7 @@ def cluster(kafka: Broker) -> Cluster:
 def topic(kafka: Broker, cluster: Cluster) -> str:
     """Three partitions: five records with the times 1000, 1002, ... and 1001, 1003, ..., and none."""
     name = f"in-{uuid4().hex[:8]}"
-    cluster.create([Topic(name=name, partitions=3)])
+    cluster.create([TopicSpec(name=name, partitions=3)])
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for row in range(10):
         producer.produce(name, b"x", partition=row % 2, timestamp=1000 + row)
@@ -33,8 +33,8 @@ def topic(kafka: Broker, cluster: Cluster) -> str:
 
 def test_only_missing_topics_are_made(cluster: Cluster):
     names = [f"t-{uuid4().hex[:8]}" for _ in range(2)]
-    assert cluster.create([Topic(name=names[0], partitions=1)]) == (names[0],)
-    assert cluster.create([Topic(name=name, partitions=4) for name in names]) == (names[1],)
+    assert cluster.create([TopicSpec(name=names[0], partitions=1)]) == (names[0],)
+    assert cluster.create([TopicSpec(name=name, partitions=4) for name in names]) == (names[1],)
     assert cluster.describe([*names, "absent"]) == {names[0]: 1, names[1]: 4}
 
 
@@ -43,17 +43,17 @@ def test_ends_are_after_the_last_record(cluster: Cluster, topic: str):
 
 
 STARTS = {
-    "earliest": (Startup(mode="earliest-offset"), {0: 0, 1: 0, 2: 0}),
-    "latest": (Startup(mode="latest-offset"), {0: 5, 1: 5, 2: 0}),
-    "by time": (Startup(mode="timestamp", timestamp_ms=1005), {0: 3, 1: 2, 2: 0}),
-    "after all times": (Startup(mode="timestamp", timestamp_ms=9999), {0: 5, 1: 5, 2: 0}),
-    "group, else latest": (Startup(mode="group-offsets", group="g", reset="latest"), {0: 3, 1: 5, 2: 0}),
-    "group, else earliest": (Startup(mode="group-offsets", group="g", reset="earliest"), {0: 3, 1: 0, 2: 0}),
+    "earliest": (StartPosition(mode="earliest-offset"), {0: 0, 1: 0, 2: 0}),
+    "latest": (StartPosition(mode="latest-offset"), {0: 5, 1: 5, 2: 0}),
+    "by time": (StartPosition(mode="timestamp", timestamp_ms=1005), {0: 3, 1: 2, 2: 0}),
+    "after all times": (StartPosition(mode="timestamp", timestamp_ms=9999), {0: 5, 1: 5, 2: 0}),
+    "group, else latest": (StartPosition(mode="group-offsets", group="g", reset="latest"), {0: 3, 1: 5, 2: 0}),
+    "group, else earliest": (StartPosition(mode="group-offsets", group="g", reset="earliest"), {0: 3, 1: 0, 2: 0}),
     "as given, else group, else earliest": (
-        Startup(mode="specific-offsets", group="g", offsets={1: 4}),
+        StartPosition(mode="specific-offsets", group="g", offsets={1: 4}),
         {0: 3, 1: 4, 2: 0},
     ),
-    "as given, else earliest": (Startup(mode="specific-offsets", offsets={1: 4}), {0: 0, 1: 4, 2: 0}),
+    "as given, else earliest": (StartPosition(mode="specific-offsets", offsets={1: 4}), {0: 0, 1: 4, 2: 0}),
 }
 
 
@@ -67,12 +67,12 @@ def test_a_source_begins_where_its_startup_mode_says(cluster: Cluster, topic: st
 @pytest.mark.parametrize(
     ("startup", "said"),
     [
-        (Startup(mode="group-offsets"), "needs a group"),
-        (Startup(mode="group-offsets", group="unheard-of"), "has committed no offset for 3 of 3"),
+        (StartPosition(mode="group-offsets"), "needs a group"),
+        (StartPosition(mode="group-offsets", group="unheard-of"), "has committed no offset for 3 of 3"),
     ],
 )
 def test_group_offsets_without_a_group_or_a_reset_are_refused(
-    cluster: Cluster, topic: str, startup: Startup, said: str
+    cluster: Cluster, topic: str, startup: StartPosition, said: str
 ):
     with pytest.raises(KafkaConfigError, match=said) as refused:
         cluster.start_offsets([topic], startup)
@@ -92,9 +92,9 @@ def test_missing_topics_are_named(cluster: Cluster, topic: str):
 
 def test_a_topic_that_cannot_be_made_says_why(cluster: Cluster):
     with pytest.raises(KafkaConfigError, match="cannot be created"):
-        cluster.create([Topic(name="no spaces", partitions=1)])
+        cluster.create([TopicSpec(name="no spaces", partitions=1)])
     with pytest.raises(KafkaConfigError, match="cannot be created"):
-        cluster.create([Topic(name=f"t-{uuid4().hex}", partitions=1, replication=5)])
+        cluster.create([TopicSpec(name=f"t-{uuid4().hex}", partitions=1, replication=5)])
 
 
 def test_a_broker_that_is_not_there_is_unreachable():
@@ -110,14 +110,14 @@ def test_a_property_that_does_not_exist_is_refused():
 
 def test_a_topic_that_is_made_again_has_another_id(kafka: Broker, cluster: Cluster):
     name = f"t-{uuid4().hex[:8]}"
-    cluster.create([Topic(name=name, partitions=1)])
+    cluster.create([TopicSpec(name=name, partitions=1)])
     first = cluster.topic_ids([name])
     assert cluster.topic_ids([name]) == first
     AdminClient({"bootstrap.servers": kafka.bootstrap}).delete_topics([name])[name].result(timeout=30)
     until = time.monotonic() + 30
     while cluster.describe([name]) and time.monotonic() < until:
         time.sleep(0.1)
-    cluster.create([Topic(name=name, partitions=1)])
+    cluster.create([TopicSpec(name=name, partitions=1)])
     assert cluster.topic_ids([name]) != first
 
 
@@ -125,5 +125,5 @@ def test_a_topic_that_may_be_compacted_soon_is_known(cluster: Cluster):
     names = [f"t-{uuid4().hex[:8]}" for _ in range(3)]
     compact = {"cleanup.policy": "compact"}
     configs = [{}, compact, compact | {"min.compaction.lag.ms": "1000"}]
-    cluster.create([Topic(name=n, partitions=1, config=c) for n, c in zip(names, configs, strict=True)])
+    cluster.create([TopicSpec(name=n, partitions=1, config=c) for n, c in zip(names, configs, strict=True)])
     assert [cluster.compacts_within(name, 1000) for name in names] == [False, True, False]

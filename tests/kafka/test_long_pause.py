@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from service.kafka.admin import Cluster, Topic
+from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.writer.marker import Marker, MarkerPlace
 from tests.kafka.conftest import MARKERS, Query, read
 
@@ -28,7 +28,7 @@ def broker(own_kafka):
 def test_a_batch_is_known_after_a_month(broker, make_query):
     query: Query = make_query(broker.bootstrap, patience_ms=20_000)
     ago = int(time.time() * 1000) - MONTH
-    Cluster(query.kafka).create([Topic(name="by-time", partitions=1)])
+    Cluster(query.kafka).create([TopicSpec(name="by-time", partitions=1)])
     place = MarkerPlace.of(query.settings(), 0)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(MARKERS, Marker(7, b"d").encode(), place.key, partition=place.partition, timestamp=ago)

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from service.kafka.admin import Cluster, Topic, marker_topic
+from service.kafka.admin import Cluster, TopicSpec, marker_topic
 from service.kafka.errors import KafkaConfigError
 from service.kafka.writer.marker import PARTITIONS, Marker, MarkerPlace, MarkerReader, last_markers
 from service.kafka.writer.settings import WriterSettings
@@ -109,7 +109,7 @@ def test_a_marker_of_another_version_is_refused(reader: MarkerReader, place: Mar
 @pytest.mark.parametrize(("partitions", "policy"), [(PARTITIONS, "compact,delete"), (2, "compact")])
 def test_a_topic_that_could_lose_markers_is_refused(kafka: Broker, partitions: int, policy: str):
     cluster = Cluster({"bootstrap.servers": kafka.bootstrap})
-    topic = Topic(name=f"markers-{uuid4().hex[:8]}", partitions=partitions, config={"cleanup.policy": policy})
+    topic = TopicSpec(name=f"markers-{uuid4().hex[:8]}", partitions=partitions, config={"cleanup.policy": policy})
     cluster.create([topic])
     with pytest.raises(KafkaConfigError, match="cannot hold"):
         cluster.check_markers(topic.name)

@@ -97,5 +97,5 @@ def test_settings_that_differ_have_different_sockets():
 def test_the_layout_of_a_message_is_that_of_the_c_structure():
     layout = librdkafka.MESSAGE
     offsets = {name: field[1] for name, field in (layout.fields or {}).items()}
-    assert offsets == {name: getattr(librdkafka.Message, name).offset for name in layout.names or ()}
-    assert layout.itemsize == ctypes.sizeof(librdkafka.Message)
+    assert offsets == {name: getattr(librdkafka.RdMessage, name).offset for name in layout.names or ()}
+    assert layout.itemsize == ctypes.sizeof(librdkafka.RdMessage)

@@ -7,7 +7,7 @@ import pytest
 
 from operators.sql import Sql
 from service.formats.registry import decoder
-from service.local.runner import Answer, LocalRunner
+from service.local.runner import BatchOutput, LocalRunner
 from service.plan.lowering.lower import compile_job
 from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import PipelineErrors, read
@@ -24,7 +24,7 @@ NOW = 1_700_000_000_000
 """2023-11-14 22:13:20 UTC."""
 
 
-def answer(query: str, a: list[str], b: list[str]) -> Answer:
+def answer(query: str, a: list[str], b: list[str]) -> BatchOutput:
     """What the query makes of one batch of records in each table."""
     program = compile_job(read(f"{TABLES}INSERT INTO o {query};").jobs[0])
     runner = LocalRunner(program, {s.id: decoder(s.table, s.columns) for s in program.sources}, 2, Sql())
@@ -45,7 +45,7 @@ def records(topic: str, values: list[str]) -> pa.Table:
     )
 
 
-def rows(of: Answer) -> list[tuple[int | None, ...]]:
+def rows(of: BatchOutput) -> list[tuple[int | None, ...]]:
     table = pa.concat_tables(of.outputs.values())
     return sorted(zip(*(table[f"c{i}"].to_pylist() for i in range(3)), strict=True), key=str)
 

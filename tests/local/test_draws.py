@@ -10,7 +10,7 @@ import pytest
 
 from operators.sql import Sql
 from service.formats.registry import decoder
-from service.local.runner import Answer, LocalRunner
+from service.local.runner import BatchOutput, LocalRunner
 from service.plan.explain import as_text, explain
 from service.plan.lowering.lower import compile_job
 from service.runtime.watermarks import Tick, channel_name
@@ -38,7 +38,7 @@ CREATE TABLE drawn_watermark (ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL
 """
 
 
-def answer(query: str) -> Answer:
+def answer(query: str) -> BatchOutput:
     """What the query makes of ROWS rows that count from 0."""
     program = compile_job(read(f"{TABLES}INSERT INTO o {query};").jobs[0])
     (source,) = program.sources
@@ -59,7 +59,7 @@ def records(topic: str, numbers: range) -> pa.Table:
     )
 
 
-def rows(of: Answer) -> list[tuple[str | None, str | None]]:
+def rows(of: BatchOutput) -> list[tuple[str | None, str | None]]:
     table = pa.concat_tables(of.outputs.values())
     return list(zip(table["c0"].to_pylist(), table["c1"].to_pylist(), strict=True))
 

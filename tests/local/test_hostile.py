@@ -12,7 +12,7 @@ import pytest
 from operators.sql import Sql
 from service.formats.contract import Decoded
 from service.formats.registry import decoder, encoder
-from service.local.runner import Answer, LocalRunner
+from service.local.runner import BatchOutput, LocalRunner
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
 from service.runtime.net import without_culprits
@@ -75,7 +75,7 @@ WRAPPED = {
 BROKEN = [b"", b"\xff\xfe", b"{", b"[" * 100_000, b'{"a":' * 100_000, b'"', b"nul", b"\x00", b"{}{}", b'{"id": 1', b"7"]
 
 
-def run(program: Program, values: Sequence[bytes]) -> Answer:
+def run(program: Program, values: Sequence[bytes]) -> BatchOutput:
     (source,) = program.sources
     runner = LocalRunner(program, {source.id: decoder(source.table, source.columns)}, 2, Sql())
     return runner.batch(
@@ -95,7 +95,7 @@ def records(values: Sequence[bytes]) -> pa.Table:
     )
 
 
-def ids(program: Program, found: Answer) -> list[int]:
+def ids(program: Program, found: BatchOutput) -> list[int]:
     """The ids of the rows that come out, which all can be written."""
     made: list[int] = []
     for output in program.outputs:
@@ -107,7 +107,7 @@ def ids(program: Program, found: Answer) -> list[int]:
     return made
 
 
-def lost(found: Answer) -> int:
+def lost(found: BatchOutput) -> int:
     """How many records and rows went to the dead letters."""
     tables = [*found.rejected.values(), *(table for each in found.dead.values() for table in each)]
     return sum(int(table.num_rows) for table in tables)

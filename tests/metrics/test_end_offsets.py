@@ -6,9 +6,9 @@ import queue
 from collections.abc import Mapping
 from typing import Any, cast
 
-from service.deployment.assignment import Assignment
 from service.deployment.clusters import Address
 from service.deployment.end_offsets import EndOffsets
+from service.deployment.planning import Deployment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaUnreachable
 from service.plan.lowering.lower import compile_job
@@ -42,10 +42,10 @@ class Answers:
         return answer
 
 
-def assignment() -> Assignment:
+def assignment() -> Deployment:
     program = compile_job(read(PIPELINE).jobs[0])
     orders = next(s for s in program.sources if s.table.name == "orders")
-    return Assignment(
+    return Deployment(
         program=program,
         settings=Settings(),
         source_addresses={orders.id: Address(librdkafka={}, java={})},

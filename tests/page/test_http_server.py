@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from service.observability import http_server
 from service.observability.health import Health
-from service.observability.http_server import CONNECTIONS, Answer, HttpServer
+from service.observability.http_server import CONNECTIONS, HttpAnswer, HttpServer
 
 
 def status(port: int, path: str) -> int:
@@ -52,10 +52,10 @@ def test_a_connection_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatc
 def test_probes_are_answered_while_the_page_is_being_made():
     busy, done = threading.Event(), threading.Event()
 
-    def slow() -> Answer:
+    def slow() -> HttpAnswer:
         busy.set()
         done.wait(30)
-        return Answer(b"page", "text/html")
+        return HttpAnswer(b"page", "text/html")
 
     with serving(page=slow) as port:
         readers = [threading.Thread(target=status, args=(port, "/page")) for _ in range(8)]
@@ -71,9 +71,9 @@ def test_probes_are_answered_while_the_page_is_being_made():
 def test_however_many_ask_an_answer_is_made_once():
     made: list[int] = []
 
-    def page() -> Answer:
+    def page() -> HttpAnswer:
         made.append(1)
-        return Answer(b"page", "text/html")
+        return HttpAnswer(b"page", "text/html")
 
     with serving(page=page) as port:
         assert [status(port, "/page") for _ in range(5)] == [200] * 5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.observability.http_server import Answer, HttpServer
+from service.observability.http_server import HttpAnswer, HttpServer
 from service.observability.page import answers
 from tests.page.stage import COUNTS, Stage
 
@@ -94,7 +94,7 @@ def test_head_is_answered_without_a_body(port: int):
 
 
 def test_a_page_that_cannot_be_made_says_so_and_the_probes_go_on(capsys: pytest.CaptureFixture[str]):
-    def breaks() -> Answer:
+    def breaks() -> HttpAnswer:
         raise LookupError("no such step")
 
     stage = Stage(COUNTS)

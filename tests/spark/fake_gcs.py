@@ -68,7 +68,7 @@ def refused(status: int) -> Answer:
     )
 
 
-class Store:
+class StateStore:
     """Objects by bucket/name, each with the number of its generation."""
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ def _parts(asked: Question) -> list[bytes]:
 class FakeGcs:
     """A running store: what it holds, the options by which a JVM comes here, and a key to log in with."""
 
-    store: Store
+    store: StateStore
     java_options: str
     key_file: Path
 
@@ -218,7 +218,7 @@ class FakeGcs:
 @contextmanager
 def fake_gcs(folder: Path) -> Iterator[FakeGcs]:
     """Start a store; certificates and keys are put into `folder`."""
-    store = Store()
+    store = StateStore()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(store))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -265,7 +265,7 @@ def _run(*command: object) -> None:
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
 
 
-def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
+def _handler(store: StateStore) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

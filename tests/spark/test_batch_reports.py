@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from service.spark.supervision.batch_reports import Listener
+from service.spark.supervision.batch_reports import BatchReportListener
 
 
 def tell(path: Path, batch: int) -> None:
@@ -28,7 +28,7 @@ def test_a_message_that_cannot_be_handled_does_not_keep_the_next_ones_from_being
             raise BrokenPipeError("nobody reads")
         heard.put(told["batch"])
 
-    listener = Listener(tmp_path / "driver", hear)
+    listener = BatchReportListener(tmp_path / "driver", hear)
     for batch in range(100):
         tell(tmp_path / "driver", batch)
     assert [heard.get(timeout=10) for _ in range(99)] == list(range(1, 100))

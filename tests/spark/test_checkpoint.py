@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from service.runtime.bucket import FORMAT, StateMismatch
-from service.spark.supervision.checkpoint import Checkpoint, Fixed
+from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
 
-WANTED = Fixed(fingerprint="query", partitions=4, buckets_per_partition=2)
+WANTED = CheckpointLayout(fingerprint="query", partitions=4, buckets_per_partition=2)
 SAVED = {"format": FORMAT, **WANTED._asdict()}
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from service.spark.supervision import rebalance as spread
-from service.spark.supervision.rebalance import PATIENCE, TRIES, Spread, Store
+from service.spark.supervision.rebalance import PATIENCE, TRIES, Rebalancer, StateStore
 
 
 class Spark:
-    """A session as `Spread` sees it, with one query of one step. `places` says which executor has which partition."""
+    """A session as `Rebalancer` sees it, with one query of one step. `places`: which executor has which partition."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, places: str) -> None:
         self.places = dict(enumerate(places))
@@ -22,7 +22,7 @@ class Spark:
         self.now = 0.0
         self.said: list[tuple[str, int, int, int]] = []
         monkeypatch.setattr(spread, "time", SimpleNamespace(monotonic=lambda: self.now))
-        self._spread = Spread(self, lambda *told: self.said.append(told))  # type: ignore[arg-type]
+        self._spread = Rebalancer(self, lambda *told: self.said.append(told))  # type: ignore[arg-type]
 
     def look(self, executors: str, expected: int = 0) -> str:
         """Where the partitions are after a look at these executors."""
@@ -37,7 +37,7 @@ class Spark:
     def _jvm(self) -> Any:
         state = "org.apache.spark.sql.execution.streaming.state."
         classes: dict[str, Any] = {
-            state + "StateStoreId": lambda folder, operator, partition, name: Store(operator, partition),
+            state + "StateStoreId": lambda folder, operator, partition, name: StateStore(operator, partition),
             state + "StateStoreProviderId": lambda store, run: store,
             "PythonUtils": SimpleNamespace(toSeq=tuple),
         }
@@ -59,11 +59,11 @@ class Spark:
             streamingQuery=lambda: SimpleNamespace(checkpointFile=lambda name: name),
         )
 
-    def _location(self, store: Store) -> Any:
+    def _location(self, store: StateStore) -> Any:
         place = self.places[store.partition]
         return SimpleNamespace(isDefined=lambda: place != " ", get=lambda: f"executor_host_of_{place}_{place}")
 
-    def _report(self, store: Store, host: str, executor: str, others: tuple[()]) -> None:
+    def _report(self, store: StateStore, host: str, executor: str, others: tuple[()]) -> None:
         assert host == f"host_of_{executor}"
         self.places[store.partition] = executor
 

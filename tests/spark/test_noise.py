@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from service.spark.driver.log_filter import LISTENER, Noise
+from service.spark.driver.log_filter import LISTENER, LogFilter
 
 FRAMES = ["\tat java.base/sun.nio.ch.ServerSocketChannelImpl.accept(ServerSocketChannelImpl.java:399)", "\t... 12 more"]
 ERROR = "2026-01-02T03:04:05.678 ERROR Utils: Uncaught exception in thread x"
 
 
 def told(*lines: str) -> list[str]:
-    noise = Noise()
+    noise = LogFilter()
     return [line for line in lines if not noise.hides(line)]
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.spark.supervision.rebalance import Store, moves
+from service.spark.supervision.rebalance import StateStore, moves
 
 
-def placed(*steps: str) -> dict[Store, str]:
+def placed(*steps: str) -> dict[StateStore, str]:
     """The stores of each step by where they are: "aab" are three partitions, two of them on executor a."""
-    return {Store(step, number): place for step, where in enumerate(steps) for number, place in enumerate(where)}
+    return {StateStore(step, number): place for step, where in enumerate(steps) for number, place in enumerate(where)}
 
 
-def held(places: Mapping[Store, str]) -> Counter[tuple[int, str]]:
+def held(places: Mapping[StateStore, str]) -> Counter[tuple[int, str]]:
     return Counter((store.operator, place) for store, place in places.items())
 
 
@@ -45,19 +45,21 @@ def held(places: Mapping[Store, str]) -> Counter[tuple[int, str]]:
         ),
     ],
 )
-def test_state_is_spread_like_this(places: dict[Store, str], executors: str, after: list[str]):
+def test_state_is_spread_like_this(places: dict[StateStore, str], executors: str, after: list[str]):
     found = {**places, **moves(places, list(executors))}
     shares = [{e: n for (step, e), n in held(found).items() if step == number} for number in range(len(after))]
     assert [Counter(share) for share in shares] == [Counter(step) for step in after]
 
 
 PLACES = st.dictionaries(
-    st.builds(Store, st.integers(0, 2), st.integers(0, 11)), st.sampled_from("abcdefxyz"), max_size=30
+    st.builds(StateStore, st.integers(0, 2), st.integers(0, 11)), st.sampled_from("abcdefxyz"), max_size=30
 )
 
 
 @given(places=PLACES, executors=st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
-def test_no_executor_has_two_more_than_another_and_no_move_is_in_vain(places: dict[Store, str], executors: list[str]):
+def test_no_executor_has_two_more_than_another_and_no_move_is_in_vain(
+    places: dict[StateStore, str], executors: list[str]
+):
     moved = moves(places, executors)
     before, after = held(places), held({**places, **moved})
     assert set(moved) <= set(places)

@@ -66,7 +66,7 @@ class Unreadable(Exception):
         self.detail = detail
 
 
-class Literal(str):
+class JsonLiteral(str):
     """A JSON number, as its own text."""
 
     __slots__ = ()
@@ -95,7 +95,7 @@ class Constant:
 
 
 # strict=False lets control characters stand in strings, as Flink does.
-_DECODER = json.JSONDecoder(parse_float=Literal, parse_int=Literal, parse_constant=Constant, strict=False)
+_DECODER = json.JSONDecoder(parse_float=JsonLiteral, parse_int=JsonLiteral, parse_constant=Constant, strict=False)
 
 
 def reference_record(text: str, names: tuple[str, ...], types: tuple[DataType, ...], options: JsonOptions) -> list[Any]:
@@ -190,7 +190,7 @@ def to_text(value: Any) -> str:
             return "null"
         case bool():
             return "true" if value else "false"
-        case Literal():
+        case JsonLiteral():
             return str(value)
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -215,7 +215,7 @@ def _integer(text: str, name: str, type_: DataType, place: str) -> int:
     plain = text.strip()
     if _INTEGER_TEXT.match(plain) and len(plain) < 4000:
         value = int(plain)
-    elif isinstance(text, Literal) and _NUMBER_TEXT.match(plain):
+    elif isinstance(text, JsonLiteral) and _NUMBER_TEXT.match(plain):
         number = _number(plain, type_, place)
         if number.adjusted() > 40:
             raise Unreadable(BAD_VALUE, f'column "{place}": {text} does not fit in {name}')
@@ -231,7 +231,7 @@ def _integer(text: str, name: str, type_: DataType, place: str) -> int:
 
 def _float(text: str, type_: DataType, place: str) -> float:
     plain = text.strip()
-    if plain in _NON_FINITE and not isinstance(text, Literal):
+    if plain in _NON_FINITE and not isinstance(text, JsonLiteral):
         return _NON_FINITE[plain]
     try:
         # Words such as "nan" are no numbers; digits with underscores between them are, since DuckDB reads them.
@@ -263,7 +263,7 @@ def _number(text: str, type_: DataType, place: str) -> Number:
 
 
 def _bytes(text: str, type_: DataType, place: str) -> bytes:
-    if isinstance(text, Literal) or not _BASE64_TEXT.match(text):
+    if isinstance(text, JsonLiteral) or not _BASE64_TEXT.match(text):
         raise _wrong(text, type_, place, "base64 text")
     try:
         return base64.b64decode(text, validate=True)
@@ -308,7 +308,7 @@ def _fraction(digits: str | None, precision: int) -> int:
 
 
 def _wrong(value: Any, type_: DataType, place: str, wanted: str = "") -> Unreadable:
-    what = _short(str(value)) if isinstance(value, Literal) else _kind(value)
+    what = _short(str(value)) if isinstance(value, JsonLiteral) else _kind(value)
     instead = f", not {wanted}" if wanted else ""
     return Unreadable(WRONG_TYPE, f'column "{place}" is {flink(type_)}, but the record has {what}{instead}')
 
@@ -319,7 +319,7 @@ def _kind(value: Any) -> str:
             return "null"
         case bool():
             return "true" if value else "false"
-        case Literal():
+        case JsonLiteral():
             return f"the number {_short(value)}"
         case str():
             return f'the text "{_short(value)}"'

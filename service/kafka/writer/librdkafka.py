@@ -39,7 +39,7 @@ ARGUMENT = np.dtype(
 """rd_kafka_vu_t on a 64-bit machine: a tag and a union of 64 bytes, of which at most three words are used."""
 
 
-class Message(ctypes.Structure):
+class RdMessage(ctypes.Structure):
     """rd_kafka_message_t, as delivery reports show it."""
 
     _fields_ = [
@@ -55,24 +55,24 @@ class Message(ctypes.Structure):
     ]
 
 
-ON_DELIVERY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Message), ctypes.c_void_p)
+ON_DELIVERY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(RdMessage), ctypes.c_void_p)
 ON_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
 
-class Topic(ctypes.Structure):
+class RdTopic(ctypes.Structure):
     """The beginning of rd_kafka_metadata_topic_t."""
 
     _fields_ = [("name", ctypes.c_char_p), ("partitions", ctypes.c_int)]
 
 
-class Metadata(ctypes.Structure):
+class RdMetadata(ctypes.Structure):
     """The beginning of rd_kafka_metadata_t."""
 
     _fields_ = [
         ("broker_count", ctypes.c_int),
         ("brokers", ctypes.c_void_p),
         ("topic_count", ctypes.c_int),
-        ("topics", ctypes.POINTER(Topic)),
+        ("topics", ctypes.POINTER(RdTopic)),
     ]
 
 
@@ -191,7 +191,7 @@ def await_broker(producer: int, milliseconds: int) -> None:
 def partitions(producer: int, topic: int | None, milliseconds: int) -> int:
     """How many partitions a topic has; 1 where that is not known in so long."""
     call = load().call
-    metadata = ctypes.POINTER(Metadata)()
+    metadata = ctypes.POINTER(RdMetadata)()
     if call("metadata", producer, 0, topic, ctypes.byref(metadata), milliseconds) != 0:
         return 1
     found = metadata.contents

@@ -118,7 +118,7 @@ class MarkerReader:
 
         return self._patiently(read, seconds)
 
-    def settled(self, place: MarkerPlace, seconds: float, pause: Callable[[], None]) -> Marker | None:
+    def settled(self, place: MarkerPlace, seconds: float, check_cancelled: Callable[[], None]) -> Marker | None:
         """The last marker, once every marker of this place that was written until now is decided.
 
         To be called by the owner of the transactional id, after it took the epoch: then its own transactions are
@@ -131,7 +131,7 @@ class MarkerReader:
             while (stable := self._end(place, _COMMITTED, until)) < end and time.monotonic() < until:
                 if self._last(place, _UNCOMMITTED, stable, end, until) is None:
                     return self._last(place, _COMMITTED, 0, stable, until)
-                pause()
+                check_cancelled()
                 time.sleep(0.05)
             if stable < end:
                 raise KafkaUnreachable(f"a transaction that is open in topic {place.topic} hides the last marker")

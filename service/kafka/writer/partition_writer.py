@@ -28,7 +28,7 @@ from service.kafka.errors import (
     TransactionLost,
 )
 from service.kafka.faults import failure
-from service.kafka.writer import abort_counter as tally
+from service.kafka.writer import abort_counter
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.marker import PLAN, Marker, MarkerPlace, MarkerReader
 from service.kafka.writer.producer import Producer
@@ -43,7 +43,7 @@ _SLICE = 2.0
 _CONVINCED = 10.0
 """Seconds after which a refused password or certificate is believed: a broker that is starting refuses, too."""
 
-Pause = Callable[[], None]
+CheckCancelled = Callable[[], None]
 """Called while waiting; raises to end the wait."""
 
 
@@ -60,41 +60,41 @@ class PartitionWriter:
         self._place = MarkerPlace.of(settings, partition)
         self._markers = markers
         self._producer: Producer | None = None
-        self._known: Marker | None = None
+        self._last_committed: Marker | None = None
         self._open: WriteReport | None = None
         self._undecided = False
         self._batch = -1
         self._began = 0.0
 
-    def begin(self, batch: int, digest: bytes | None, pause: Pause) -> bool:
+    def begin(self, batch: int, digest: bytes | None, check_cancelled: CheckCancelled) -> bool:
         """Begin to write `batch`; False if it is committed already (with this digest, where one is given)."""
         self._batch, self._open, self._began = batch, None, time.monotonic()
         if self._is_committed(digest):
             return False
         if self._producer is None:
-            self._learn(self._markers.committed(self._place, self._patience))
+            self._remember_marker(self._markers.committed(self._place, self._patience))
             if self._is_committed(digest):
                 return False
-            self._take_epoch(pause)
+            self._fence_and_read_marker(check_cancelled)
             if self._is_committed(digest):
                 return False
         assert self._producer is not None
         try:
             self._producer.begin()
         except Fault as fault:
-            raise self._given_up(fault) from fault
+            raise self._discard_producer(fault) from fault
         self._open = WriteReport(outcome="committed")
         self._undecided = True
         return True
 
-    def write(self, records: pa.RecordBatch, pause: Pause) -> None:
+    def write(self, records: pa.RecordBatch, check_cancelled: CheckCancelled) -> None:
         """Put `records` into the open transaction."""
         for rows in by_topic(records):
             report = self._opened
-            self._produce(rows, pause)
+            self._produce(rows, check_cancelled)
             self._open = report.plus(rows.topic, rows.rows, rows.size)
 
-    def commit(self, digest: bytes, pause: Pause) -> WriteReport:
+    def commit(self, digest: bytes, check_cancelled: CheckCancelled) -> WriteReport:
         """Commit the open transaction with its marker, or confirm what `begin` found committed."""
         if self._open is None:
             if not self._is_committed(digest):
@@ -103,15 +103,15 @@ class PartitionWriter:
         started = time.monotonic()
         report, marker = self._opened, Marker(self._batch, digest)
         place = self._place
-        self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), pause)
-        outcome = self._commit(marker, pause)
-        self._known, self._open, self._undecided = marker, None, False
+        self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), check_cancelled)
+        outcome = self._commit(marker, check_cancelled)
+        self._last_committed, self._open, self._undecided = marker, None, False
         return replace(report, outcome=outcome, milliseconds=(time.monotonic() - started) * 1000)
 
     def abort(self) -> None:
         """End an attempt and leave nothing open: what it did not commit is rolled back, and counted as that."""
         if self._undecided and self._settings.aborts:
-            tally.add(Path(self._settings.aborts))
+            abort_counter.add(Path(self._settings.aborts))
         self._undecided = False
         self._abort()
 
@@ -121,7 +121,7 @@ class PartitionWriter:
             return
         self._open = None
         try:
-            self._waiting(self._producer.abort, self._settings.patience_ms / 1000, _no_pause)
+            self._waiting(self._producer.abort, self._settings.patience_ms / 1000, _never_cancelled)
         except (Fault, KafkaFailure):
             self.close()
 
@@ -144,7 +144,7 @@ class PartitionWriter:
 
     def _is_committed(self, digest: bytes | None) -> bool:
         """Is the batch committed, as far as we know? Refuses a batch that was cut another way."""
-        known = self._known
+        known = self._last_committed
         if known is None or known.batch < self._batch:
             return False
         if known.batch == self._batch and digest in (None, known.digest):
@@ -168,20 +168,20 @@ class PartitionWriter:
             "the checkpoint was restored from an older copy: use the newest one, or start from a fresh checkpoint",
         )
 
-    def _learn(self, marker: Marker | None) -> None:
+    def _remember_marker(self, marker: Marker | None) -> None:
         """Remember what was read, unless a newer marker is known: an open transaction may hide that from readers."""
-        if marker is not None and (self._known is None or marker.batch >= self._known.batch):
-            self._known = marker
+        if marker is not None and (self._last_committed is None or marker.batch >= self._last_committed.batch):
+            self._last_committed = marker
 
-    def _take_epoch(self, pause: Pause) -> None:
+    def _fence_and_read_marker(self, check_cancelled: CheckCancelled) -> None:
         """Make the producer, fence older owners, and read the marker that is now final."""
         producer = self._make_producer()
         try:
-            self._waiting(producer.init, self._patience, pause, producer)
-            self._learn(self._markers.settled(self._place, self._patience, pause))
+            self._waiting(producer.init, self._patience, check_cancelled, producer)
+            self._remember_marker(self._markers.settled(self._place, self._patience, check_cancelled))
         except Fault as fault:
             producer.close()
-            raise failure(fault.code, fault.text, self._cannot("take over")) from fault
+            raise failure(fault.code, fault.text, self._describe("take over")) from fault
         except BaseException:
             producer.close()
             raise
@@ -195,53 +195,55 @@ class PartitionWriter:
         except Fault as fault:
             raise failure(fault.code, fault.text, "the settings of the Kafka producer are not right") from fault
 
-    def _produce(self, rows: TopicRows, pause: Pause) -> None:
+    def _produce(self, rows: TopicRows, check_cancelled: CheckCancelled) -> None:
         assert self._producer is not None
         try:
-            self._producer.produce(rows, pause)
+            self._producer.produce(rows, check_cancelled)
         except Fault as fault:
-            raise self._given_up(fault) from fault
+            raise self._discard_producer(fault) from fault
 
-    def _commit(self, marker: Marker, pause: Pause) -> Outcome:
+    def _commit(self, marker: Marker, check_cancelled: CheckCancelled) -> Outcome:
         assert self._producer is not None
         try:
-            self._waiting(self._producer.commit, self._settings.transaction_timeout_ms / 1000, _no_pause)
+            self._waiting(self._producer.commit, self._settings.transaction_timeout_ms / 1000, _never_cancelled)
             return "committed"
         except Fault as fault:
-            failed = self._given_up(fault)
+            failed = self._discard_producer(fault)
         except KafkaUnreachable as unreachable:
             failed = unreachable
             self.close()
         if not failed.retriable:
             raise failed
-        return self._settle(marker, failed, pause)
+        return self._resolve_unknown_outcome(marker, failed, check_cancelled)
 
-    def _settle(self, marker: Marker, failed: KafkaFailure, pause: Pause) -> Outcome:
+    def _resolve_unknown_outcome(
+        self, marker: Marker, failed: KafkaFailure, check_cancelled: CheckCancelled
+    ) -> Outcome:
         """Find out whether a commit that failed happened all the same: with a new epoch it has or never will."""
-        self._take_epoch(pause)
+        self._fence_and_read_marker(check_cancelled)
         if self._is_committed(marker.digest):
             return "settled"
         raise TransactionLost(
             failed.primary, failed.detail or "the marker says that nothing was committed", failed.hint
         )
 
-    def _given_up(self, fault: Fault) -> KafkaFailure:
+    def _discard_producer(self, fault: Fault) -> KafkaFailure:
         """Abort and give the producer up; return what went wrong in the user's words."""
         producer = self._producer
         assert producer is not None
         reason = producer.fatal() or self._first_cause(fault)
         if not reason.fatal:
             self._abort()  # and hear of every record that was refused
-        told = explain(reason, producer.refusals, self._cannot("write"))
+        failed_with = explain(reason, producer.refusals, self._describe("write"))
         self.close()  # a producer whose records were refused may fail again at its next ones
         age = time.monotonic() - self._began
-        if isinstance(told, Fenced) and age * 1000 >= self._settings.transaction_timeout_ms:
+        if isinstance(failed_with, Fenced) and age * 1000 >= self._settings.transaction_timeout_ms:
             return TransactionLost(
-                self._cannot("commit"),
+                self._describe("commit"),
                 f"it was open for {age:.0f} s, which is longer than transaction.timeout.ms allows",
                 "write smaller batches, or raise transaction.timeout.ms",
             )
-        return told
+        return failed_with
 
     def _first_cause(self, fault: Fault) -> Fault:
         """What made the transaction fail, where `fault` only says that it has failed."""
@@ -254,7 +256,11 @@ class PartitionWriter:
         return fault
 
     def _waiting(
-        self, call: Callable[[float], None], seconds: float, pause: Pause, producer: Producer | None = None
+        self,
+        call: Callable[[float], None],
+        seconds: float,
+        check_cancelled: CheckCancelled,
+        producer: Producer | None = None,
     ) -> None:
         """Repeat a call that may time out until it is done or `seconds` have passed (KafkaUnreachable)."""
         started = time.monotonic()
@@ -269,14 +275,14 @@ class PartitionWriter:
                     raise
                 waited = time.monotonic() - started
                 code, text = producer.trouble or (Code._TIMED_OUT, fault.text)
-                told = failure(code, text, self._cannot("reach Kafka"))
-                if waited >= (seconds if told.retriable else min(seconds, _CONVINCED)):
-                    raise told from fault
-            pause()
+                failed_with = failure(code, text, self._describe("reach Kafka"))
+                if waited >= (seconds if failed_with.retriable else min(seconds, _CONVINCED)):
+                    raise failed_with from fault
+            check_cancelled()
 
-    def _cannot(self, what: str) -> str:
+    def _describe(self, what: str) -> str:
         return f'cannot {what}: batch {self._batch}, partition {self._partition}, query "{self._settings.query}"'
 
 
-def _no_pause() -> None:
+def _never_cancelled() -> None:
     """For what must come to its end even if the caller has gone."""

@@ -112,8 +112,8 @@ class Producer:
         """Drop what is under way and abort."""
         self._waiting("abort_transaction", seconds)
 
-    def produce(self, rows: TopicRows, pause: Callable[[], None]) -> None:
-        """Put `rows` under way, a block at a time. `pause` is called between blocks and may raise.
+    def produce(self, rows: TopicRows, check_cancelled: Callable[[], None]) -> None:
+        """Put `rows` under way, a block at a time. `check_cancelled` is called between blocks and may raise.
 
         What lingers from earlier calls counts as under way, and is not waited for: the marker that ends a transaction
         would otherwise wait until the rows before it have lingered to their end.
@@ -127,10 +127,10 @@ class Producer:
             self._under_way.append(block)
             while len(self._under_way) > 1 and sum(each.size for each in self._under_way) > bound:
                 self._under_way.popleft()
-            pause()
+            check_cancelled()
             while self._call("outq_len", self._handle) > sum(each.last - each.first for each in self._under_way):
                 self._call("poll", self._handle, _PIECE_MS)
-                pause()
+                check_cancelled()
             self._call("poll", self._handle, 0)
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class Producer:
             self._topics[name] = self._call("topic_new", self._handle, name.encode(), None)
         return self._topics[name]
 
-    def _refused(self, _handle: int, message: ctypes._Pointer[librdkafka.Message], _opaque: int) -> None:
+    def _refused(self, _handle: int, message: ctypes._Pointer[librdkafka.RdMessage], _opaque: int) -> None:
         report = message.contents
         purged = report.error in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
         if not purged:

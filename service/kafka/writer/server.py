@@ -27,7 +27,7 @@ _LOOK_AROUND = 1.0
 _LAST_WORDS = 5.0
 
 
-class Seat:
+class PartitionLease:
     """The one place at a partition's producer: who sits there writes, who comes next waits, then takes over."""
 
     def __init__(self, writer: PartitionWriter) -> None:
@@ -36,7 +36,7 @@ class Seat:
         self._holder: Attempt | None = None
 
     @contextmanager
-    def taken_by(self, attempt: Attempt, wait_ms: int) -> Iterator[PartitionWriter]:
+    def acquire(self, attempt: Attempt, wait_ms: int) -> Iterator[PartitionWriter]:
         """Sit down, once the attempt before has left or was made to."""
         since = time.monotonic()
         while not self._free.acquire(timeout=0.05):
@@ -93,7 +93,7 @@ class Server:
 
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
-        self._seats: dict[int, Seat] = {}
+        self._leases: dict[int, PartitionLease] = {}
         self._markers: MarkerReader | None = None
         self._lock = threading.Lock()
         self._busy = 0
@@ -130,9 +130,9 @@ class Server:
         until = time.monotonic() + _LAST_WORDS
         while self._busy and time.monotonic() < until:
             time.sleep(0.05)
-        for seat in self._seats.values():
+        for lease in self._leases.values():
             if not self._busy:
-                seat.writer.close()
+                lease.writer.close()
 
     def _converse(self, connection: socket.socket) -> None:
         try:
@@ -153,7 +153,7 @@ class Server:
         self._idle_seconds = settings.idle_seconds
         attempt = Attempt(connection, opening["batch"])
         try:
-            with self._seat(settings, opening["partition"]).taken_by(attempt, settings.attempt_wait_ms) as writer:
+            with self._lease(settings, opening["partition"]).acquire(attempt, settings.attempt_wait_ms) as writer:
                 _attempt(attempt, writer, _bytes(opening["digest"]))
         except KafkaFailure as failure:
             self._refuse(connection, failure)
@@ -171,13 +171,13 @@ class Server:
         while True:
             wire.receive(connection)
 
-    def _seat(self, settings: WriterSettings, partition: int) -> Seat:
+    def _lease(self, settings: WriterSettings, partition: int) -> PartitionLease:
         with self._lock:
             if self._markers is None:
                 self._markers = MarkerReader(settings.kafka)
-            if partition not in self._seats:
-                self._seats[partition] = Seat(PartitionWriter(settings, partition, self._markers))
-            return self._seats[partition]
+            if partition not in self._leases:
+                self._leases[partition] = PartitionLease(PartitionWriter(settings, partition, self._markers))
+            return self._leases[partition]
 
 
 def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None) -> None:

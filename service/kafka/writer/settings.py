@@ -13,11 +13,11 @@ from typing import Any
 class WriterSettings:
     """Settings of one query's writer.
 
-    `query` and `checkpoint_id` name whose output it is: a fresh checkpoint has a fresh id, so it writes anew.
-    `kafka` holds librdkafka properties, secrets included. `parent_pid` is the process without which the writer has
-    nothing to do (the executor's or the driver's JVM). `aborts` is the file of the `tally` of transactions that were
-    rolled back; empty = they are not counted. `patience_ms` bounds how long one call waits for a Kafka that
-    does not answer, `attempt_wait_ms` how long a second attempt of a partition waits for the first before taking over.
+    `query` and `checkpoint_id` name whose output it is: a fresh checkpoint has a fresh id, so it writes anew. `kafka`
+    holds librdkafka properties, secrets included. `parent_pid` is the process without which the writer has nothing to
+    do (the executor's or the driver's JVM). `aborts` is the file of the `abort_counter` of transactions that were
+    rolled back; empty = they are not counted. `patience_ms` bounds how long one call waits for a Kafka that does not
+    answer, `attempt_wait_ms` how long a second attempt of a partition waits for the first before taking over.
     `accept_changed_source` takes a batch for written that reads other records than when it was written.
     """
 

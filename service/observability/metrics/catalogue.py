@@ -15,7 +15,7 @@ PREFIX = "tailrace_"
 Type = Literal["counter", "gauge", "histogram", "summary"]
 
 
-class Known(NamedTuple):
+class MetricSpec(NamedTuple):
     """A metric. A summary has a count and a sum, no quantiles."""
 
     type: Type
@@ -29,53 +29,53 @@ BATCH_BOUNDS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0,
 _PARTITION = ("query", "source", "topic", "partition")
 _OPERATOR = ("query", "operator")
 
-SERVICE: Mapping[str, Known] = {
-    "build_info": Known("gauge", "1, with the version as a label.", ("version",)),
-    "up": Known("gauge", "1 while the service runs."),
-    "query_active": Known("gauge", "1 while the query runs.", ("query",)),
-    "query_started_timestamp_seconds": Known("gauge", "When the query was started, or started again.", ("query",)),
-    "query_finished": Known("gauge", "1 once every source of the query has ended and all is written.", ("query",)),
-    "trigger_interval_seconds": Known(
+SERVICE: Mapping[str, MetricSpec] = {
+    "build_info": MetricSpec("gauge", "1, with the version as a label.", ("version",)),
+    "up": MetricSpec("gauge", "1 while the service runs."),
+    "query_active": MetricSpec("gauge", "1 while the query runs.", ("query",)),
+    "query_started_timestamp_seconds": MetricSpec("gauge", "When the query was started, or started again.", ("query",)),
+    "query_finished": MetricSpec("gauge", "1 once every source of the query has ended and all is written.", ("query",)),
+    "trigger_interval_seconds": MetricSpec(
         "gauge", "Least time between the starts of two batches; 0 = as soon as there are rows.", ("query",)
     ),
-    "tick_interval_seconds": Known("gauge", "How often a batch runs when no rows come.", ("query",)),
+    "tick_interval_seconds": MetricSpec("gauge", "How often a batch runs when no rows come.", ("query",)),
 }
 
-BATCHES: Mapping[str, Known] = {
-    "batches_total": Known("counter", "Batches completed.", ("query",)),
-    "batch_failures_total": Known("counter", "Batches that failed; the query is started again.", ("query",)),
-    "batch_duration_seconds": Known("histogram", "Time from the start of a batch to its end.", ("query",)),
-    "batch_phase_duration_seconds": Known(
+BATCHES: Mapping[str, MetricSpec] = {
+    "batches_total": MetricSpec("counter", "Batches completed.", ("query",)),
+    "batch_failures_total": MetricSpec("counter", "Batches that failed; the query is started again.", ("query",)),
+    "batch_duration_seconds": MetricSpec("histogram", "Time from the start of a batch to its end.", ("query",)),
+    "batch_phase_duration_seconds": MetricSpec(
         "summary", "Time that batches spent in each phase on the driver, one after the other.", ("query", "phase")
     ),
-    "task_seconds_total": Known(
+    "task_seconds_total": MetricSpec(
         "counter", "Time that tasks spent in each phase, added over tasks that run side by side.", ("query", "phase")
     ),
-    "state_commit_duration_seconds": Known(
+    "state_commit_duration_seconds": MetricSpec(
         "summary", "Time that the tasks of a batch spent committing state, added up.", ("query",)
     ),
-    "last_batch_completed_timestamp_seconds": Known("gauge", "When the last batch was completed.", ("query",)),
+    "last_batch_completed_timestamp_seconds": MetricSpec("gauge", "When the last batch was completed.", ("query",)),
 }
 
-ROWS: Mapping[str, Known] = {
-    "input_records_total": Known("counter", "Records read from Kafka.", ("query", "source", "topic")),
-    "output_records_total": Known("counter", "Records committed to Kafka.", ("query", "sink", "topic")),
-    "output_changes_total": Known(
+ROWS: Mapping[str, MetricSpec] = {
+    "input_records_total": MetricSpec("counter", "Records read from Kafka.", ("query", "source", "topic")),
+    "output_records_total": MetricSpec("counter", "Records committed to Kafka.", ("query", "sink", "topic")),
+    "output_changes_total": MetricSpec(
         "counter", "Rows added to a table (insert) and taken back from it (retract).", ("query", "sink", "kind")
     ),
-    "changes_total": Known(
+    "changes_total": MetricSpec(
         "counter", "Rows that an operator put out (insert) and took back (retract).", (*_OPERATOR, "kind")
     ),
-    "late_records_total": Known("counter", "Rows that came behind the watermark and were left out.", _OPERATOR),
-    "dropped_retractions_total": Known("counter", "Retractions of rows that were not known.", _OPERATOR),
-    "dead_records_total": Known("counter", "Rows that an operator could not compute.", _OPERATOR),
-    "decode_errors_total": Known("counter", "Records that could not be decoded.", ("query", "topic")),
-    "dead_letter_records_total": Known(
+    "late_records_total": MetricSpec("counter", "Rows that came behind the watermark and were left out.", _OPERATOR),
+    "dropped_retractions_total": MetricSpec("counter", "Retractions of rows that were not known.", _OPERATOR),
+    "dead_records_total": MetricSpec("counter", "Rows that an operator could not compute.", _OPERATOR),
+    "decode_errors_total": MetricSpec("counter", "Records that could not be decoded.", ("query", "topic")),
+    "dead_letter_records_total": MetricSpec(
         "counter",
         "Records and rows for the dead-letter topic, by reason; an empty topic: there is none, they are only counted.",
         ("query", "topic", "reason"),
     ),
-    "transactions_total": Known(
+    "transactions_total": MetricSpec(
         "counter",
         "Transactions of the sink: committed; settled (committed, as its marker told later); replayed (found done);"
         " aborted (of tasks that failed; told with the next one that is committed).",
@@ -83,37 +83,39 @@ ROWS: Mapping[str, Known] = {
     ),
 }
 
-KAFKA: Mapping[str, Known] = {
-    "kafka_consumer_lag": Known("gauge", "Records of a partition that are not read yet.", _PARTITION),
-    "kafka_offset": Known(
+KAFKA: Mapping[str, MetricSpec] = {
+    "kafka_consumer_lag": MetricSpec("gauge", "Records of a partition that are not read yet.", _PARTITION),
+    "kafka_offset": MetricSpec(
         "gauge", "Offsets of a partition: where reading goes on (read), and where it ends (end).", (*_PARTITION, "kind")
     ),
 }
 
-TIME: Mapping[str, Known] = {
-    "watermark_timestamp_seconds": Known("gauge", "Watermark of an operator.", _OPERATOR),
-    "watermark_lag_seconds": Known("gauge", "Now less the watermark of an operator.", _OPERATOR),
-    "partition_watermark_timestamp_seconds": Known("gauge", "Watermark of a partition of a source.", _PARTITION),
-    "partition_idle": Known("gauge", "1 while a partition has been silent too long to hold time back.", _PARTITION),
+TIME: Mapping[str, MetricSpec] = {
+    "watermark_timestamp_seconds": MetricSpec("gauge", "Watermark of an operator.", _OPERATOR),
+    "watermark_lag_seconds": MetricSpec("gauge", "Now less the watermark of an operator.", _OPERATOR),
+    "partition_watermark_timestamp_seconds": MetricSpec("gauge", "Watermark of a partition of a source.", _PARTITION),
+    "partition_idle": MetricSpec(
+        "gauge", "1 while a partition has been silent too long to hold time back.", _PARTITION
+    ),
 }
 
-STATE: Mapping[str, Known] = {
-    "state_rows": Known("gauge", "Rows of state of an operator.", _OPERATOR),
-    "state_bytes": Known("gauge", "Bytes of state of an operator.", _OPERATOR),
+STATE: Mapping[str, MetricSpec] = {
+    "state_rows": MetricSpec("gauge", "Rows of state of an operator.", _OPERATOR),
+    "state_bytes": MetricSpec("gauge", "Bytes of state of an operator.", _OPERATOR),
 }
 
-PROCESSES: Mapping[str, Known] = {
-    "executors": Known("gauge", "Executors that are connected; the driver itself with a local master."),
-    "executors_expected": Known("gauge", "Executors that were asked for."),
-    "memory_bytes": Known(
+PROCESSES: Mapping[str, MetricSpec] = {
+    "executors": MetricSpec("gauge", "Executors that are connected; the driver itself with a local master."),
+    "executors_expected": MetricSpec("gauge", "Executors that were asked for."),
+    "memory_bytes": MetricSpec(
         "gauge",
         "Resident memory of driver, jvm, worker (Python workers, shared pages counted once) and writer, by executor.",
         ("executor", "process"),
     ),
-    "jvm_memory_used_bytes": Known("gauge", "Memory that the driver's JVM uses.", ("area",)),
-    "jvm_memory_max_bytes": Known("gauge", "Memory that the driver's JVM may use.", ("area",)),
-    "jvm_gc_seconds_total": Known("counter", "Time that the driver's JVM spent collecting garbage."),
+    "jvm_memory_used_bytes": MetricSpec("gauge", "Memory that the driver's JVM uses.", ("area",)),
+    "jvm_memory_max_bytes": MetricSpec("gauge", "Memory that the driver's JVM may use.", ("area",)),
+    "jvm_gc_seconds_total": MetricSpec("counter", "Time that the driver's JVM spent collecting garbage."),
 }
 
-KNOWN: Mapping[str, Known] = {**SERVICE, **BATCHES, **ROWS, **KAFKA, **TIME, **STATE, **PROCESSES}
+KNOWN: Mapping[str, MetricSpec] = {**SERVICE, **BATCHES, **ROWS, **KAFKA, **TIME, **STATE, **PROCESSES}
 """Every metric by its name without prefix."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.observability.metrics import catalogue
-from service.observability.metrics.catalogue import PREFIX, Known
+from service.observability.metrics.catalogue import PREFIX, MetricSpec
 
 _HEAD = """# Metrics
 
@@ -18,7 +18,7 @@ The chart brings two Grafana dashboards and alerts that use them; the [runbook](
 This page is made by `python -m service.observability.metrics.page`.
 """
 
-_GROUPS: Mapping[str, Mapping[str, Known]] = {
+_GROUPS: Mapping[str, Mapping[str, MetricSpec]] = {
     "Service and queries": catalogue.SERVICE,
     "Batches": catalogue.BATCHES,
     "Rows": catalogue.ROWS,

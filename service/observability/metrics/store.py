@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from service.observability.metrics.catalogue import BATCH_BOUNDS, KNOWN, PREFIX, Known
+from service.observability.metrics.catalogue import BATCH_BOUNDS, KNOWN, PREFIX, MetricSpec
 
 Labels = tuple[str, ...]
 
@@ -117,7 +117,7 @@ class Metrics(Collector):
                 family.add_metric(key, value)
             yield family
 
-    def _spread_family(self, name: str, known: Known) -> Metric:
+    def _spread_family(self, name: str, known: MetricSpec) -> Metric:
         spreads = sorted(self._spreads[name].items())
         if known.type == "summary":
             summary = SummaryMetricFamily(PREFIX + name, known.help, labels=known.labels)

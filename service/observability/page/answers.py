@@ -9,7 +9,7 @@ from functools import partial
 from importlib.resources import files
 
 from service.observability.health import Health
-from service.observability.http_server import Answer, Answers
+from service.observability.http_server import Answers, HttpAnswer
 from service.observability.metrics import Metrics
 from service.observability.page.assemble import Assembler
 from service.observability.page.recorder import Recorder
@@ -61,10 +61,10 @@ def answers(
     )
     assets = files("service.observability.page")
     return {
-        "/": lambda: Answer(page(assembler.status()).encode(), "text/html; charset=utf-8", HEADERS),
-        "/status.json": lambda: Answer(_json(assembler), "application/json", HEADERS),
+        "/": lambda: HttpAnswer(page(assembler.status()).encode(), "text/html; charset=utf-8", HEADERS),
+        "/status.json": lambda: HttpAnswer(_json(assembler), "application/json", HEADERS),
         **{
-            f"/{name}": partial(Answer, assets.joinpath(name).read_bytes(), kind, HEADERS)
+            f"/{name}": partial(HttpAnswer, assets.joinpath(name).read_bytes(), kind, HEADERS)
             for name, kind in ASSETS.items()
         },
     }

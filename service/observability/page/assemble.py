@@ -13,17 +13,17 @@ from service.observability.page.counted import Counted
 from service.observability.page.diagnosis import UNKNOWN, verdict
 from service.observability.page.document import (
     SCHEMA,
-    Job,
-    Memory,
-    Operator,
+    JobStatus,
+    MemoryStatus,
+    OperatorStatus,
     Partition,
     Rejected,
     Setting,
-    Sink,
+    SinkStatus,
     Status,
-    Table,
+    TableStatus,
 )
-from service.observability.page.recorder import Failure, Recorder, Sample, Seen
+from service.observability.page.recorder import Failure, Recorder, Seen, ShownSample
 from service.observability.redaction import Redaction
 from service.plan.explain import Explained
 from service.plan.program import Program
@@ -65,7 +65,7 @@ class Assembler:
             executors=self._gauge("executors"),
             executors_expected=self._gauge("executors_expected"),
             memory=tuple(
-                Memory(labels["executor"], labels["process"], int(octets))
+                MemoryStatus(labels["executor"], labels["process"], int(octets))
                 for labels, octets in self.metrics.samples("memory_bytes")
                 if octets
             ),
@@ -75,11 +75,11 @@ class Assembler:
     def _gauge(self, name: str) -> int | None:
         return next((int(value) for _, value in self.metrics.samples(name)), None)
 
-    def _job(self, program: Program, plan: Explained, seen: Seen, now: float) -> Job:
+    def _job(self, program: Program, plan: Explained, seen: Seen, now: float) -> JobStatus:
         counted = Counted(self.metrics, program.name)
         tables = tuple(_tables(program, counted, seen, now))
         topics = self.settings.topics
-        job = Job(
+        job = JobStatus(
             name=program.name,
             state=seen.state,
             since=seen.since,
@@ -98,11 +98,13 @@ class Assembler:
         )
         return replace(job, verdict=verdict(job, now))
 
-    def _rejected(self, metric: str, label: str, topic: str, samples: Sequence[Sample], counted: Counted) -> Rejected:
+    def _rejected(
+        self, metric: str, label: str, topic: str, samples: Sequence[ShownSample], counted: Counted
+    ) -> Rejected:
         counts = counted.counts(metric, label)
         return Rejected(sum(counts.values()), counts, topic, tuple(self._sample(each) for each in samples))
 
-    def _sample(self, sample: Sample) -> Sample:
+    def _sample(self, sample: ShownSample) -> ShownSample:
         hide = self.redaction.foreign
         return replace(sample, reason=hide(sample.reason), detail=hide(sample.detail), value=hide(sample.value))
 
@@ -111,13 +113,13 @@ class Assembler:
         return replace(failure, summary=hide(failure.summary), text=hide(failure.text))
 
 
-def _tables(program: Program, counted: Counted, seen: Seen, now: float) -> Iterator[Table]:
+def _tables(program: Program, counted: Counted, seen: Seen, now: float) -> Iterator[TableStatus]:
     """The tables that are read; one that is read twice is counted under one name."""
     rates = table_rates(seen.batches, now)
     for name, source in {source.table.name: source for source in program.sources}.items():
         connector = source.table.connector
         partitions = tuple(_partitions(name, counted, seen, now))
-        yield Table(
+        yield TableStatus(
             table=name,
             connector=connector.kind,
             format=connector.value_format.kind if connector.value_format else "",
@@ -153,7 +155,7 @@ def _partitions(table: str, counted: Counted, seen: Seen, now: float) -> Iterato
         )
 
 
-def _operators(program: Program, plan: Explained, counted: Counted, now: float) -> list[Operator]:
+def _operators(program: Program, plan: Explained, counted: Counted, now: float) -> list[OperatorStatus]:
     step = {name: each.id for each in plan.steps for name in each.operators}
     watermarks = counted.by("watermark_timestamp_seconds", "operator")
     rows, octets = counted.by("state_rows", "operator"), counted.by("state_bytes", "operator")
@@ -166,7 +168,7 @@ def _operators(program: Program, plan: Explained, counted: Counted, now: float) 
         return round(levels[name]) if name in levels else None
 
     return [
-        Operator(
+        OperatorStatus(
             operator=operator.name,
             step=step.get(operator.name),
             level=operator.level,
@@ -182,10 +184,10 @@ def _operators(program: Program, plan: Explained, counted: Counted, now: float) 
     ]
 
 
-def _sinks(program: Program, counted: Counted) -> list[Sink]:
+def _sinks(program: Program, counted: Counted) -> list[SinkStatus]:
     tables = {output.table.name: output.table for output in program.outputs}
     return [
-        Sink(
+        SinkStatus(
             table=name,
             connector=table.connector.kind,
             format=table.connector.value_format.kind if table.connector.value_format else "",

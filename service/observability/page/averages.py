@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median, variance
 from typing import TypeVar
 
-from service.observability.page.batch import Batch, Place, passed, place_of
+from service.observability.page.batch import BatchRecord, Place, passed, place_of
 from service.observability.page.counted import Counted
-from service.observability.page.document import Batches, Pace, Phase
-from service.settings import Batch as BatchSettings
+from service.observability.page.document import Batches, BatchSizingStatus, Phase
+from service.settings import BatchSettings
 
 Key = TypeVar("Key")
 
@@ -23,7 +23,7 @@ FULL = 0.95
 """The part of the most rows that makes a batch full: Spark divides them among partitions and rounds down."""
 
 
-def batches(recent: Sequence[Batch], counted: Counted, settings: BatchSettings, now: float) -> Batches:
+def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSettings, now: float) -> Batches:
     """What the recent batches were like. Those without rows only tell the time, so they count only if there are no
     others."""
     working = [batch for batch in recent if batch.rows] or list(recent)
@@ -49,7 +49,7 @@ def batches(recent: Sequence[Batch], counted: Counted, settings: BatchSettings, 
     )
 
 
-def _driver_phases(working: Sequence[Batch]) -> tuple[Phase, ...]:
+def _driver_phases(working: Sequence[BatchRecord]) -> tuple[Phase, ...]:
     """The phases of the driver; what is in none of them is 'other'."""
     told = [batch.told for batch in working]
     whole = [{**each.phases, "other": max(0.0, each.seconds - sum(each.phases.values()))} for each in told]
@@ -68,10 +68,10 @@ def _phases(each: Sequence[Mapping[str, float]], whole: float) -> tuple[Phase, .
     )
 
 
-def pace(recent: Sequence[Batch], lag: int, now: float) -> Pace:
+def pace(recent: Sequence[BatchRecord], lag: int, now: float) -> BatchSizingStatus:
     """How fast rows come and go."""
     length = span(recent, now)
-    return Pace(
+    return BatchSizingStatus(
         rows_in=round(sum(batch.rows for batch in recent) / length, 3),
         rows_out=round(sum(batch.written for batch in recent) / length, 3),
         waiting=recent[-1].waiting if recent else 0,
@@ -81,7 +81,7 @@ def pace(recent: Sequence[Batch], lag: int, now: float) -> Pace:
     )
 
 
-def span(recent: Sequence[Batch], now: float) -> float:
+def span(recent: Sequence[BatchRecord], now: float) -> float:
     """Seconds since the first of these batches began."""
     return max(1.0, now - recent[0].began) if recent else 1.0
 
@@ -98,12 +98,12 @@ def trend(points: Sequence[tuple[float, float]]) -> float | None:
     return 0.0 if abs(difference) <= chance else round(difference / (fmean(late) - fmean(early)), 3)
 
 
-def table_rates(recent: Sequence[Batch], now: float) -> Mapping[str, float]:
+def table_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[str, float]:
     """Records read a second, by table."""
     return _rates([batch.by_table for batch in recent], span(recent, now))
 
 
-def partition_rates(recent: Sequence[Batch], now: float) -> Mapping[Place, float]:
+def partition_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[Place, float]:
     """Offsets passed a second, by partition."""
     each = [{place_of(read): passed(read) for read in batch.told.reads} for batch in recent]
     return _rates(each, span(recent, now))

@@ -16,7 +16,7 @@ STATE_COMMIT = "state_commit"
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchRecord:
     """One batch. `tasks` is the time that tasks spent by phase, added over tasks that ran side by side, in seconds;
     `by_table` are the records of each table, `written` those of all sinks."""
 
@@ -51,7 +51,7 @@ class Batch:
         return sum(max(0, read.end - read.last) for read in self.told.reads)
 
 
-def batch_of(told: Progress, counts: Mapping[str, float]) -> Batch:
+def batch_of(told: Progress, counts: Mapping[str, float]) -> BatchRecord:
     """The batch of a report and of what its tasks counted, by samples such as 'task_seconds_total{phase="decode"}'."""
     known = [(*parsed(sample), value) for sample, value in counts.items()]
     by_table: dict[str, int] = {}
@@ -62,7 +62,7 @@ def batch_of(told: Progress, counts: Mapping[str, float]) -> Batch:
     if told.state_commit:
         tasks[STATE_COMMIT] = told.state_commit
     written = sum(value for name, _, value in known if name == "output_records_total")
-    return Batch(told, tasks, by_table, int(written))
+    return BatchRecord(told, tasks, by_table, int(written))
 
 
 def place_of(read: Read) -> Place:

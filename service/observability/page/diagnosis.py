@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from service.observability.page.document import Finding, Grade, Job, Verdict
+from service.observability.page.document import Finding, Grade, JobStatus, Summary
 from service.observability.page.phases import COMPUTING, words
 from service.observability.page.skew import hot_partitions, watermark_holders
 from service.observability.page.text import ago, count, many, rate, seconds, share
 
-UNKNOWN = Verdict("note", "", ())
+UNKNOWN = Summary("note", "", ())
 
 BUSY = 0.9
 """The share of the time from which on a job has no reserve left."""
@@ -27,10 +27,10 @@ GROWN = 0.2
 MANY_ROWS = 10_000
 
 
-def verdict(job: Job, now: float) -> Verdict:
+def verdict(job: JobStatus, now: float) -> Summary:
     """How the job is."""
     headline, grade = _headline(job, now)
-    rules: tuple[Callable[[Job, float], Iterator[Finding]], ...] = (
+    rules: tuple[Callable[[JobStatus, float], Iterator[Finding]], ...] = (
         _state,
         _silence,
         _backlog,
@@ -44,10 +44,10 @@ def verdict(job: Job, now: float) -> Verdict:
     )
     found = [finding for rule in rules for finding in rule(job, now)]
     found.sort(key=lambda finding: finding.grade != "trouble")
-    return Verdict(grade, headline, tuple(found))
+    return Summary(grade, headline, tuple(found))
 
 
-def _headline(job: Job, now: float) -> tuple[str, Grade]:
+def _headline(job: JobStatus, now: float) -> tuple[str, Grade]:
     match job.state:
         case "starting":
             return "Starting", "note"
@@ -72,7 +72,7 @@ def _headline(job: Job, now: float) -> tuple[str, Grade]:
     return "Keeps up", "good"
 
 
-def _state(job: Job, now: float) -> Iterator[Finding]:
+def _state(job: JobStatus, now: float) -> Iterator[Finding]:
     match job.state:
         case "waiting":
             hint = "it goes on by itself when the brokers answer; check their address, the network and the log-in"
@@ -88,7 +88,7 @@ def _state(job: Job, now: float) -> Iterator[Finding]:
             yield Finding("trouble", "failure", f"The job has ended with an error: {job.reason}", hint)
 
 
-def _silence(job: Job, now: float) -> Iterator[Finding]:
+def _silence(job: JobStatus, now: float) -> Iterator[Finding]:
     if _silent(job, now) and job.batches.ended is not None:
         text = f"No batch has ended for {seconds(now - job.batches.ended)}"
         slowest = job.batches.slowest_seconds or 0.0
@@ -97,7 +97,7 @@ def _silence(job: Job, now: float) -> Iterator[Finding]:
         yield Finding("trouble", "batches", text, hint)
 
 
-def _backlog(job: Job, now: float) -> Iterator[Finding]:
+def _backlog(job: JobStatus, now: float) -> Iterator[Finding]:
     if job.state != "running" or job.batches.ended is None:
         return
     pace = job.pace
@@ -121,7 +121,7 @@ def _backlog(job: Job, now: float) -> Iterator[Finding]:
         yield Finding("good", "backlog", text)
 
 
-def _trigger(job: Job, now: float) -> Iterator[Finding]:
+def _trigger(job: JobStatus, now: float) -> Iterator[Finding]:
     b = job.batches
     if b.median_seconds is None or b.busy is None or job.state != "running":
         return
@@ -140,7 +140,7 @@ def _trigger(job: Job, now: float) -> Iterator[Finding]:
         yield Finding("note", "batches", text)
 
 
-def _phase(job: Job, now: float) -> Iterator[Finding]:
+def _phase(job: JobStatus, now: float) -> Iterator[Finding]:
     """Where the time of a batch goes, down to what tasks do if it goes to them."""
     b = job.batches
     if not b.phases or not b.median_seconds:
@@ -164,7 +164,7 @@ def _phase(job: Job, now: float) -> Iterator[Finding]:
     yield Finding(grade, "phases", text, hint)
 
 
-def _growth(job: Job, now: float) -> Iterator[Finding]:
+def _growth(job: JobStatus, now: float) -> Iterator[Finding]:
     known = [rows for rows in job.history.state_rows if rows is not None]
     unbounded = [f"{step.text} keeps {s.keeps}" for step in job.plan.steps for s in step.state if s.bound is None]
     unbounded += [f"{sink.table} keeps {s.keeps}" for sink in job.plan.sinks for s in sink.state if s.bound is None]
@@ -180,7 +180,7 @@ def _growth(job: Job, now: float) -> Iterator[Finding]:
         )
 
 
-def _rejected(job: Job, now: float) -> Iterator[Finding]:
+def _rejected(job: JobStatus, now: float) -> Iterator[Finding]:
     letters, late = job.dead_letters, job.late
     if letters.total:
         last = (
@@ -198,14 +198,14 @@ def _rejected(job: Job, now: float) -> Iterator[Finding]:
         yield Finding("watch", "late rows", text, hint)
 
 
-def _failures(job: Job, now: float) -> Iterator[Finding]:
+def _failures(job: JobStatus, now: float) -> Iterator[Finding]:
     if job.state == "running" and job.errors and now - job.errors[-1].at < 3600:
         last = job.errors[-1]
         text = f"A batch failed {ago(now - last.at)}, and was done again: {last.summary}"
         yield Finding("watch", "failure", text, "the error is shown in full below")
 
 
-def _silent(job: Job, now: float) -> bool:
+def _silent(job: JobStatus, now: float) -> bool:
     b = job.batches
     if job.state != "running" or b.ended is None:
         return False
@@ -213,14 +213,14 @@ def _silent(job: Job, now: float) -> bool:
     return now - b.ended > max(SILENT, 3 * usual)
 
 
-def _falls_behind(job: Job) -> bool:
+def _falls_behind(job: JobStatus) -> bool:
     """More and more rows wait, and by more than what comes in a second, while there is no reserve."""
     pace = job.pace
     growing = pace.trend is not None and pace.trend * 60 > max(1.0, pace.rows_in)
     return job.state == "running" and growing and (job.batches.busy or 0.0) > BUSY
 
 
-def _catches_up(job: Job) -> bool:
+def _catches_up(job: JobStatus) -> bool:
     """Fewer rows wait each minute, and more than come in two batches."""
     pace, b = job.pace, job.batches
     usual = pace.rows_in * 2 * max(b.median_seconds or 0.0, b.trigger_seconds, b.tick_seconds)
@@ -228,7 +228,7 @@ def _catches_up(job: Job) -> bool:
     return job.state == "running" and shrinking and pace.left > 0 and pace.waiting > usual / 2
 
 
-def _pressed(job: Job) -> bool:
+def _pressed(job: JobStatus) -> bool:
     """Whether the time that a batch takes is a trouble."""
     b = job.batches
     late = bool(b.trigger_seconds and b.median_seconds and b.median_seconds > b.trigger_seconds)

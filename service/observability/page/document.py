@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.observability.page.history import Series
-from service.observability.page.recorder import Failure, Sample, State
+from service.observability.page.recorder import Failure, ShownSample, State
 from service.plan.explain import Explained
 
 SCHEMA = 1
@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Summary:
     """How a job is, in a few words, and why: findings, troubles first."""
 
     grade: Grade
@@ -55,7 +55,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableStatus:
     """A table that is read. `idle_timeout_seconds` is 0 where none is set."""
 
     table: str
@@ -72,7 +72,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class SinkStatus:
     """A table that is written: changes since the start of the service, and the records that they became."""
 
     table: str
@@ -85,7 +85,7 @@ class Sink:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class OperatorStatus:
     """An operator, by the name that metrics have for it, and the id of its step (None: the net changes of a sink)."""
 
     operator: str
@@ -134,7 +134,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class BatchSizingStatus:
     """Rows that come and go, a second. `waiting` were to be read when the last batch began, and it left `left` of them;
     `trend` is by how many those that wait become more each second, None while too little is known. `lag` counts what
     has come since, too, so a job that keeps up has some."""
@@ -155,23 +155,23 @@ class Rejected:
     total: int
     counts: Mapping[str, int]
     topic: str
-    samples: tuple[Sample, ...]
+    samples: tuple[ShownSample, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobStatus:
     """A job of the pipeline."""
 
     name: str
     state: State
     since: float
     reason: str
-    verdict: Verdict
-    pace: Pace
+    verdict: Summary
+    pace: BatchSizingStatus
     batches: Batches
-    tables: tuple[Table, ...]
-    operators: tuple[Operator, ...]
-    sinks: tuple[Sink, ...]
+    tables: tuple[TableStatus, ...]
+    operators: tuple[OperatorStatus, ...]
+    sinks: tuple[SinkStatus, ...]
     late: Rejected
     dead_letters: Rejected
     errors: tuple[Failure, ...]
@@ -191,7 +191,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryStatus:
     """Resident memory of a kind of process (driver, jvm, worker, writer) of the driver or of an executor, in bytes."""
 
     executor: str
@@ -210,8 +210,8 @@ class Status:
     alive: bool
     ready: bool
     troubles: Mapping[str, str]
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobStatus, ...]
     executors: int | None
     executors_expected: int | None
-    memory: tuple[Memory, ...]
+    memory: tuple[MemoryStatus, ...]
     settings: tuple[Setting, ...]

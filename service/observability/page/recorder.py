@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from service.observability.page.batch import Batch, Place, batch_of, passed, place_of
+from service.observability.page.batch import BatchRecord, Place, batch_of, passed, place_of
 from service.observability.page.history import History, Level, Series
 from service.observability.progress import Progress
 
@@ -39,7 +39,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ShownSample:
     """A record or row that went its own way: why, whence, and the beginning of what it holds."""
 
     at: float
@@ -51,7 +51,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Job:
+class RecordedJob:
     """What is kept of one job. `late` and `dead` are the last samples, newest last; `moved` tells when a partition last
     had rows, `counted` what batches counted that are not reported yet."""
 
@@ -59,10 +59,10 @@ class Job:
     state: State
     since: float
     reason: str = ""
-    batches: deque[Batch] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
+    batches: deque[BatchRecord] = field(default_factory=lambda: deque(maxlen=MOST_BATCHES))
     errors: deque[Failure] = field(default_factory=lambda: deque(maxlen=MOST_ERRORS))
-    late: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
-    dead: deque[Sample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
+    late: deque[ShownSample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
+    dead: deque[ShownSample] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
     history: History = field(default_factory=History)
     moved: dict[Place, float] = field(default_factory=dict)
     counted: dict[int, Mapping[str, float]] = field(default_factory=dict)
@@ -75,10 +75,10 @@ class Seen(NamedTuple):
     state: State
     since: float
     reason: str
-    batches: tuple[Batch, ...]
+    batches: tuple[BatchRecord, ...]
     errors: tuple[Failure, ...]
-    late: tuple[Sample, ...]
-    dead: tuple[Sample, ...]
+    late: tuple[ShownSample, ...]
+    dead: tuple[ShownSample, ...]
     series: Series
     moved: Mapping[Place, float]
 
@@ -90,7 +90,7 @@ class Recorder:
         self.clock = clock
         self.began = clock()
         self._lock = threading.Lock()
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, RecordedJob] = {}
 
     def starting(self, query: str) -> None:
         """The query will run."""
@@ -115,7 +115,7 @@ class Recorder:
             job.counted[number] = counts
             for told in samples:
                 kept = job.late if told["late"] else job.dead
-                kept.append(Sample(now, **{name: value for name, value in told.items() if name != "late"}))
+                kept.append(ShownSample(now, **{name: value for name, value in told.items() if name != "late"}))
 
     def batch(self, query: str, progress: Progress, state_rows: float) -> None:
         """A batch is done; the job has `state_rows` rows of state now."""
@@ -163,18 +163,18 @@ class Recorder:
         with self._lock:
             return tuple(_seen(job, now) for job in self._jobs.values())
 
-    def _turn(self, query: str, state: State, reason: str = "") -> Job:
+    def _turn(self, query: str, state: State, reason: str = "") -> RecordedJob:
         job = self._job(query)
         if job.state != state:
             job.state, job.since = state, self.clock()
         job.reason = reason
         return job
 
-    def _job(self, query: str) -> Job:
-        return self._jobs.setdefault(query, Job(query, "starting", self.clock()))
+    def _job(self, query: str) -> RecordedJob:
+        return self._jobs.setdefault(query, RecordedJob(query, "starting", self.clock()))
 
 
-def _seen(job: Job, now: float) -> Seen:
+def _seen(job: RecordedJob, now: float) -> Seen:
     return Seen(
         name=job.name,
         state=job.state,

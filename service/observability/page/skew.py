@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from service.observability.page.document import Finding, Job, Partition, Table
+from service.observability.page.document import Finding, JobStatus, Partition, TableStatus
 from service.observability.page.text import count, instant, rate, seconds, share
 
 FEW_ROWS = 1_000
@@ -17,7 +17,7 @@ BEHIND = 30.0
 """Seconds by which the last partition must be behind the next one to be named."""
 
 
-def hot_partitions(job: Job, now: float) -> Iterator[Finding]:
+def hot_partitions(job: JobStatus, now: float) -> Iterator[Finding]:
     """A partition with most of the unread rows, if batches leave some, or else with most of those that come."""
     hint = "one task reads one partition: choose a record key that spreads the rows, or spread the hot key"
     for table in job.tables:
@@ -35,7 +35,7 @@ def hot_partitions(job: Job, now: float) -> Iterator[Finding]:
             yield Finding("note", "hot partition", text + _of(table), hint)
 
 
-def watermark_holders(job: Job, now: float) -> Iterator[Finding]:
+def watermark_holders(job: JobStatus, now: float) -> Iterator[Finding]:
     """A partition that keeps the watermark of its table from moving on."""
     stands = {operator.watermark for operator in job.operators}
     for table in job.tables:
@@ -60,7 +60,7 @@ def watermark_holders(job: Job, now: float) -> Iterator[Finding]:
             yield Finding("watch", "watermark", text, _why_behind(table, last, now))
 
 
-def _why_behind(table: Table, partition: Partition, now: float) -> str:
+def _why_behind(table: TableStatus, partition: Partition, now: float) -> str:
     quiet = partition.moved is None or now - partition.moved > BEHIND
     if partition.lag == 0 and quiet:
         if table.idle_timeout_seconds:
@@ -85,7 +85,7 @@ def _named(partition: Partition) -> str:
     return f"Partition {partition.partition} of {partition.topic}"
 
 
-def _of(table: Table) -> str:
+def _of(table: TableStatus) -> str:
     return f" ({len(table.partitions)} partitions)"
 
 

@@ -24,7 +24,7 @@ from service.host.machine import find_java
 from service.spark.driver import allocation
 from service.spark.driver.configuration import PYTHON_PATH
 from service.spark.driver.fork_server import VARIABLE
-from service.spark.driver.log_filter import Noise
+from service.spark.driver.log_filter import LogFilter
 from service.spark.driver.state_failures import StateFailures
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
@@ -165,10 +165,10 @@ class Jvm:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        noise = Noise()
+        log_filter = LogFilter()
         for line in self.process.stdout:
             text = line.decode(errors="replace").rstrip()
-            if not text or noise.hides(text):
+            if not text or log_filter.hides(text):
                 continue
             self._last = [*self._last[-4:], text]
             self.state_failures.hear(text)

@@ -29,7 +29,7 @@ _CUT_OFF = re.compile(
 _MORE_OF_IT = ("\t", "Caused by: ")
 
 
-class Noise:
+class LogFilter:
     """Tells the lines apart, in their order: the frames of an exception go with it."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from traceback import print_exc
 from typing import Any
 
 
-class Listener:
+class BatchReportListener:
     """Listens in a thread of its own and hands each message to `hear`."""
 
     def __init__(self, path: Path, hear: Callable[[dict[str, Any]], None]) -> None:

@@ -22,7 +22,7 @@ LIMITED = 0.5
 """Part of the number that a batch must have taken to tell something of it; less was all there was."""
 
 
-class Pace:
+class BatchSizing:
     """The number of records, at most `most`, with which a batch takes about `seconds`."""
 
     def __init__(self, most: int, seconds: float) -> None:

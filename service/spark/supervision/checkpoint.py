@@ -19,7 +19,7 @@ NEW = ".new"
 """Ends the name of a file that is about to replace another."""
 
 
-class Fixed(NamedTuple):
+class CheckpointLayout(NamedTuple):
     """What a checkpoint is made for: the query, and over how many buckets its state is spread."""
 
     fingerprint: str
@@ -42,7 +42,7 @@ class Checkpoint:
         """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
         return self._path.getFileSystem(self._hadoop)
 
-    def agree(self, wanted: Fixed, *, partitions_chosen: bool) -> Fixed:
+    def agree(self, wanted: CheckpointLayout, *, partitions_chosen: bool) -> CheckpointLayout:
         """What the checkpoint was made for, which is `wanted` where it is new. Raises StateMismatch where the two do
         not go together; partitions that nobody has chosen are taken as they are."""
         known = self.read("fixed")
@@ -62,7 +62,7 @@ class Checkpoint:
                 f"  detail: {self.url} was made by query {known['fingerprint']}, this query is {wanted.fingerprint}\n"
                 "  hint:   run the query that made it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
             )
-        made = Fixed(**known)
+        made = CheckpointLayout(**known)
         if partitions_chosen:
             self._same("PARTITIONS", made.partitions, wanted.partitions)
         self._same("BUCKETS_PER_PARTITION", made.buckets_per_partition, wanted.buckets_per_partition)

@@ -17,7 +17,7 @@ EVERY = 10.0
 """Seconds between two looks."""
 
 
-class Vitals:
+class DriverMetrics:
     """Fills the gauges of `catalogue.PROCESSES` that tell of the driver."""
 
     def __init__(self, session: SparkSession, metrics: Metrics, scratch: Path) -> None:

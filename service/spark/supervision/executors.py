@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from service.deployment.assignment import local_cluster
+from service.deployment.planning import local_cluster
 from service.observability.observer import Observer
 from service.spark.driver.cluster_mode import is_local
-from service.spark.supervision.rebalance import Spread
+from service.spark.supervision.rebalance import Rebalancer
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -34,7 +34,7 @@ class Executors:
         self._metrics.set("executors_expected", self._expected)
         if self._local:
             self._metrics.set("executors", 1)
-        self._spread = Spread(session, observer.spread)
+        self._spread = Rebalancer(session, observer.spread)
         self._due = 0.0
 
     def look(self) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from service.deployment.assignment import Assignment
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
+from service.deployment.planning import Deployment
 from service.exit_codes import FAILED, OK, WRONG
 from service.kafka.errors import KafkaFailure, KafkaUnreachable
 from service.observability.observer import Observer
@@ -26,7 +26,7 @@ from service.settings import Settings
 from service.spark.driver.jvm import Jvm
 from service.spark.driver.session import build
 from service.spark.query.attempts import FINAL
-from service.spark.supervision.driver_metrics import Vitals
+from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.executors import Executors
 from service.spark.supervision.runner import JobRunner
 
@@ -56,12 +56,12 @@ NO_JVM = (Py4JError, ConnectionError)
 
 
 class _Watched:
-    def __init__(self, runner: JobRunner, assignment: Assignment, observer: Observer) -> None:
+    def __init__(self, runner: JobRunner, deployment: Deployment, observer: Observer) -> None:
         self.runner = runner
-        self.program = assignment.program
-        self.name = assignment.program.name
-        self.read = GroupOffsets(assignment)
-        self.ends = EndOffsets(assignment, partial(observer.ends, self.name))
+        self.program = deployment.program
+        self.name = deployment.program.name
+        self.read = GroupOffsets(deployment)
+        self.ends = EndOffsets(deployment, partial(observer.ends, self.name))
         self.failures = 0
         self.start_at: float | None = 0.0
         self.done = False
@@ -77,7 +77,7 @@ class Jobs:
         self,
         jvm: Jvm,
         spark: Mapping[str, str],
-        assignments: Sequence[Assignment],
+        deployments: Sequence[Deployment],
         settings: Settings,
         scratch: Path,
         observer: Observer,
@@ -89,30 +89,30 @@ class Jobs:
         self._session = build(
             jvm,
             spark,
-            name=assignments[0].program.name,
-            partitions=assignments[0].partitions,
+            name=deployments[0].program.name,
+            partitions=deployments[0].partitions,
             block_rows=settings.batch.block_rows,
         )
         self._watched = [
             _Watched(
                 JobRunner(
                     self._session,
-                    assignment,
+                    deployment,
                     scratch,
-                    self._hear(assignment.program.name),
+                    self._hear(deployment.program.name),
                 ),
-                assignment,
+                deployment,
                 observer,
             )
-            for assignment in assignments
+            for deployment in deployments
         ]
-        self._vitals = Vitals(self._session, observer.metrics, scratch)
+        self._driver_metrics = DriverMetrics(self._session, observer.metrics, scratch)
         self._executors = Executors(self._session, observer)
 
     def look(self) -> int | None:
         """Look at every query once, start those that wait. The exit code when nothing is left to do, else None."""
         with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
-            self._vitals.look()
+            self._driver_metrics.look()
             self._executors.look()
         broken = self._jvm.state_failures.take()
         for job in self._watched:

@@ -26,20 +26,20 @@ _NAME = "default"
 """What Spark calls the store of an operator that has one."""
 
 
-class Store(NamedTuple):
+class StateStore(NamedTuple):
     """The state of one shuffle partition of one stateful step; Spark counts both from 0."""
 
     operator: int
     partition: int
 
 
-def moves(places: Mapping[Store, str], executors: Sequence[str]) -> dict[Store, str]:
+def moves(places: Mapping[StateStore, str], executors: Sequence[str]) -> dict[StateStore, str]:
     """Which stores go to which executor, so that no executor has two more of a step than another: as few as do.
 
     `places` says where each store is now, which may be an executor that is gone.
     """
     load = Counter(place for place in places.values() if place in executors)
-    moved: dict[Store, str] = {}
+    moved: dict[StateStore, str] = {}
     for operator in sorted({store.operator for store in places}):
         stores = {store: place for store, place in places.items() if store.operator == operator}
         held = Counter(stores.values())
@@ -72,7 +72,7 @@ class _Query:
         self.next_look = 0
 
 
-class Spread:
+class Rebalancer:
     """Watches the queries of a session. `say` is given what was done: the query, how many executors there are, how many
     stores were moved, and of how many."""
 
@@ -124,12 +124,12 @@ class Spread:
         state.tries += 1
         state.next_look = progress.batchId() + 2
 
-    def _stores(self, query: Any, progress: Any) -> dict[Store, Any]:
+    def _stores(self, query: Any, progress: Any) -> dict[StateStore, Any]:
         """The stores of a query, and what Spark knows each by."""
         folder = query.streamingQuery().checkpointFile("state")
         store, of_run = (getattr(self._jvm, _STATE + name) for name in ("StateStoreId", "StateStoreProviderId"))
         return {
-            Store(operator, partition): of_run(store(folder, operator, partition, _NAME), query.runId())
+            StateStore(operator, partition): of_run(store(folder, operator, partition, _NAME), query.runId())
             for operator, told in enumerate(progress.stateOperators())
             for partition in range(told.numShufflePartitions())
         }

@@ -11,9 +11,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from service.deployment.assignment import Assignment
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
+from service.deployment.planning import Deployment
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
@@ -25,9 +25,9 @@ from service.spark.query.bucket_keys import bucket_keys
 from service.spark.query.job_spec import Ship
 from service.spark.query.query import QueryBuilder, Reading
 from service.spark.query.read_limits import limit_reads
-from service.spark.supervision.batch_reports import Listener
-from service.spark.supervision.batch_sizing import Pace
-from service.spark.supervision.checkpoint import Checkpoint, Fixed
+from service.spark.supervision.batch_reports import BatchReportListener
+from service.spark.supervision.batch_sizing import BatchSizing
+from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
 from service.spark.supervision.reports import Report, Reports
 
 Told = Mapping[str, Any]
@@ -39,18 +39,18 @@ class JobRunner:
     def __init__(
         self,
         session: SparkSession,
-        assignment: Assignment,
+        deployment: Deployment,
         scratch: Path,
         hear: Callable[[Told], None],
     ) -> None:
         self._session = session
-        self._assignment = assignment
-        self._checkpoint = Checkpoint(session, assignment.checkpoint)
+        self._deployment = deployment
+        self._checkpoint = Checkpoint(session, deployment.checkpoint)
         self._scratch = scratch
         self._hear = hear
         self._query: StreamingQuery | None = None
         self._reports: Reports | None = None
-        self._listener: Listener | None = None
+        self._listener: BatchReportListener | None = None
         self._pace = self._new_pace()
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
@@ -58,7 +58,7 @@ class JobRunner:
 
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
-        a = self._assignment
+        a = self._deployment
         limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
         self._pace = self._new_pace()
         fixed = self._fixed()
@@ -67,7 +67,7 @@ class JobRunner:
         run = f"r{time.time_ns():x}"
         self._folder = self._scratch / run
         (self._folder / "writer").mkdir(parents=True)
-        self._listener = Listener(self._folder / "driver", self._hear)
+        self._listener = BatchReportListener(self._folder / "driver", self._hear)
         self._ended = set()
         self._note_ended()
         ship = self._ship(run, fixed)
@@ -154,17 +154,17 @@ class JobRunner:
             self._listener.close()
             self._listener = None
 
-    def _new_pace(self) -> Pace:
-        batch = self._assignment.settings.batch
-        return Pace(batch.rows, batch.duration / 1000)
+    def _new_pace(self) -> BatchSizing:
+        batch = self._deployment.settings.batch
+        return BatchSizing(batch.rows, batch.duration / 1000)
 
-    def _fixed(self) -> Fixed:
-        a, spark = self._assignment, self._assignment.settings.spark
-        wanted = Fixed(a.program.fingerprint, a.partitions, spark.buckets_per_partition)
+    def _fixed(self) -> CheckpointLayout:
+        a, spark = self._deployment, self._deployment.settings.spark
+        wanted = CheckpointLayout(a.program.fingerprint, a.partitions, spark.buckets_per_partition)
         return self._checkpoint.agree(wanted, partitions_chosen=spark.partitions > 0)
 
-    def _ship(self, run: str, fixed: Fixed) -> Ship:
-        a = self._assignment
+    def _ship(self, run: str, fixed: CheckpointLayout) -> Ship:
+        a = self._deployment
         self._agree_on_writers()
         return Ship(
             program=discarding(a.program),
@@ -189,32 +189,32 @@ class JobRunner:
         )
 
     def _agree_on_writers(self) -> None:
-        known, now = self._checkpoint.read("writers"), self._assignment.writers.numbers()
+        known, now = self._checkpoint.read("writers"), self._deployment.writers.numbers()
         if known is None:
             self._checkpoint.write("writers", now)
             return
-        check_unchanged(known, now, {str(o.id): f"table {o.table.name}" for o in self._assignment.program.outputs})
+        check_unchanged(known, now, {str(o.id): f"table {o.table.name}" for o in self._deployment.program.outputs})
         if now.keys() - known.keys():
             self._checkpoint.write("writers", {**known, **now})
 
     def _writer(self, number: int) -> WriterSettings:
-        writers = self._assignment.writers
+        writers = self._deployment.writers
         return WriterSettings(
-            query=self._assignment.program.name,
+            query=self._deployment.program.name,
             checkpoint_id=writers.identity(self._checkpoint.identifier(), number),
             kafka=writers.addresses[number].librdkafka,
-            marker_topic=self._assignment.settings.topics.markers,
+            marker_topic=self._deployment.settings.topics.markers,
             socket_folder="",
             parent_pid=0,
-            transaction_timeout_ms=self._assignment.settings.kafka.transaction_timeout,
-            accept_changed_source=self._assignment.settings.retry.changed_source == "accept",
+            transaction_timeout_ms=self._deployment.settings.kafka.transaction_timeout,
+            accept_changed_source=self._deployment.settings.retry.changed_source == "accept",
         )
 
     def _note_progress(self, progress: Mapping[str, Any]) -> None:
         """Which bounded sources the last batch has read to their end."""
-        program = self._assignment.program
+        program = self._deployment.program
         for source, told in zip(program.sources, progress["sources"], strict=False):
-            if source.id not in self._assignment.bounded or source.id in self._ended:
+            if source.id not in self._deployment.bounded or source.id in self._ended:
                 continue
             offsets = told["endOffset"]
             offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
@@ -232,7 +232,7 @@ class JobRunner:
 
     def _all_ended(self, progress: Any) -> bool:
         """Whether the tick that says so of every source is part of a finished batch."""
-        told = progress["sources"][len(self._assignment.program.sources)]["endOffset"]
+        told = progress["sources"][len(self._deployment.program.sources)]["endOffset"]
         told = json.loads(told) if isinstance(told, str) else told
-        wanted = {s.id for s in self._assignment.program.sources}
+        wanted = {s.id for s in self._deployment.program.sources}
         return bool(wanted) and told is not None and set(told.get("ended", ())) >= wanted

@@ -10,7 +10,7 @@ from service.plan.table import Bounded, Connector, Format, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
 from service.sql.options.format_options import FORMATS, PLANNED
-from service.sql.options.known import Known
+from service.sql.options.known import OptionSpec
 from service.sql.parse.statements import Option
 
 _FORMAT_KEYS = ("format", "key.format", "value.format")
@@ -165,10 +165,10 @@ class _Reader:
                     return f"it needs '{prefix}format' = '{kind}'"
         return ""
 
-    def _value(self, key: str, known: Known) -> Any:
+    def _value(self, key: str, known: OptionSpec) -> Any:
         return self._read(self.given[key], known)
 
-    def _read(self, option: Option, known: Known) -> Any:
+    def _read(self, option: Option, known: OptionSpec) -> Any:
         try:
             return known.kind.read(option.value)
         except ValueError as error:

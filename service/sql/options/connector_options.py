@@ -10,7 +10,7 @@ from service.sql.options.known import (
     LIST,
     OFFSETS,
     TEXT,
-    Known,
+    OptionSpec,
     flag,
     ignored,
     refused,
@@ -20,8 +20,8 @@ from service.sql.options.known import (
 HEADERS = flag("whether written records say row kind, event time and query in headers", default="false")
 BAD_INPUT = words("what becomes of a record that cannot be decoded", "dead-letter", "skip", "fail")
 
-_WATERMARK: Mapping[str, Known] = {
-    "scan.watermark.idle-timeout": Known(
+_WATERMARK: Mapping[str, OptionSpec] = {
+    "scan.watermark.idle-timeout": OptionSpec(
         DURATION, "a partition without rows for this long no longer holds the watermark back"
     ),
     "scan.watermark.emit.strategy": ignored("the watermark is worked out for every batch"),
@@ -31,12 +31,12 @@ _WATERMARK: Mapping[str, Known] = {
     "scan.watermark.alignment.update-interval": refused("watermarks of different tables are not aligned"),
 }
 
-_PARALLELISM: Mapping[str, Known] = {
+_PARALLELISM: Mapping[str, OptionSpec] = {
     "scan.parallelism": ignored("one task reads one partition", INTEGER),
     "sink.parallelism": ignored("the number of tasks is a setting of the service", INTEGER),
 }
 
-_DELIVERY: Mapping[str, Known] = {
+_DELIVERY: Mapping[str, OptionSpec] = {
     "sink.delivery-guarantee": words(
         "rows are written exactly once, whatever is asked for", "exactly-once", "at-least-once", "none"
     ),
@@ -45,28 +45,30 @@ _DELIVERY: Mapping[str, Known] = {
     "sink.transaction-naming-strategy": ignored("transactions are named after the checkpoint"),
 }
 
-_BOUNDS: Mapping[str, Known] = {
+_BOUNDS: Mapping[str, OptionSpec] = {
     "scan.bounded.mode": words(
         "where reading ends", "unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"
     ),
-    "scan.bounded.specific-offsets": Known(OFFSETS, "the offset to stop at, by partition"),
-    "scan.bounded.timestamp-millis": Known(INTEGER, "the time to stop at, in milliseconds since 1970"),
+    "scan.bounded.specific-offsets": OptionSpec(OFFSETS, "the offset to stop at, by partition"),
+    "scan.bounded.timestamp-millis": OptionSpec(INTEGER, "the time to stop at, in milliseconds since 1970"),
 }
 
-_TOPICS: Mapping[str, Known] = {
-    "topic": Known(LIST, "the topic, or several with semicolons between them to read from"),
+_TOPICS: Mapping[str, OptionSpec] = {
+    "topic": OptionSpec(LIST, "the topic, or several with semicolons between them to read from"),
     "topic-pattern": refused("topics are named one by one, with semicolons between them"),
     "scan.topic-partition-discovery.interval": ignored("the engine decides when to look for new partitions", DURATION),
-    "properties.*": Known(TEXT, "a property of Kafka's Java client; translated where the client here is another"),
+    "properties.*": OptionSpec(TEXT, "a property of Kafka's Java client; translated where the client here is another"),
 }
 
-KAFKA: Mapping[str, Known] = {
+KAFKA: Mapping[str, OptionSpec] = {
     **_TOPICS,
-    "format": Known(TEXT, "the format of the value"),
-    "key.format": Known(TEXT, "the format of the key"),
-    "key.fields": Known(LIST, "the columns that the key holds"),
-    "key.fields-prefix": Known(TEXT, "what the names of the key's columns start with, and the key's fields do not"),
-    "value.format": Known(TEXT, "the format of the value; the same as 'format'"),
+    "format": OptionSpec(TEXT, "the format of the value"),
+    "key.format": OptionSpec(TEXT, "the format of the key"),
+    "key.fields": OptionSpec(LIST, "the columns that the key holds"),
+    "key.fields-prefix": OptionSpec(
+        TEXT, "what the names of the key's columns start with, and the key's fields do not"
+    ),
+    "value.format": OptionSpec(TEXT, "the format of the value; the same as 'format'"),
     "value.fields-include": words("whether the value holds the key's columns too", "ALL", "EXCEPT_KEY"),
     "scan.startup.mode": words(
         "where reading starts; group-offsets needs 'properties.group.id', and for a group without offsets"
@@ -77,8 +79,8 @@ KAFKA: Mapping[str, Known] = {
         "timestamp",
         "specific-offsets",
     ),
-    "scan.startup.specific-offsets": Known(OFFSETS, "the offset to start at, by partition"),
-    "scan.startup.timestamp-millis": Known(INTEGER, "the time to start at, in milliseconds since 1970"),
+    "scan.startup.specific-offsets": OptionSpec(OFFSETS, "the offset to start at, by partition"),
+    "scan.startup.timestamp-millis": OptionSpec(INTEGER, "the time to start at, in milliseconds since 1970"),
     **_BOUNDS,
     **_WATERMARK,
     **_PARALLELISM,
@@ -90,11 +92,11 @@ KAFKA: Mapping[str, Known] = {
     "tailrace.headers": HEADERS,
 }
 
-UPSERT_KAFKA: Mapping[str, Known] = {
+UPSERT_KAFKA: Mapping[str, OptionSpec] = {
     **_TOPICS,
-    "key.format": Known(TEXT, "the format of the key"),
+    "key.format": OptionSpec(TEXT, "the format of the key"),
     "key.fields-prefix": KAFKA["key.fields-prefix"],
-    "value.format": Known(TEXT, "the format of the value"),
+    "value.format": OptionSpec(TEXT, "the format of the value"),
     "value.fields-include": KAFKA["value.fields-include"],
     **_BOUNDS,
     **_WATERMARK,
@@ -106,21 +108,21 @@ UPSERT_KAFKA: Mapping[str, Known] = {
     "tailrace.headers": HEADERS,
 }
 
-DATAGEN: Mapping[str, Known] = {
-    "rows-per-second": Known(INTEGER, "how many rows a second are made", default="10000"),
-    "number-of-rows": Known(INTEGER, "how many rows are made in all; without it there is no end"),
-    "fields.*": Known(TEXT, "how the values of a column are made: .kind, .min, .max, .length, .start, .end, ..."),
+DATAGEN: Mapping[str, OptionSpec] = {
+    "rows-per-second": OptionSpec(INTEGER, "how many rows a second are made", default="10000"),
+    "number-of-rows": OptionSpec(INTEGER, "how many rows are made in all; without it there is no end"),
+    "fields.*": OptionSpec(TEXT, "how the values of a column are made: .kind, .min, .max, .length, .start, .end, ..."),
     **_WATERMARK,
     "scan.parallelism": _PARALLELISM["scan.parallelism"],
 }
 
-PRINT: Mapping[str, Known] = {
-    "print-identifier": Known(TEXT, "what each line starts with"),
+PRINT: Mapping[str, OptionSpec] = {
+    "print-identifier": OptionSpec(TEXT, "what each line starts with"),
     "standard-error": words("lines go to standard output", "false"),
     "sink.parallelism": _PARALLELISM["sink.parallelism"],
 }
 
-CONNECTORS: Mapping[str, Mapping[str, Known]] = {
+CONNECTORS: Mapping[str, Mapping[str, OptionSpec]] = {
     "kafka": KAFKA,
     "upsert-kafka": UPSERT_KAFKA,
     "datagen": DATAGEN,

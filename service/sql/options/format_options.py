@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.sql.options.known import ANY, CHARACTER, PATTERN, TEXT, Known, flag, ignored, words
+from service.sql.options.known import ANY, CHARACTER, PATTERN, TEXT, OptionSpec, flag, ignored, words
 
 _TIMESTAMPS = words("how timestamps are written: '2020-12-30 12:13:14' or '2020-12-30T12:13:14'", "SQL", "ISO-8601")
-_MAP_NULL_KEYS: Mapping[str, Known] = {
+_MAP_NULL_KEYS: Mapping[str, OptionSpec] = {
     "map-null-key.mode": words("what becomes of a NULL key of a map", "FAIL", "DROP", "LITERAL"),
-    "map-null-key.literal": Known(TEXT, "the text in place of a NULL key, with mode LITERAL", default="null"),
+    "map-null-key.literal": OptionSpec(TEXT, "the text in place of a NULL key, with mode LITERAL", default="null"),
 }
-_DECODE: Mapping[str, Known] = {
+_DECODE: Mapping[str, OptionSpec] = {
     "ignore-parse-errors": flag("whether a record that cannot be decoded is skipped"),
     "timestamp-format.standard": _TIMESTAMPS,
 }
-_ENCODE: Mapping[str, Known] = {
+_ENCODE: Mapping[str, OptionSpec] = {
     **_MAP_NULL_KEYS,
     "encode.decimal-as-plain-number": flag("whether a DECIMAL is written without an exponent"),
     "encode.ignore-null-fields": flag("whether a NULL field is left out"),
 }
 _UPDATES = words("whether an update is one record of op 'u', or as in Flink a 'd' and a 'c'", "u", "d-c")
 
-FORMATS: Mapping[str, Mapping[str, Known]] = {
+FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
     "json": {
         **_DECODE,
         **_ENCODE,
@@ -39,20 +39,20 @@ FORMATS: Mapping[str, Mapping[str, Known]] = {
     "canal-json": {
         **_DECODE,
         **_ENCODE,
-        "database.include": Known(PATTERN, "a regular expression of the databases whose changes are read"),
-        "table.include": Known(PATTERN, "a regular expression of the tables whose changes are read"),
+        "database.include": OptionSpec(PATTERN, "a regular expression of the databases whose changes are read"),
+        "table.include": OptionSpec(PATTERN, "a regular expression of the tables whose changes are read"),
     },
     "maxwell-json": {**_DECODE, **_ENCODE},
     "ogg-json": {**_DECODE, **_ENCODE},
     "csv": {
-        "field-delimiter": Known(CHARACTER, "the character between two columns", default=","),
+        "field-delimiter": OptionSpec(CHARACTER, "the character between two columns", default=","),
         "disable-quote-character": flag("whether there are no quotes around cells"),
-        "quote-character": Known(CHARACTER, "the quote around cells", default='"'),
+        "quote-character": OptionSpec(CHARACTER, "the quote around cells", default='"'),
         "allow-comments": flag("whether a line that begins with # is passed over"),
         "ignore-parse-errors": flag("whether a record that cannot be decoded is skipped"),
-        "array-element-delimiter": Known(TEXT, "the text between two elements of an ARRAY", default=";"),
-        "escape-character": Known(CHARACTER, "the character before a quote that is part of a cell"),
-        "null-literal": Known(ANY, "the text that stands for NULL"),
+        "array-element-delimiter": OptionSpec(TEXT, "the text between two elements of an ARRAY", default=";"),
+        "escape-character": OptionSpec(CHARACTER, "the character before a quote that is part of a cell"),
+        "null-literal": OptionSpec(ANY, "the text that stands for NULL"),
         "write-bigdecimal-in-scientific-notation": flag("whether a DECIMAL may be written with an exponent", "true"),
     },
     "raw": {

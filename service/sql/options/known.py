@@ -21,7 +21,7 @@ _FINE_UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OptionKind:
     """The shape of a value: `read` gives it, or raises ValueError with what is expected."""
 
     name: str
@@ -85,18 +85,18 @@ def _offsets(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(p), int(o)) for p, o in found)
 
 
-TEXT = Kind("text", _text)
-ANY = Kind("text", str)
-BOOLEAN = Kind("boolean", _boolean)
-INTEGER = Kind("integer", _integer)
-DURATION = Kind("duration", duration)
-LIST = Kind("list", _list)
-OFFSETS = Kind("offsets", _offsets)
-CHARACTER = Kind("character", _character)
-PATTERN = Kind("regular expression", _pattern)
+TEXT = OptionKind("text", _text)
+ANY = OptionKind("text", str)
+BOOLEAN = OptionKind("boolean", _boolean)
+INTEGER = OptionKind("integer", _integer)
+DURATION = OptionKind("duration", duration)
+LIST = OptionKind("list", _list)
+OFFSETS = OptionKind("offsets", _offsets)
+CHARACTER = OptionKind("character", _character)
+PATTERN = OptionKind("regular expression", _pattern)
 
 
-def one_of(*values: str) -> Kind:
+def one_of(*values: str) -> OptionKind:
     """One of a few words; case does not matter."""
 
     def read(text: str) -> str:
@@ -105,16 +105,16 @@ def one_of(*values: str) -> Kind:
                 return value
         raise ValueError("one of " + ", ".join(f"'{v}'" for v in values))
 
-    return Kind("word", read)
+    return OptionKind("word", read)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OptionSpec:
     """An option that we know. With `refused`, a sentence, it is known to Flink but cannot be had here; with `ignored`,
     a sentence, it is accepted since leaving it out of account changes no answer. `default` is what holds without it, as
     it would be written; empty where there is nothing to write."""
 
-    kind: Kind
+    kind: OptionKind
     meaning: str
     refused: str = ""
     ignored: str = ""
@@ -122,21 +122,21 @@ class Known:
     default: str = ""
 
 
-def words(meaning: str, *values: str) -> Known:
+def words(meaning: str, *values: str) -> OptionSpec:
     """An option whose value is one of a few words, the first of them by default."""
-    return Known(one_of(*values), meaning, values=values, default=values[0])
+    return OptionSpec(one_of(*values), meaning, values=values, default=values[0])
 
 
-def flag(meaning: str, default: str = "false") -> Known:
+def flag(meaning: str, default: str = "false") -> OptionSpec:
     """An option that is true or false."""
-    return Known(BOOLEAN, meaning, default=default)
+    return OptionSpec(BOOLEAN, meaning, default=default)
 
 
-def refused(why: str) -> Known:
+def refused(why: str) -> OptionSpec:
     """An option of Flink's that we cannot honour."""
-    return Known(ANY, "", refused=why)
+    return OptionSpec(ANY, "", refused=why)
 
 
-def ignored(why: str, kind: Kind = ANY) -> Known:
+def ignored(why: str, kind: OptionKind = ANY) -> OptionSpec:
     """An option of Flink's that does not matter here."""
-    return Known(kind, "", ignored=why)
+    return OptionSpec(kind, "", ignored=why)

@@ -26,7 +26,7 @@ class Missing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """`text` is what is parsed; `cuts` leads back from its offsets to those of `written`: a piece of `text` starts at
     cuts[i][0] and comes from cuts[i][1]; if cuts[i][2] it is verbatim, else it is the value of a variable. `asked` are
     the variables that it names."""
@@ -62,7 +62,7 @@ def decoded(raw: bytes) -> tuple[str, int | None]:
         return raw.decode("utf-8-sig", errors="replace"), before
 
 
-def read_source(name: str, written: str, environment: Mapping[str, str]) -> Source:
+def read_source(name: str, written: str, environment: Mapping[str, str]) -> SourceText:
     """Fill in each `${NAME}` and `${NAME:-default}` of `written` from `environment`.
 
     Comments are left alone. Inside a string literal a quote of the value is doubled, so that a password may hold one.
@@ -102,4 +102,4 @@ def read_source(name: str, written: str, environment: Mapping[str, str]) -> Sour
         put(value.replace("'", "''") if quoted else value, found.start(), False)
         done = position
     put(written[done:], done, True)
-    return Source(name, written, "".join(pieces), tuple(cuts), tuple(missing), tuple(asked))
+    return SourceText(name, written, "".join(pieces), tuple(cuts), tuple(missing), tuple(asked))

@@ -12,7 +12,7 @@ from service.plan.nodes import AggregateCall
 from service.plan.types import DataType
 from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.syntax import call_name, canonical, is_aggregate
 from service.sql.scope import Scope
@@ -50,7 +50,7 @@ class TypedCall:
         )
 
 
-def typed_call(node: exp.Expr, scope: Scope, session: Session) -> TypedCall:
+def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCall:
     """The aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); Abandoned if its mistakes are noted."""
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
@@ -74,7 +74,7 @@ def typed_call(node: exp.Expr, scope: Scope, session: Session) -> TypedCall:
     typed = [session.compile(a, scope) for a in arguments]
     known = tuple(t for t in typed if t is not None)
     if len(known) < len(typed):
-        raise Abandoned
+        raise QueryRejected
     try:
         kind = aggregate_type(function, [t.type for t in known], distinct)
     except SqlError as error:
@@ -90,10 +90,10 @@ def typed_call(node: exp.Expr, scope: Scope, session: Session) -> TypedCall:
     return TypedCall(function, known, kind, distinct, condition, constants)
 
 
-class Calls:
+class AggregateCalls:
     """Collects the calls of a query, in the order in which they first appear."""
 
-    def __init__(self, scope: Scope, session: Session) -> None:
+    def __init__(self, scope: Scope, session: ResolveContext) -> None:
         self.scope = scope
         self.session = session
         self.found: list[TypedCall] = []
@@ -124,7 +124,7 @@ class Calls:
         with self.session.mistakes.collecting(node):
             try:
                 call = typed_call(node, self.scope, self.session)
-            except Abandoned:
+            except QueryRejected:
                 return
             if call not in self.found:
                 self.found.append(call)

@@ -27,7 +27,7 @@ def call_alias(position: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AggregateInputs:
     """What an aggregate node is made of: its input, the expressions of its keys and arguments, to be projected, and the
     columns that its keys and aggregates give.
 
@@ -46,7 +46,7 @@ class Parts:
     def fields(self) -> tuple[Field, ...]:
         return tuple(c.field for c in self.columns)
 
-    def with_column(self, index: int) -> tuple[Parts, int]:
+    def with_column(self, index: int) -> tuple[AggregateInputs, int]:
         """The parts with the input's column `index` among the projected ones, and where it is."""
         field = self.relation.scope.field(index)
         wanted = Column(index, field.type, field.name)
@@ -88,7 +88,7 @@ def parts_of(
     grouped: Sequence[Expression],
     found: Sequence[TypedCall],
     sets: tuple[frozenset[int], ...] = (),
-) -> Parts:
+) -> AggregateInputs:
     """The parts that every kind of aggregate node shares; `sets` has the positions of the keys of each grouping set."""
     scope = relation.scope
     expressions: list[Expression] = [*grouped, _set_number(0)] if sets else []
@@ -114,7 +114,7 @@ def parts_of(
         )
         for i, call in enumerate(found)
     )
-    return Parts(relation, tuple(expressions), keys, calls, key_columns + call_columns, sets)
+    return AggregateInputs(relation, tuple(expressions), keys, calls, key_columns + call_columns, sets)
 
 
 def _key_field(expression: Expression, scope: Scope, *, optional: bool) -> Field:

@@ -17,7 +17,7 @@ from service.sql.parse.statements import CreateTable
 from service.sql.scope import INTERNAL, Scope
 
 
-class Abandoned(Exception):
+class QueryRejected(Exception):
     """A query has mistakes, which are noted already: there is no plan of it."""
 
 
@@ -55,7 +55,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ResolveContext:
     """`ttl` and `idle_timeout`, in ms, are those of 'table.exec.state.ttl' and 'table.exec.source.idle-timeout'; `ctes`
     are the WITH queries in force, by name. `drops_nulls` and `trims_text` say how a sink enforces its types."""
 
@@ -84,12 +84,12 @@ class Session:
             return _shown(compile_expression(node, scope, self.context), scope)
         return None
 
-    def give_up(self, error: SqlError, at: exp.Expr | int | None = None) -> Abandoned:
+    def give_up(self, error: SqlError, at: exp.Expr | int | None = None) -> QueryRejected:
         """Note `error` and abandon the query."""
         self.mistakes.add_error(error, at)
-        return Abandoned()
+        return QueryRejected()
 
-    def inside(self, name: str) -> Session:
+    def inside(self, name: str) -> ResolveContext:
         """The session in which the view `name` is resolved: its own names only."""
         return replace(self, ctes={}, opened=(*self.opened, name))
 
@@ -111,7 +111,7 @@ class CommonTable:
 
     columns: tuple[str, ...]
     query: exp.Expr
-    session: Session
+    session: ResolveContext
 
 
 def not_yet(what: str, at: exp.Expr | int | None, hint: str = "") -> SqlError:

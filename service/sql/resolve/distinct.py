@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from service.plan.nodes import Aggregate, Place
 from service.plan.table import TimeKind
-from service.sql.resolve.context import Session
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation, visible
 from service.sql.scope import Scope
 
 
-def deduplicated(relation: Relation, session: Session, place: Place, ttl: int | None = None) -> Relation:
+def deduplicated(relation: Relation, session: ResolveContext, place: Place, ttl: int | None = None) -> Relation:
     """The distinct rows of `relation`: a group for each, without aggregates. Time attributes end here."""
     relation = visible(relation, place)
     fields = tuple(replace(f, time=TimeKind.NONE) for f in relation.fields)

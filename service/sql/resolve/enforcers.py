@@ -13,18 +13,18 @@ from service.plan.passes.push_filters import both
 from service.plan.types import BOOLEAN, BYTES, STRING, Binary, DataType, Text
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import quoted
-from service.sql.resolve.context import Session
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation, column, filtered
 
 
-def without_nulls(relation: Relation, columns: Sequence[tuple[int, str]], session: Session, at: int) -> Relation:
+def without_nulls(relation: Relation, columns: Sequence[tuple[int, str]], session: ResolveContext, at: int) -> Relation:
     """`relation` with the NULLs of `columns` refused; each has the name of the sink's column."""
     checks = [_check(column(relation.scope, index), name, session) for index, name in columns]
     condition = both(checks)
     return relation if condition is None else filtered(relation, condition, session.place(at))
 
 
-def _check(value: Expression, name: str, session: Session) -> Expression:
+def _check(value: Expression, name: str, session: ResolveContext) -> Expression:
     if session.drops_nulls:
         return Call("IS NOT NULL", (value,), BOOLEAN, "({0} IS NOT NULL)")
     # The text depends on the value, so that the cast fails in the row and not when the statement is prepared.
@@ -33,7 +33,7 @@ def _check(value: Expression, name: str, session: Session) -> Expression:
     return Call("NOT NULL", (value,), BOOLEAN, f"(CASE WHEN {{0}} IS NULL THEN {fails} ELSE true END)")
 
 
-def fitted(value: Expression, to: DataType, session: Session) -> Expression:
+def fitted(value: Expression, to: DataType, session: ResolveContext) -> Expression:
     """`value` as the sink's column takes it; 'table.exec.sink.type-length-enforcer' says whether text is cut."""
     if session.trims_text and isinstance(to, Text | Binary):
         free = STRING if isinstance(to, Text) else BYTES

@@ -12,7 +12,7 @@ from service.sql.errors import SqlError, did_you_mean
 from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.parse.table_grammar import local_name
-from service.sql.resolve.context import Abandoned, Session, TemporalFunction, View, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View, not_yet
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
@@ -31,7 +31,7 @@ from service.sql.tables.create_table import table_fields
 _TIMESTAMP = Timestamp(3)
 
 
-def resolve_relation(node: exp.Expr, session: Session) -> Relation:
+def resolve_relation(node: exp.Expr, session: ResolveContext) -> Relation:
     """The relation that an item of FROM gives, under its alias."""
     _check(node, session)
     match node:
@@ -49,14 +49,14 @@ def resolve_relation(node: exp.Expr, session: Session) -> Relation:
             raise session.give_up(not_yet(f"{type(node).__name__.upper()} in FROM", node))
 
 
-def query_inside(query: exp.Expr, session: Session) -> Relation:
+def query_inside(query: exp.Expr, session: ResolveContext) -> Relation:
     """A query inside a query."""
     from service.sql.resolve.query import resolve_query  # queries nest, so the modules do
 
     return resolve_query(query, session)
 
 
-def _check(node: exp.Expr, session: Session) -> None:
+def _check(node: exp.Expr, session: ResolveContext) -> None:
     if node.args.get("version"):
         raise session.give_up(
             SqlError(
@@ -70,7 +70,7 @@ def _check(node: exp.Expr, session: Session) -> None:
             raise session.give_up(not_yet(shown, node))
 
 
-def aliased(relation: Relation, node: exp.Expr, session: Session, default: str = "") -> Relation:
+def aliased(relation: Relation, node: exp.Expr, session: ResolveContext, default: str = "") -> Relation:
     alias = node.args.get("alias")
     if alias is None:
         return relation.qualified(default)
@@ -80,7 +80,7 @@ def aliased(relation: Relation, node: exp.Expr, session: Session, default: str =
     return relation.qualified(alias.name)
 
 
-def renamed(relation: Relation, names: list[str], session: Session, at: exp.Expr | None) -> Relation:
+def renamed(relation: Relation, names: list[str], session: ResolveContext, at: exp.Expr | None) -> Relation:
     """The relation with other names for its columns."""
     listed = relation.scope.starred()
     if len(names) != len(listed):
@@ -95,7 +95,7 @@ def renamed(relation: Relation, names: list[str], session: Session, at: exp.Expr
     return projected(relation, items, session.place(at))
 
 
-def _named(node: exp.Table, session: Session) -> Relation:
+def _named(node: exp.Table, session: ResolveContext) -> Relation:
     name = local_name([p.name for p in node.parts])
     if name in session.ctes:
         common = session.ctes[name]
@@ -126,16 +126,16 @@ def _named(node: exp.Table, session: Session) -> Relation:
                 )
             )
         case None:
-            raise Abandoned
+            raise QueryRejected
 
 
-def resolve_view(view: View, session: Session) -> Relation:
+def resolve_view(view: View, session: ResolveContext) -> Relation:
     """The relation of a view, whose query sees the catalog and nothing of the query around it."""
     relation = query_inside(view.query, session.inside(view.name))
     return renamed(relation, list(view.columns), session, None) if view.columns else relation
 
 
-def scan(table: Table, session: Session, at: exp.Expr) -> Relation:
+def scan(table: Table, session: ResolveContext, at: exp.Expr) -> Relation:
     """All columns of a source table. An upsert stream becomes a relation of rows by its key; so does a keyed CDC stream
     that may repeat itself, if 'table.exec.source.cdc-events-duplicate' says so."""
     if table.connector.kind in ("print", "blackhole"):
@@ -152,7 +152,7 @@ def scan(table: Table, session: Session, at: exp.Expr) -> Relation:
     return Relation(node, Scope.of(fields))
 
 
-def window_rows(call: exp.Anonymous, session: Session) -> Relation:
+def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
     """A window table function: its table's rows, with window_start, window_end and window_time."""
     if call_name(call) in STREAM_WINDOWS:
         raise session.give_up(

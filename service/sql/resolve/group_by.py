@@ -15,9 +15,9 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import Aggregate, Place
 from service.sql.errors import SqlError
-from service.sql.resolve.aggregate_calls import Calls
-from service.sql.resolve.aggregate_parts import Parts, call_alias, key_alias, parts_of
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.aggregate_calls import AggregateCalls
+from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, key_alias, parts_of
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.group_windows import find_group_window, windowed
 from service.sql.resolve.grouping_sets import (
     ALL_KEYS,
@@ -69,7 +69,7 @@ class Grouped:
     relation: Relation
     keys: list[tuple[exp.Expr, Expression]]
     window: WindowBounds | None
-    calls: Calls
+    calls: AggregateCalls
     by: GroupedBy = ALL_KEYS
 
 
@@ -79,7 +79,7 @@ def resolve_grouped(
     items: list[Item],
     having: exp.Expr | None,
     ttl: int,
-    session: Session,
+    session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The aggregated relation, with the SELECT list and the HAVING condition written over it."""
     before = len(session.mistakes)
@@ -90,12 +90,12 @@ def resolve_grouped(
         window = find_group_window(nodes, relation, session)
         _check_sets(by, window, relation.scope)
     keys = group_keys(nodes, window, relation, session)
-    calls = Calls(relation.scope, session)
+    calls = AggregateCalls(relation.scope, session)
     for node in (*(n for _, n in items), *([having] if having is not None else [])):
         calls.collect(node)
     if len(session.mistakes) > before:
         look_further([node for _, node in items], relation, session)
-        raise Abandoned
+        raise QueryRejected
     grouped = Grouped(relation, keys, window, calls, by)
     place = session.place(select.args.get("group") or select)
     parts = parts_of(relation, [e for _, e in keys], calls.found, _key_sets(by, keys, relation.scope))
@@ -104,18 +104,18 @@ def resolve_grouped(
     items = [(name, rewriter.rewrite(node, session)) for name, node in items]
     having = None if having is None else rewriter.rewrite(having, session)
     if len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
     return result, items, having
 
 
-def look_further(items: Sequence[exp.Expr], relation: Relation, session: Session) -> None:
+def look_further(items: Sequence[exp.Expr], relation: Relation, session: ResolveContext) -> None:
     """Note the mistakes of columns that are not aggregated, though the query is abandoned for others."""
     for node in items:
         if not has_aggregate(node) and not any(is_window_call(p) or is_grouping_function(p) for p in node.walk()):
             session.compile(node, relation.scope)
 
 
-def group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
+def group_nodes(select: exp.Select, session: ResolveContext) -> list[exp.Expr]:
     """The expressions of GROUP BY where there may be no grouping sets."""
     group = _group(select, session)
     nodes = list(group.expressions) if group is not None else []
@@ -125,14 +125,14 @@ def group_nodes(select: exp.Select, session: Session) -> list[exp.Expr]:
     return nodes
 
 
-def _grouped_by(select: exp.Select, relation: Relation, session: Session) -> GroupedBy:
+def _grouped_by(select: exp.Select, relation: Relation, session: ResolveContext) -> GroupedBy:
     try:
         return grouped_by(_group(select, session), relation.scope)
     except SqlError as error:
         raise session.give_up(error) from error
 
 
-def _group(select: exp.Select, session: Session) -> exp.Expr | None:
+def _group(select: exp.Select, session: ResolveContext) -> exp.Expr | None:
     """The GROUP BY clause."""
     group: exp.Expr | None = select.args.get("group")
     if group is not None and group.args.get("all"):
@@ -164,7 +164,7 @@ def _key_sets(by: GroupedBy, keys: Sequence[tuple[exp.Expr, Expression]], scope:
 
 
 def group_keys(
-    nodes: list[exp.Expr], window: WindowBounds | None, relation: Relation, session: Session
+    nodes: list[exp.Expr], window: WindowBounds | None, relation: Relation, session: ResolveContext
 ) -> list[tuple[exp.Expr, Expression]]:
     found: list[tuple[exp.Expr, Expression]] = []
     for node in nodes:
@@ -184,7 +184,7 @@ def group_keys(
     return found
 
 
-def _aggregate(parts: Parts, ttl: int, place: Place) -> Relation:
+def _aggregate(parts: AggregateInputs, ttl: int, place: Place) -> Relation:
     node = Aggregate(
         input=parts.projection(place),
         keys=parts.keys,
@@ -204,7 +204,7 @@ class GroupRewriter:
         scope = grouped.relation.scope
         self.keys = {canonical(node, scope): key_alias(i) for i, (node, _) in enumerate(grouped.keys)}
 
-    def rewrite(self, node: exp.Expr, session: Session) -> exp.Expr:
+    def rewrite(self, node: exp.Expr, session: ResolveContext) -> exp.Expr:
         with session.mistakes.collecting(node):
             written = replaced(node, self._part)
             for left in columns_in(written):

@@ -14,8 +14,8 @@ from service.plan.table import TimeKind
 from service.plan.types import Timestamp
 from service.plan.walk import fields as fields_of
 from service.sql.errors import SqlError
-from service.sql.resolve.aggregate_parts import Parts
-from service.sql.resolve.context import Session
+from service.sql.resolve.aggregate_parts import AggregateInputs
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation, WindowColumns
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.resolve.windows import (
@@ -85,7 +85,7 @@ class GroupWindow:
         return _ENDS[end]
 
 
-def find_group_window(nodes: list[exp.Expr], relation: Relation, session: Session) -> GroupWindow | None:
+def find_group_window(nodes: list[exp.Expr], relation: Relation, session: ResolveContext) -> GroupWindow | None:
     """The window among the expressions of GROUP BY, if there is one; SqlError for one that cannot be."""
     functions = [n for n in nodes if call_name(n) in GROUP_WINDOWS]
     if len(functions) > 1:
@@ -93,7 +93,7 @@ def find_group_window(nodes: list[exp.Expr], relation: Relation, session: Sessio
     return _function(functions[0], relation, session) if functions else _columns(nodes, relation)
 
 
-def _function(node: exp.Expr, relation: Relation, session: Session) -> GroupWindow:
+def _function(node: exp.Expr, relation: Relation, session: ResolveContext) -> GroupWindow:
     call = group_call(node)
     scope = relation.scope
     time = time_attribute(call.arguments["TIMECOL"], scope, f"the window {call.name}")
@@ -137,7 +137,7 @@ def _carried(columns: WindowColumns, relation: Relation) -> GroupWindow:
     )
 
 
-def windowed(parts: Parts, window: GroupWindow, place: Place) -> Relation:
+def windowed(parts: AggregateInputs, window: GroupWindow, place: Place) -> Relation:
     """The aggregate per window and key. Where the windows were just given to the rows by a table function, and nothing
     else reads them, the rows are aggregated straight away; else by the windows that they carry."""
     added = (
@@ -174,7 +174,7 @@ def windowed(parts: Parts, window: GroupWindow, place: Place) -> Relation:
     return Relation(node, scope, (carried,))
 
 
-def _unwindowed(parts: Parts) -> tuple[WindowRows, Relation] | None:
+def _unwindowed(parts: AggregateInputs) -> tuple[WindowRows, Relation] | None:
     """The window table function under `parts`, and its input with the filters in between, if neither they nor the
     projected expressions read the window. Sessions are those of the keys, and of all rows, or the answer is another."""
     filters: list[Filter] = []

@@ -12,7 +12,7 @@ from service.sql.errors import SqlError, did_you_mean, offset_of
 from service.sql.expressions.casts import assignable
 from service.sql.options.connector import read_connector
 from service.sql.parse.statements import Insert, Name
-from service.sql.resolve.context import Abandoned, Session, TemporalFunction, View
+from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View
 from service.sql.resolve.enforcers import fitted, without_nulls
 from service.sql.resolve.query import resolve_query
 from service.sql.resolve.relation import Relation, column, projected
@@ -20,20 +20,20 @@ from service.sql.scope import INTERNAL
 from service.sql.tables.metadata_columns import WRITABLE_METADATA
 
 
-def resolve_insert(insert: Insert, session: Session) -> Sink:
+def resolve_insert(insert: Insert, session: ResolveContext) -> Sink:
     """The sink of an INSERT; raises Abandoned, its mistakes noted, if it has any."""
     before = len(session.mistakes)
     table = _table(insert, session)
     try:
         relation = resolve_query(insert.query, session)
-    except Abandoned:
+    except QueryRejected:
         relation = None
     if table is None or relation is None or len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
     targets = _targets(table, insert, session)
     items = _values(table, targets, relation, insert, session)
     if len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
     columns = writable(table)
     relation = without_nulls(relation, _not_null(table, targets, relation), session, insert.at)
     node: Node = relation.node
@@ -42,7 +42,7 @@ def resolve_insert(insert: Insert, session: Session) -> Sink:
     return Sink(input=node, table=table, columns=columns, place=session.place(insert.at))
 
 
-def _table(insert: Insert, session: Session) -> Table | None:
+def _table(insert: Insert, session: ResolveContext) -> Table | None:
     name = insert.table
     if name.text not in session.catalog.entries:
         session.mistakes.add(
@@ -83,7 +83,7 @@ def writable(table: Table) -> tuple[int, ...]:
     )
 
 
-def _targets(table: Table, insert: Insert, session: Session) -> tuple[int, ...]:
+def _targets(table: Table, insert: Insert, session: ResolveContext) -> tuple[int, ...]:
     """The columns that the query fills, in its order."""
     allowed = writable(table)
     for index in allowed:
@@ -137,7 +137,7 @@ def _unwritable(name: Name, table: Table, names: dict[str, int]) -> SqlError:
 
 
 def _values(
-    table: Table, targets: tuple[int, ...], relation: Relation, insert: Insert, session: Session
+    table: Table, targets: tuple[int, ...], relation: Relation, insert: Insert, session: ResolveContext
 ) -> list[tuple[str, Expression]]:
     """One expression for each writable column, NULL for those left out."""
     given = relation.scope.starred()

@@ -11,7 +11,7 @@ from service.plan.expressions import Expression, columns_of, moved
 from service.plan.types import flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, common_type
-from service.sql.resolve.context import Abandoned, Session
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.time_bounds import TimeBound, time_bounds
 
@@ -37,7 +37,7 @@ class Conditions:
         return None
 
 
-def sort_conditions(nodes: Iterable[exp.Expr], left: Relation, right: Relation, session: Session) -> Conditions:
+def sort_conditions(nodes: Iterable[exp.Expr], left: Relation, right: Relation, session: ResolveContext) -> Conditions:
     """Sort the conjuncts of a join; raises Abandoned, their mistakes noted, if they have any."""
     found = Conditions()
     before = len(session.mistakes)
@@ -45,11 +45,11 @@ def sort_conditions(nodes: Iterable[exp.Expr], left: Relation, right: Relation, 
         with session.mistakes.collecting(node):
             _sort(node, left, right, found, session)
     if len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
     return found
 
 
-def _sort(node: exp.Expr, left: Relation, right: Relation, found: Conditions, session: Session) -> None:
+def _sort(node: exp.Expr, left: Relation, right: Relation, found: Conditions, session: ResolveContext) -> None:
     scope = left.scope.beside(right.scope)
     width = len(left.scope)
     bounds = time_bounds(node, scope, width)
@@ -89,7 +89,9 @@ def _sides(one: Expression, other: Expression, width: int) -> tuple[Expression, 
     return None
 
 
-def _unified(left: Expression, right: Expression, node: exp.Expr, session: Session) -> tuple[Expression, Expression]:
+def _unified(
+    left: Expression, right: Expression, node: exp.Expr, session: ResolveContext
+) -> tuple[Expression, Expression]:
     """Both sides with their common type, so that equal values have equal hashes."""
     kind = common_type([left.type, right.type])
     if kind is None:

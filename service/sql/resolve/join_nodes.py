@@ -10,7 +10,7 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import IntervalJoin, Join, JoinKind, WindowJoin
 from service.plan.table import TimeKind
-from service.sql.resolve.context import Session
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.join_conditions import Conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.relation import Relation, WindowColumns
@@ -25,7 +25,7 @@ def join_of(
     found: Conditions,
     ttls: tuple[int, int],
     at: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     """A window join where windows of both inputs have equal starts and ends, an interval join where the times of both
     are bounded on both sides, else a regular join."""
@@ -45,7 +45,7 @@ def _regular_join(
     found: Conditions,
     ttls: tuple[int, int],
     at: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     """Every row of both inputs is kept; the result keeps no order of time."""
     rest = [*found.rest, *compiled_conditions([node for _, node in found.bounds], left, right, session)]
@@ -75,7 +75,7 @@ def _window_join(
     found: Conditions,
     windows: tuple[WindowColumns, WindowColumns],
     at: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     """Rows of one window, joined when it closes; the result carries the windows of each side that is never padded."""
     rest = [*found.rest, *compiled_conditions([node for _, node in found.bounds], left, right, session)]
@@ -109,7 +109,7 @@ def _interval_join(
     found: Conditions,
     times: tuple[int, int, int, int],
     at: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     """`times` are the two time attributes, by position in the joined scope, and the bounds of their difference."""
     left_time, right_time, lower, upper = times
@@ -136,7 +136,7 @@ def _interval_join(
 
 
 def compiled_conditions(
-    nodes: Sequence[exp.Expr], left: Relation, right: Relation, session: Session
+    nodes: Sequence[exp.Expr], left: Relation, right: Relation, session: ResolveContext
 ) -> list[Expression]:
     """The expressions of conditions over both inputs, each once."""
     scope = left.scope.beside(right.scope)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.from_clause import resolve_relation
 from service.sql.resolve.join_conditions import (
     sort_conditions,
@@ -27,7 +27,7 @@ from service.sql.resolve.unnest import single_row, unnested
 from service.sql.scope import Scope
 
 
-def resolve_from(select: exp.Select, session: Session) -> tuple[Relation, list[exp.Expr]]:
+def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
     """The relation of FROM, and the conjuncts of WHERE that are still to be filtered by."""
     where = list(conjuncts(select.args["where"].this)) if select.args.get("where") else []
     joins: list[exp.Join] = select.args.get("joins") or []
@@ -55,7 +55,7 @@ def resolve_from(select: exp.Select, session: Session) -> tuple[Relation, list[e
     return joined, where
 
 
-def _all(sources: Sequence[exp.Expr], session: Session) -> list[Relation]:
+def _all(sources: Sequence[exp.Expr], session: ResolveContext) -> list[Relation]:
     found: list[Relation] = []
     for place, source in enumerate(sources):
         if isinstance(source, exp.Unnest):
@@ -65,18 +65,18 @@ def _all(sources: Sequence[exp.Expr], session: Session) -> list[Relation]:
         versioned = place > 0 and is_temporal(source)
         try:
             found.append(resolve_versioned(source, session) if versioned else resolve_relation(source, session))
-        except Abandoned:
+        except QueryRejected:
             continue
     if len(found) < len(sources):
-        raise Abandoned
+        raise QueryRejected
     return found
 
 
-def _first_unnested(unnest: exp.Unnest, session: Session) -> Relation:
+def _first_unnested(unnest: exp.Unnest, session: ResolveContext) -> Relation:
     return unnested(single_row(), unnest, outer=False, session=session)
 
 
-def _unnested(left: Relation, join: exp.Join, unnest: exp.Unnest, kind: JoinKind, session: Session) -> Relation:
+def _unnested(left: Relation, join: exp.Join, unnest: exp.Unnest, kind: JoinKind, session: ResolveContext) -> Relation:
     """`left` beside the elements of one of its columns."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
         raise session.give_up(SqlError(f"UNNEST takes no {kind.value.upper()} JOIN", at=join))
@@ -88,7 +88,7 @@ def _unnested(left: Relation, join: exp.Join, unnest: exp.Unnest, kind: JoinKind
     return unnested(left, unnest, outer=kind is JoinKind.LEFT, session=session)
 
 
-def _check_names(relations: Sequence[Relation], sources: Sequence[exp.Expr], session: Session) -> None:
+def _check_names(relations: Sequence[Relation], sources: Sequence[exp.Expr], session: ResolveContext) -> None:
     seen: set[str] = set()
     for relation, source in zip(relations, sources, strict=True):
         for qualifier in relation.scope.qualifiers:
@@ -103,7 +103,7 @@ def _check_names(relations: Sequence[Relation], sources: Sequence[exp.Expr], ses
             seen.add(qualifier)
 
 
-def _ttl(relation: Relation, ttls: Mapping[str, int], session: Session) -> int:
+def _ttl(relation: Relation, ttls: Mapping[str, int], session: ResolveContext) -> int:
     named = [ttls[q] for q in relation.scope.qualifiers if q in ttls]
     return named[0] if named else session.ttl
 
@@ -113,7 +113,7 @@ def _spans(found: set[int] | None, width: int) -> bool:
     return found is not None and any(i < width for i in found) and any(i >= width for i in found)
 
 
-def _kind(join: exp.Join, session: Session) -> JoinKind:
+def _kind(join: exp.Join, session: ResolveContext) -> JoinKind:
     if join.args.get("method"):
         raise session.give_up(not_yet(f"{join.args['method']} JOIN", join))
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""
@@ -124,7 +124,7 @@ def _kind(join: exp.Join, session: Session) -> JoinKind:
     return JoinKind(side.lower()) if side else JoinKind.INNER
 
 
-def _on(join: exp.Join, left: Relation, right: Relation, session: Session) -> list[exp.Expr]:
+def _on(join: exp.Join, left: Relation, right: Relation, session: ResolveContext) -> list[exp.Expr]:
     """The conjuncts of ON, or the equations of USING."""
     if join.args.get("on"):
         return list(conjuncts(join.args["on"]))
@@ -150,7 +150,7 @@ def _join(
     nodes: list[exp.Expr],
     ttls: tuple[int, int],
     join: exp.Join,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     using = frozenset(n.name for n in join.args.get("using") or ())
     if using and kind in (JoinKind.RIGHT, JoinKind.FULL):

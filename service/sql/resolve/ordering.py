@@ -11,7 +11,7 @@ from service.plan.expressions import describe
 from service.plan.nodes import OrderBy, Project, TimeSort, TopN
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Session, not_yet
+from service.sql.resolve.context import ResolveContext, not_yet
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import names_of
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
@@ -29,7 +29,7 @@ class OrderColumn:
 
 
 def hidden_items(
-    query: exp.Select, listed: Sequence[tuple[str, exp.Expr]], session: Session
+    query: exp.Select, listed: Sequence[tuple[str, exp.Expr]], session: ResolveContext
 ) -> list[tuple[str, exp.Expr]]:
     """What ORDER BY computes that is no column of the list: columns that no name of a query finds."""
     order = query.args.get("order")
@@ -61,7 +61,7 @@ def with_names(relation: Relation) -> Relation:
     return Relation(replace(node, fields=scope.fields), scope, relation.windows)
 
 
-def ordered(query: exp.Expr, relation: Relation, session: Session, ttl: int) -> Relation:
+def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: int) -> Relation:
     """The relation in the order, and of the number of rows, that `query` asks for."""
     order = query.args.get("order")
     first, last = _bounds(query, session)
@@ -110,7 +110,7 @@ def _is_time(relation: Relation, key: OrderBy) -> bool:
     return relation.scope.field(key.column).time is not TimeKind.NONE
 
 
-def _columns(order: exp.Expr, relation: Relation, session: Session) -> list[OrderColumn]:
+def _columns(order: exp.Expr, relation: Relation, session: ResolveContext) -> list[OrderColumn]:
     scope = relation.scope
     listed = scope.starred()
     found: list[OrderColumn] = []
@@ -150,7 +150,7 @@ def _named(node: exp.Expr) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _bounds(query: exp.Expr, session: Session) -> tuple[int, int | None]:
+def _bounds(query: exp.Expr, session: ResolveContext) -> tuple[int, int | None]:
     """The numbers of the first and the last row that are wanted; None = without an end."""
     limit, offset = query.args.get("limit"), query.args.get("offset")
     skipped = 0 if offset is None else _count(offset.expression, "OFFSET", session)
@@ -171,7 +171,7 @@ def _bounds(query: exp.Expr, session: Session) -> tuple[int, int | None]:
     return skipped + 1, skipped + _count(value, "LIMIT", session)
 
 
-def _count(node: exp.Expr, name: str, session: Session) -> int:
+def _count(node: exp.Expr, name: str, session: ResolveContext) -> int:
     number = _ordinal(node)
     if number is None:
         raise session.give_up(SqlError(f"{name} takes a whole number", at=node))

@@ -17,7 +17,7 @@ from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.expressions.casts import cast
 from service.sql.resolve.aggregate_calls import typed_call
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.over_frame import frame_of
 from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, rank_call, ranked
 from service.sql.resolve.relation import Relation, extended
@@ -51,7 +51,7 @@ class _Call:
 
 
 def resolve_over(
-    select: exp.Select, relation: Relation, items: list[Item], ttl: int, session: Session
+    select: exp.Select, relation: Relation, items: list[Item], ttl: int, session: ResolveContext
 ) -> tuple[Relation, list[Item]]:
     """The relation with a column for each OVER call of `items`, and the items over it."""
     named = {w.name: w for w in select.args.get("windows") or ()}
@@ -59,11 +59,11 @@ def resolve_over(
     calls: dict[str, _Call | RankCall] = {}
     for _, node in items:
         for window in node.find_all(exp.Window):
-            with session.mistakes.collecting(window), suppress(Abandoned):
+            with session.mistakes.collecting(window), suppress(QueryRejected):
                 call = _call(window, named, relation, session)
                 calls.setdefault(call.text, call)
     if len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
     if not calls:
         return relation, items
     names: dict[str, str] = {}
@@ -131,7 +131,9 @@ def _over(relation: Relation, calls: list[_Call], names: dict[str, str], ttl: in
     return Relation(node, scope, relation.windows)
 
 
-def _call(node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: Session) -> _Call | RankCall:
+def _call(
+    node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext
+) -> _Call | RankCall:
     scope = relation.scope
     partition_nodes, order, spec = _definition(node, named)
     function_node = node.this
@@ -210,14 +212,14 @@ def _time(order: exp.Expr | None, scope: Scope, at: exp.Expr) -> int:
     return index
 
 
-def _lag(node: exp.Expr, scope: Scope, session: Session) -> tuple[Expression, tuple[str, ...]]:
+def _lag(node: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[Expression, tuple[str, ...]]:
     """The argument of LAG, and its constants: how many rows back, and the value where there is none."""
     if not isinstance(node, exp.Anonymous) or not 1 <= len(node.expressions) <= 3:
         raise SqlError("LAG takes a value, a number of rows and a default", at=node)
     compiled = [session.compile(e, scope) for e in node.expressions]
     known = [c for c in compiled if c is not None]
     if len(known) < len(compiled):
-        raise Abandoned
+        raise QueryRejected
     for constant, each in zip(known[1:], node.expressions[1:], strict=True):
         if not isinstance(constant, Literal):
             raise SqlError("the number of rows and the default of LAG are constants", at=each)

@@ -12,7 +12,7 @@ from service.plan.table import TimeKind
 from service.plan.types import flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, common_type
-from service.sql.resolve.context import Abandoned, CommonTable, Session, not_yet
+from service.sql.resolve.context import CommonTable, QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.ordering import ordered
 from service.sql.resolve.relation import Relation, column, projected, visible
@@ -21,7 +21,7 @@ from service.sql.resolve.values import resolve_values
 from service.sql.scope import Scope
 
 
-def resolve_query(query: exp.Expr, session: Session) -> Relation:
+def resolve_query(query: exp.Expr, session: ResolveContext) -> Relation:
     """The relation that `query` gives; raises Abandoned, its mistakes noted, if it has any."""
     session = _with(query, session)
     match query:
@@ -39,7 +39,7 @@ def resolve_query(query: exp.Expr, session: Session) -> Relation:
             raise session.give_up(SqlError("a query is expected here", at=query))
 
 
-def _with(query: exp.Expr, session: Session) -> Session:
+def _with(query: exp.Expr, session: ResolveContext) -> ResolveContext:
     """The session with the WITH queries of `query`; each sees those before it."""
     clause = query.args.get("with_")
     if clause is None:
@@ -53,12 +53,12 @@ def _with(query: exp.Expr, session: Session) -> Session:
     return session
 
 
-def _ordered(query: exp.Expr, relation: Relation, session: Session) -> Relation:
+def _ordered(query: exp.Expr, relation: Relation, session: ResolveContext) -> Relation:
     """The relation with the ORDER BY and LIMIT that stand behind the whole of `query`."""
     return ordered(query, relation, session, session.ttl)
 
 
-def _set_operation(query: exp.SetOperation, session: Session) -> Relation:
+def _set_operation(query: exp.SetOperation, session: ResolveContext) -> Relation:
     if not isinstance(query, exp.Union):
         raise session.give_up(not_yet(type(query).__name__.upper(), query.expression))
     distinct = bool(query.args.get("distinct"))
@@ -67,10 +67,10 @@ def _set_operation(query: exp.SetOperation, session: Session) -> Relation:
     for branch in branches:
         try:
             relations.append(visible(resolve_query(branch, session), session.place(branch)))
-        except Abandoned:
+        except QueryRejected:
             continue
     if len(relations) < len(branches):
-        raise Abandoned
+        raise QueryRejected
     union = _union(relations, branches, session)
     return deduplicated(union, session, session.place(query)) if distinct else union
 
@@ -82,7 +82,7 @@ def _branches(query: exp.Expr, distinct: bool) -> list[exp.Expr]:
     return [query]
 
 
-def _union(relations: list[Relation], branches: list[exp.Expr], session: Session) -> Relation:
+def _union(relations: list[Relation], branches: list[exp.Expr], session: ResolveContext) -> Relation:
     first = relations[0]
     for relation, branch in zip(relations, branches, strict=True):
         if len(relation.fields) != len(first.fields):
@@ -95,14 +95,16 @@ def _union(relations: list[Relation], branches: list[exp.Expr], session: Session
             )
     fields = tuple(_union_field(i, relations, branches, session) for i in range(len(first.fields)))
     if any(f is None for f in fields):
-        raise Abandoned
+        raise QueryRejected
     known = tuple(f for f in fields if f is not None)
     inputs = tuple(_cast_to(r, known, session) for r in relations)
     node = Union(inputs=inputs, fields=known, place=session.place(branches[0]))
     return Relation(node, Scope.of(known))
 
 
-def _union_field(position: int, relations: list[Relation], branches: list[exp.Expr], session: Session) -> Field | None:
+def _union_field(
+    position: int, relations: list[Relation], branches: list[exp.Expr], session: ResolveContext
+) -> Field | None:
     given = [r.fields[position] for r in relations]
     kind = common_type([f.type for f in given])
     if kind is None:
@@ -118,7 +120,7 @@ def _union_field(position: int, relations: list[Relation], branches: list[exp.Ex
     return Field(given[0].name, kind, any(f.nullable for f in given), time)
 
 
-def _cast_to(relation: Relation, fields: tuple[Field, ...], session: Session) -> Node:
+def _cast_to(relation: Relation, fields: tuple[Field, ...], session: ResolveContext) -> Node:
     """The relation's rows with the types of `fields`."""
     own = relation.fields
     if all(a.type == b.type and a.time is b.time for a, b in zip(own, fields, strict=True)):

@@ -11,7 +11,7 @@ from service.plan.nodes import Field, OrderBy, Place, RankFunction, TopN
 from service.plan.table import TimeKind
 from service.plan.types import BIGINT
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.relation import Relation, extended
 from service.sql.resolve.syntax import canonical
 from service.sql.scope import Scope, ScopeColumn
@@ -45,7 +45,7 @@ def rank_call(
     partition: list[exp.Expr],
     order: exp.Expr | None,
     relation: Relation,
-    session: Session,
+    session: ResolveContext,
 ) -> RankCall:
     """The call of a rank function, its partition and its order compiled."""
     if order is None or not order.expressions:
@@ -54,18 +54,18 @@ def rank_call(
     parts = [session.compile(each, scope) for each in partition]
     known = tuple(each for each in parts if each is not None)
     if len(known) < len(parts):
-        raise Abandoned
+        raise QueryRejected
     items = order_items(order, scope, session)
     return RankCall(canonical(node, scope), RankFunction[function], known, items, _window_time(relation, known))
 
 
-def order_items(order: exp.Expr, scope: Scope, session: Session) -> tuple[OrderItem, ...]:
+def order_items(order: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[OrderItem, ...]:
     """The expressions of an ORDER BY clause."""
     items: list[OrderItem] = []
     for each in order.expressions:
         expression = session.compile(each.this, scope)
         if expression is None:
-            raise Abandoned
+            raise QueryRejected
         items.append(OrderItem(expression, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
     return tuple(items)
 

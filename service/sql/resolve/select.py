@@ -10,7 +10,7 @@ from service.plan.expressions import Expression
 from service.plan.nodes import Place, Values
 from service.plan.passes.push_filters import both
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.group_by import is_grouped, resolve_grouped
 from service.sql.resolve.join_conditions import checked_condition
@@ -34,7 +34,7 @@ Item = tuple[str, exp.Expr]
 """A column of a SELECT list: its name and its expression, without the alias."""
 
 
-def resolve_select(select: exp.Select, session: Session) -> Relation:
+def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     """The relation of one SELECT."""
     _check_clauses(select, session)
     before = len(session.mistakes)
@@ -62,7 +62,7 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
         relation, items = _where(relation, [items[-1][1]], ttls, session), items[:-1]
     named = list(_compiled(items, relation.scope, session))
     if len(session.mistakes) > before or len(named) < len(items):
-        raise Abandoned
+        raise QueryRejected
     if not select.args.get("from_"):
         return ordered(select, _single_row(named, session.place(select)), session, ttl)
     relation = with_names(projected(relation, named, session.place(select)))
@@ -71,7 +71,9 @@ def resolve_select(select: exp.Select, session: Session) -> Relation:
     return ordered(select, relation, session, ttl)
 
 
-def _with_qualify(select: exp.Select, items: list[Item], scope: Scope, session: Session) -> tuple[list[Item], bool]:
+def _with_qualify(
+    select: exp.Select, items: list[Item], scope: Scope, session: ResolveContext
+) -> tuple[list[Item], bool]:
     """The items with the condition of QUALIFY, if there is one, as the last; it may name the columns of the list."""
     clause = select.args.get("qualify")
     if clause is None:
@@ -89,14 +91,14 @@ def _with_qualify(select: exp.Select, items: list[Item], scope: Scope, session: 
     return [*items, ("", condition)], True
 
 
-def _check_clauses(select: exp.Select, session: Session) -> None:
+def _check_clauses(select: exp.Select, session: ResolveContext) -> None:
     for key, value in select.args.items():
         if value and key not in _HANDLED:
             at = value if isinstance(value, exp.Expr) else select
             raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at))
 
 
-def _from(select: exp.Select, session: Session) -> tuple[Relation, list[exp.Expr]]:
+def _from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
     """The relation of FROM; without FROM, a single row without columns."""
     if select.args.get("from_"):
         return resolve_from(select, session)
@@ -111,7 +113,9 @@ def _single_row(items: list[tuple[str, Expression]], place: Place) -> Relation:
     return Relation(Values(rows=(tuple(e for _, e in items),), fields=fields, place=place), Scope.of(fields))
 
 
-def _where(relation: Relation, conditions: list[exp.Expr], ttls: Mapping[str, int], session: Session) -> Relation:
+def _where(
+    relation: Relation, conditions: list[exp.Expr], ttls: Mapping[str, int], session: ResolveContext
+) -> Relation:
     """The rows for which all conditions are true: plain ones first, then those with a query in them."""
     compiled: list[Expression] = []
     for node in conditions:
@@ -128,7 +132,7 @@ def _where(relation: Relation, conditions: list[exp.Expr], ttls: Mapping[str, in
     return relation
 
 
-def _items(select: exp.Select, scope: Scope, session: Session) -> Iterator[Item]:
+def _items(select: exp.Select, scope: Scope, session: ResolveContext) -> Iterator[Item]:
     """The columns of the SELECT list, stars spelled out."""
     for position, node in enumerate(select.expressions):
         star, qualifier = _star(node)
@@ -162,7 +166,7 @@ def _column(scope: Scope, index: int, star: exp.Expr) -> exp.Column:
     return node.update_positions(star) if star._meta else node
 
 
-def _compiled(items: list[Item], scope: Scope, session: Session) -> Iterator[tuple[str, Expression]]:
+def _compiled(items: list[Item], scope: Scope, session: ResolveContext) -> Iterator[tuple[str, Expression]]:
     for name, node in items:
         if has_query(node):
             session.mistakes.add_error(not_yet("a query as a value", node))

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.from_clause import query_inside
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
@@ -23,7 +23,9 @@ from service.sql.resolve.syntax import has_query, is_aggregate, positions, refer
 from service.sql.scope import INTERNAL, Scope
 
 
-def resolve_query_condition(relation: Relation, node: exp.Expr, ttls: Mapping[str, int], session: Session) -> Relation:
+def resolve_query_condition(
+    relation: Relation, node: exp.Expr, ttls: Mapping[str, int], session: ResolveContext
+) -> Relation:
     """The rows of `relation` for which `node`, a condition with a query in it, is true."""
     condition, negated = _unwrapped(node)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
@@ -47,7 +49,7 @@ def _unwrapped(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return node, negated
 
 
-def _in(relation: Relation, node: exp.In, kind: JoinKind, ttls: Mapping[str, int], session: Session) -> Relation:
+def _in(relation: Relation, node: exp.In, kind: JoinKind, ttls: Mapping[str, int], session: ResolveContext) -> Relation:
     query = node.args["query"]
     right = query_inside(query, session)
     listed = right.scope.starred()
@@ -65,7 +67,7 @@ def _in(relation: Relation, node: exp.In, kind: JoinKind, ttls: Mapping[str, int
         if kind is JoinKind.ANTI:
             compiled = session.compile(value, relation.scope)
             if compiled is None:
-                raise Abandoned
+                raise QueryRejected
             read = positions(value, relation.scope) or set()
             simple = isinstance(value, exp.Column) and not any(relation.scope.field(i).nullable for i in read)
             if not simple or right.scope.field(index).nullable:
@@ -80,7 +82,7 @@ def _or_null(equal: exp.Expr, one: exp.Expr, other: exp.Expr) -> exp.Expr:
 
 
 def _exists(
-    relation: Relation, node: exp.Exists, kind: JoinKind, ttls: Mapping[str, int], session: Session
+    relation: Relation, node: exp.Exists, kind: JoinKind, ttls: Mapping[str, int], session: ResolveContext
 ) -> Relation:
     """Conditions of the inner WHERE that read the outer query join; the others filter the inner query."""
     query = node.this
@@ -112,7 +114,7 @@ def _joined(
     conditions: list[exp.Expr],
     ttls: Mapping[str, int],
     at: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     found = sort_conditions(conditions, relation, right, session)
     left_ttl, right_ttl = (

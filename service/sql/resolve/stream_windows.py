@@ -21,9 +21,9 @@ from service.plan.walk import in_order
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
-from service.sql.resolve.aggregate_calls import Calls
-from service.sql.resolve.aggregate_parts import Parts, call_alias, parts_of
-from service.sql.resolve.context import Abandoned, Session, not_yet
+from service.sql.resolve.aggregate_calls import AggregateCalls
+from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, parts_of
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.group_by import (
     Grouped,
     GroupRewriter,
@@ -69,7 +69,7 @@ class _Resolved:
     partition: tuple[Expression, ...]
 
 
-def stream_window_of(select: exp.Select, session: Session) -> StreamWindowCall | None:
+def stream_window_of(select: exp.Select, session: ResolveContext) -> StreamWindowCall | None:
     """The window of eKuiper's that a SELECT groups by, if it does."""
     group = select.args.get("group")
     if group is None:
@@ -88,7 +88,7 @@ def resolve_stream_window(
     where: list[exp.Expr],
     items: list[Item],
     having: exp.Expr | None,
-    session: Session,
+    session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
     before = len(session.mistakes)
@@ -98,13 +98,13 @@ def resolve_stream_window(
     nodes = group_nodes(select, session)
     keys = group_keys(nodes, bounds, relation, session)
     grouped = bool(keys) or any(has_aggregate(node) for _, node in items)
-    calls = Calls(relation.scope, session)
+    calls = AggregateCalls(relation.scope, session)
     for node in (*(n for _, n in items if grouped), *([having] if having is not None else [])):
         calls.collect(node)
     window = _resolved(call, relation, where, session)
     if len(session.mistakes) > before or window is None:
         look_further([node for _, node in items], relation, session)
-        raise Abandoned
+        raise QueryRejected
     place = session.place(call.at)
     relation = _filtered(window, relation, session, place)
     if not grouped and not isinstance(call.shape, CountShape):
@@ -126,11 +126,13 @@ def resolve_stream_window(
         items = [(name, regroup.rewrite(node, session)) for name, node in items]
         having = None if having is None else regroup.rewrite(having, session)
     if len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
     return result, items, having
 
 
-def _resolved(call: StreamWindowCall, relation: Relation, where: list[exp.Expr], session: Session) -> _Resolved | None:
+def _resolved(
+    call: StreamWindowCall, relation: Relation, where: list[exp.Expr], session: ResolveContext
+) -> _Resolved | None:
     """The window's expressions over the input; None, the mistakes noted, if there are any."""
     before = len(session.mistakes)
     conditions = [_condition(node, relation, session) for node in call.conditions]
@@ -150,7 +152,7 @@ def _resolved(call: StreamWindowCall, relation: Relation, where: list[exp.Expr],
     )
 
 
-def _condition(node: exp.Expr, relation: Relation, session: Session) -> Expression | None:
+def _condition(node: exp.Expr, relation: Relation, session: ResolveContext) -> Expression | None:
     with session.mistakes.collecting(node):
         if has_query(node):
             raise SqlError(
@@ -187,7 +189,7 @@ def _event_time(call: StreamWindowCall, relation: Relation) -> int | None:
     return None
 
 
-def _filtered(window: _Resolved, relation: Relation, session: Session, place: Place) -> Relation:
+def _filtered(window: _Resolved, relation: Relation, session: ResolveContext, place: Place) -> Relation:
     """The rows that the window is made of."""
     call, conditions = window.call, []
     if call.filter is not None and (inside := _condition(call.filter, relation, session)) is not None:
@@ -220,7 +222,7 @@ class _Below:
         window: _Resolved,
         keys: tuple[int, ...] | None,
         aggregates: tuple[AggregateCall, ...],
-        session: Session,
+        session: ResolveContext,
         place: Place,
     ) -> StreamWindow:
         """The window over a projection of these columns; its fields are still to be named."""
@@ -250,14 +252,16 @@ class _Below:
         )
 
 
-def _groups(window: _Resolved, parts: Parts, session: Session, place: Place) -> Relation:
+def _groups(window: _Resolved, parts: AggregateInputs, session: ResolveContext, place: Place) -> Relation:
     """The groups of each closed window."""
     scope = Scope((*parts.columns, *_milliseconds()))
     node = _Below(parts.relation, parts.expressions).under(window, parts.keys, parts.calls, session, place)
     return Relation(replace(node, fields=scope.fields), scope)
 
 
-def _rows(window: _Resolved, relation: Relation, calls: Calls, session: Session, place: Place) -> Relation:
+def _rows(
+    window: _Resolved, relation: Relation, calls: AggregateCalls, session: ResolveContext, place: Place
+) -> Relation:
     """The rows of each closed window, and beside them the aggregates of the window that HAVING asks for."""
     width = len(relation.scope)
     below = _Below(relation, tuple(column(relation.scope, i) for i in range(width)))
@@ -275,7 +279,9 @@ def _rows(window: _Resolved, relation: Relation, calls: Calls, session: Session,
     return Relation(replace(node, fields=scope.fields), scope)
 
 
-def _of_time(window: _Resolved, shape: Tumble | Hop, parts: Parts, session: Session, place: Place) -> Relation:
+def _of_time(
+    window: _Resolved, shape: Tumble | Hop, parts: AggregateInputs, session: ResolveContext, place: Place
+) -> Relation:
     """The groups of windows that time alone makes: the ordinary window aggregate, spread by the keys."""
     relation, time = parts.relation, window.time
     if time is None:
@@ -309,7 +315,7 @@ def _of_time(window: _Resolved, shape: Tumble | Hop, parts: Parts, session: Sess
 class _RowRewriter:
     """Replaces the bounds of the window, and in HAVING its aggregates, by references to the columns of its rows."""
 
-    def __init__(self, bounds: _Bounds, calls: Calls, session: Session) -> None:
+    def __init__(self, bounds: _Bounds, calls: AggregateCalls, session: ResolveContext) -> None:
         self.bounds = bounds
         self.calls = calls
         self.session = session

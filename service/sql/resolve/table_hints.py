@@ -12,13 +12,13 @@ from service.sql.errors import SqlError, did_you_mean, offset_of
 from service.sql.options.connector import read_connector
 from service.sql.options.known import duration
 from service.sql.parse.statement_grammar import hint_options
-from service.sql.resolve.context import Abandoned, Session
+from service.sql.resolve.context import QueryRejected, ResolveContext
 
 _OF_BATCHES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
 """Hints that Flink, too, passes over in a stream."""
 
 
-def with_options(table: Table, node: exp.Table, session: Session) -> Table:
+def with_options(table: Table, node: exp.Table, session: ResolveContext) -> Table:
     """`table` with the options of an OPTIONS hint in place of its own."""
     hints = node.meta.get("hints")
     if not hints:
@@ -31,11 +31,11 @@ def with_options(table: Table, node: exp.Table, session: Session) -> Table:
     overridden = {o.key: o for o in (*declared, *options)}
     connector = read_connector(overridden.values(), session.mistakes, offset_of(node) or 0, session.idle_timeout)
     if connector is None:
-        raise Abandoned
+        raise QueryRejected
     return replace(table, connector=connector)
 
 
-def state_ttls(select: exp.Select, qualifiers: Iterable[str], session: Session) -> Mapping[str, int]:
+def state_ttls(select: exp.Select, qualifiers: Iterable[str], session: ResolveContext) -> Mapping[str, int]:
     """How long state is kept, in ms, by the alias that /*+ STATE_TTL('alias' = '1d') */ names."""
     hint = select.args.get("hint")
     known = tuple(qualifiers)

@@ -14,7 +14,7 @@ from service.plan.properties import mode
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.parse.statements import CreateTemporalFunction, Name
-from service.sql.resolve.context import Session, TemporalFunction
+from service.sql.resolve.context import ResolveContext, TemporalFunction
 from service.sql.resolve.from_clause import aliased, resolve_relation
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import call_name
@@ -34,7 +34,7 @@ def function_call(source: exp.Expr) -> exp.Anonymous | None:
     return inside[0]
 
 
-def read_temporal_function(statement: CreateTemporalFunction, session: Session) -> TemporalFunction:
+def read_temporal_function(statement: CreateTemporalFunction, session: ResolveContext) -> TemporalFunction:
     """The function that a statement declares; raises Abandoned, its mistakes noted, if it has any."""
     identifier = exp.Identifier(this=statement.table.text, quoted=True)
     identifier.meta["start"] = statement.table.at
@@ -54,7 +54,7 @@ def read_temporal_function(statement: CreateTemporalFunction, session: Session) 
     return function
 
 
-def declared_function(call: exp.Anonymous, session: Session) -> TemporalFunction:
+def declared_function(call: exp.Anonymous, session: ResolveContext) -> TemporalFunction:
     """The function that `call` names."""
     entry = session.catalog.entries.get(call.name)
     if isinstance(entry, TemporalFunction):
@@ -70,7 +70,7 @@ def declared_function(call: exp.Anonymous, session: Session) -> TemporalFunction
     )
 
 
-def resolve_function(source: exp.Expr, call: exp.Anonymous, session: Session) -> Relation:
+def resolve_function(source: exp.Expr, call: exp.Anonymous, session: ResolveContext) -> Relation:
     """The table of the function that `call` names, under the alias of `source`."""
     function = declared_function(call, session)
     return aliased(resolve_relation(function.table, session.inside(function.name)), source, session, function.name)

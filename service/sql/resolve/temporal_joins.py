@@ -16,7 +16,7 @@ from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
 from service.plan.walk import fields
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.from_clause import resolve_relation
 from service.sql.resolve.join_conditions import Conditions, sort_conditions
 from service.sql.resolve.join_inputs import Keyed
@@ -40,7 +40,7 @@ def is_temporal(source: exp.Expr) -> bool:
     return bool(source.args.get("version")) or function_call(source) is not None
 
 
-def resolve_versioned(source: exp.Expr, session: Session) -> Relation:
+def resolve_versioned(source: exp.Expr, session: ResolveContext) -> Relation:
     """The table of which a temporal join reads versions, under its alias."""
     if (call := function_call(source)) is not None:
         return resolve_function(source, call, session)
@@ -59,7 +59,7 @@ def temporal_join(
     conditions: Sequence[exp.Expr],
     ttl: int,
     source: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     """Each row of `left` with the row that `right`, the relation of `source`, had for its key at the row's time."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
@@ -73,7 +73,7 @@ def temporal_join(
         )
     with session.mistakes.collecting(source):
         return _joined(left, right, kind, conditions, ttl, source, session)
-    raise Abandoned
+    raise QueryRejected
 
 
 def _joined(
@@ -83,7 +83,7 @@ def _joined(
     nodes: Sequence[exp.Expr],
     ttl: int,
     at: exp.Expr,
-    session: Session,
+    session: ResolveContext,
 ) -> Relation:
     name = right.scope.qualifiers[0] if right.scope.qualifiers else "the right input"
     left_time = _left_time(at, left)
@@ -134,7 +134,7 @@ def _left_time(at: exp.Expr, left: Relation) -> int:
     return time_attribute(call.expressions[0], left.scope, f"the temporal table function {call.name}")
 
 
-def _versions(right: Relation, name: str, at: exp.Expr, session: Session) -> tuple[VersionStream, int | None]:
+def _versions(right: Relation, name: str, at: exp.Expr, session: ResolveContext) -> tuple[VersionStream, int | None]:
     """The versions of the right input, and the position of their event time, if they have one."""
     call = function_call(at)
     if call is not None:

@@ -10,7 +10,7 @@ from service.plan.expressions import Column, Literal
 from service.plan.nodes import Field, Unnest, Values
 from service.plan.types import INT, Array, DataType, Map, Row, flink
 from service.sql.errors import SqlError
-from service.sql.resolve.context import Abandoned, Session
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.relation import Relation, extended
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
@@ -22,14 +22,14 @@ def single_row() -> Relation:
     return Relation(node, Scope((ScopeColumn(field, alias=f"{INTERNAL}row"),)))
 
 
-def unnested(left: Relation, unnest: exp.Unnest, *, outer: bool, session: Session) -> Relation:
+def unnested(left: Relation, unnest: exp.Unnest, *, outer: bool, session: ResolveContext) -> Relation:
     """`left` with the columns of each element of an array or map, which may be one of its columns."""
     if len(unnest.expressions) != 1:
         raise session.give_up(SqlError("UNNEST takes one ARRAY or MAP", at=unnest))
     written = unnest.expressions[0]
     expression = session.compile(written, left.scope)
     if expression is None:
-        raise Abandoned
+        raise QueryRejected
     elements = _elements(expression.type)
     if elements is None:
         raise session.give_up(SqlError(f"UNNEST takes an ARRAY or a MAP, not {flink(expression.type)}", at=written))
@@ -77,7 +77,7 @@ def _elements(type_: DataType) -> list[tuple[str, DataType]] | None:
             return None
 
 
-def _names(unnest: exp.Unnest, session: Session) -> list[str]:
+def _names(unnest: exp.Unnest, session: ResolveContext) -> list[str]:
     """The names that the alias gives the columns; the parser takes the last for that of the ordinality."""
     alias, offset = unnest.args.get("alias"), unnest.args.get("offset")
     names = [] if alias is None else [c.name for c in alias.args.get("columns") or ()]

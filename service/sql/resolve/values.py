@@ -11,12 +11,12 @@ from service.plan.nodes import Values
 from service.plan.types import DataType
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, common_type
-from service.sql.resolve.context import Abandoned, Session
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.relation import Relation, field_for
 from service.sql.scope import Scope
 
 
-def resolve_values(values: exp.Values, session: Session) -> Relation:
+def resolve_values(values: exp.Values, session: ResolveContext) -> Relation:
     """VALUES (...), (...): constant rows, each column of one type."""
     empty = Scope()
     rows: list[list[Expression]] = []
@@ -25,7 +25,7 @@ def resolve_values(values: exp.Values, session: Session) -> Relation:
         compiled = [session.compile(cell, empty) for cell in cells]
         rows.append([c for c in compiled if c is not None])
         if len(rows[-1]) < len(compiled):
-            raise Abandoned
+            raise QueryRejected
         if len(rows[-1]) != len(rows[0]):
             raise session.give_up(SqlError("the rows of VALUES differ in length", at=row))
     alias = values.args.get("alias")

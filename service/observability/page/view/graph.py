@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.observability.page.document import Job, Operator
+from service.observability.page.document import JobStatus, OperatorStatus
 from service.observability.page.layout import Passing, draw
 from service.observability.page.text import ago, among, count, rate, size
 from service.observability.page.view.markup import Child, Markup, hidden, join, tag
-from service.plan.explain import SinkText, State, StepText
+from service.plan.explain import PlanState, SinkText, StepText
 
 Id = tuple[str, int]
 """A step by its number, or a sink by its position."""
@@ -21,7 +21,7 @@ WIDEST = 8
 """Places of a row that the style sheet has widths for; more share the width of this many."""
 
 
-def graph(job: Job) -> Markup:
+def graph(job: JobStatus) -> Markup:
     """The graph of a job."""
     plan = job.plan
     inputs: dict[Id, list[Id]] = {("step", s.id): [("step", i) for i in s.inputs] for s in plan.steps}
@@ -41,7 +41,7 @@ def graph(job: Job) -> Markup:
     return tag("div", inner, class_="scroll", tabindex=0, role="group", aria_label=label)
 
 
-def _place(node: Id | Passing[Id], job: Job, steps: dict[int, StepText], *, led_on: bool) -> Markup:
+def _place(node: Id | Passing[Id], job: JobStatus, steps: dict[int, StepText], *, led_on: bool) -> Markup:
     """A place of a row; one that is `led_on` has a line down from what stands there."""
     if isinstance(node, Passing):
         return tag("li", class_="led-on", aria_hidden="true")
@@ -58,7 +58,7 @@ def _lines(lines: tuple[tuple[int, int], ...], above: int, below: int) -> Markup
     return tag("svg", paths, class_="lines", viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true")
 
 
-def _step(job: Job, step: StepText, steps: dict[int, StepText]) -> Markup:
+def _step(job: JobStatus, step: StepText, steps: dict[int, StepText]) -> Markup:
     kind = "table" if step.table is not None else step.kind
     live = list(_table_figures(job, step) if step.table is not None else _operator_figures(job, step.operators))
     promises: list[Child] = [_mode(step.mode)]
@@ -81,7 +81,7 @@ def _step(job: Job, step: StepText, steps: dict[int, StepText]) -> Markup:
     )
 
 
-def _sink(job: Job, sink: SinkText, steps: dict[int, StepText]) -> Markup:
+def _sink(job: JobStatus, sink: SinkText, steps: dict[int, StepText]) -> Markup:
     figures = [
         join(_figure("added", count(s.inserts)), _figure("taken back", count(s.retractions)))
         for s in job.sinks
@@ -106,7 +106,7 @@ def _mode(mode: str) -> Markup:
     return tag("li", mode, class_=f"mode {mode}", title=meaning or None)
 
 
-def _states(states: list[State]) -> Markup | None:
+def _states(states: list[PlanState]) -> Markup | None:
     if not states:
         return None
     return tag(
@@ -121,15 +121,15 @@ def _states(states: list[State]) -> Markup | None:
     )
 
 
-def _table_figures(job: Job, step: StepText) -> Iterator[Markup]:
+def _table_figures(job: JobStatus, step: StepText) -> Iterator[Markup]:
     for table in job.tables:
         if table.table == step.table:
             yield _figure("rows/s", rate(table.rows_per_second))
             yield _figure("not read yet", count(table.lag))
 
 
-def _operator_figures(job: Job, names: list[str]) -> Iterator[Markup]:
-    mine: list[Operator] = [operator for operator in job.operators if operator.operator in names]
+def _operator_figures(job: JobStatus, names: list[str]) -> Iterator[Markup]:
+    mine: list[OperatorStatus] = [operator for operator in job.operators if operator.operator in names]
     if kept := [o for o in mine if o.state_rows is not None]:
         rows, octets = sum(o.state_rows or 0 for o in kept), sum(o.state_bytes or 0 for o in kept)
         yield _figure("state", f"{count(rows)} rows, {size(octets)}")

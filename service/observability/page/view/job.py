@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from service.observability.page.document import Finding, Grade, Job
+from service.observability.page.document import Finding, Grade, JobStatus
 from service.observability.page.text import ago, count, rate, seconds
 from service.observability.page.view.chart import sparkline
 from service.observability.page.view.graph import graph
@@ -21,7 +21,7 @@ SIGNS: dict[Grade, tuple[str, str]] = {
 """A sign and a word for each grade: colour alone says nothing."""
 
 
-def anchor(job: Job) -> str:
+def anchor(job: JobStatus) -> str:
     """The id of a job's part of the page."""
     return f"job-{job.name}"
 
@@ -32,7 +32,7 @@ def sign(grade: Grade) -> Markup:
     return tag("span", tag("span", shape, aria_hidden="true"), hidden(f"{word}: "), class_=f"sign {grade}")
 
 
-def section(job: Job, now: float) -> Markup:
+def section(job: JobStatus, now: float) -> Markup:
     """The whole part of one job."""
     name = anchor(job)
     return tag(
@@ -52,7 +52,7 @@ def section(job: Job, now: float) -> Markup:
     )
 
 
-def _verdict(job: Job) -> Markup:
+def _verdict(job: JobStatus) -> Markup:
     verdict = job.verdict
     return tag(
         "div",
@@ -69,7 +69,7 @@ def _finding(finding: Finding) -> Markup:
     return tag("li", sign(finding.grade), tag("div", text, " ", hint))
 
 
-def _figures(job: Job, now: float) -> Markup:
+def _figures(job: JobStatus, now: float) -> Markup:
     pace, batches, series = job.pace, job.batches, job.history
     lags = [o.watermark_lag_seconds for o in job.operators if o.watermark_lag_seconds is not None]
     state = [o.state_rows for o in job.operators if o.state_rows is not None]
@@ -113,7 +113,7 @@ def _per_second(number: float) -> str:
     return f"{rate(number)} a second"
 
 
-def _levels(job: Job) -> Markup:
+def _levels(job: JobStatus) -> Markup:
     """How the program is laid out, for those who look at Spark's stages."""
     levels = [
         tag("li", ", ".join(level.operators), tag("ul", [tag("li", f"exchange {each}") for each in level.exchanges]))
@@ -128,7 +128,7 @@ def _levels(job: Job) -> Markup:
     )
 
 
-def _warnings(job: Job) -> Markup | None:
+def _warnings(job: JobStatus) -> Markup | None:
     if not job.plan.warnings:
         return None
     items = [

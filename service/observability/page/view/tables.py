@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from service.observability.page.document import Job, Partition, Phase, Table
+from service.observability.page.document import JobStatus, Partition, Phase, TableStatus
 from service.observability.page.phases import words
 from service.observability.page.text import ago, count, instant, rate, seconds, size
 from service.observability.page.view.chart import share_bar
@@ -27,7 +27,7 @@ def grid(caption: str, head: Sequence[str], rows: Sequence[Sequence[Child]], num
     return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label=caption)
 
 
-def read_tables(job: Job, now: float) -> Markup:
+def read_tables(job: JobStatus, now: float) -> Markup:
     """The tables that are read, and their partitions."""
     rows = [
         [t.table, _origin(t.connector, t.format, t.topics), count(t.rows), rate(t.rows_per_second), count(t.lag),
@@ -41,7 +41,7 @@ def read_tables(job: Job, now: float) -> Markup:
     )
 
 
-def _partitions(job: Job, table: Table, now: float) -> Markup:
+def _partitions(job: JobStatus, table: TableStatus, now: float) -> Markup:
     head = ("partition", "rows/s", "not read yet", "share of those", "watermark", "last rows", "read to", "end")
     rows = [_partition(table, each, now) for each in table.partitions]
     name = f"Partitions of {table.table}"
@@ -54,7 +54,7 @@ def _partitions(job: Job, table: Table, now: float) -> Markup:
     )
 
 
-def _partition(table: Table, partition: Partition, now: float) -> list[Child]:
+def _partition(table: TableStatus, partition: Partition, now: float) -> list[Child]:
     watermark: Child = "none yet" if table.has_watermark else "none declared"
     if partition.watermark is not None:
         watermark = tag("time", f"{instant(partition.watermark)} UTC")
@@ -73,7 +73,7 @@ def _partition(table: Table, partition: Partition, now: float) -> list[Child]:
     ]
 
 
-def written_tables(job: Job) -> Markup:
+def written_tables(job: JobStatus) -> Markup:
     """The tables that are written."""
     rows = [
         [s.table, _origin(s.connector, s.format, s.topics), count(s.inserts), count(s.retractions),
@@ -84,7 +84,7 @@ def written_tables(job: Job) -> Markup:
     return grid("Tables that are written", head, rows, frozenset({2, 3, 4}))
 
 
-def operators(job: Job) -> Markup | None:
+def operators(job: JobStatus) -> Markup | None:
     """What operators keep and how far their time is; those that keep nothing and refused nothing are left out."""
     head = ("operator", "step", "state rows", "state size", "watermark", "behind now", "late", "not computed")
     steps = {step.id: step.text for step in job.plan.steps}
@@ -105,7 +105,7 @@ def operators(job: Job) -> Markup | None:
     return grid("Operators", head, rows, frozenset({2, 3, 5, 6, 7})) if rows else None
 
 
-def phases(job: Job) -> Markup:
+def phases(job: JobStatus) -> Markup:
     """Where a batch spends its time."""
     b = job.batches
     if not b.phases:

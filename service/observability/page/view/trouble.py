@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from service.observability.page.document import Job, Rejected
-from service.observability.page.recorder import Failure, Sample
+from service.observability.page.document import JobStatus, Rejected
+from service.observability.page.recorder import Failure, ShownSample
 from service.observability.page.text import ago, count, instant
 from service.observability.page.view.markup import Markup, join, tag
 
 
-def errors(job: Job, now: float) -> Markup | None:
+def errors(job: JobStatus, now: float) -> Markup | None:
     """The last error in full, those before it in short."""
     if not job.errors:
         return None
@@ -37,7 +37,7 @@ def _when(failure: Failure, now: float) -> str:
     return f"{text}, attempt {failure.attempt} in a row."
 
 
-def rejected(job: Job, now: float) -> Markup:
+def rejected(job: JobStatus, now: float) -> Markup:
     """Dead letters and late rows."""
     return join(
         _rejected(
@@ -65,7 +65,7 @@ def _rejected(each: Rejected, title: str, what: str, setting: str, now: float) -
     )
 
 
-def _sample(sample: Sample, now: float) -> Markup:
+def _sample(sample: ShownSample, now: float) -> Markup:
     detail = f" – {sample.detail}" if sample.detail else ""
     return tag(
         "li",

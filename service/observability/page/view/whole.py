@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from service.observability.page.document import Grade, Job, Setting, Status
+from service.observability.page.document import Grade, JobStatus, Setting, Status
 from service.observability.page.text import count, instant, seconds, size
 from service.observability.page.view.job import anchor, section, sign
 from service.observability.page.view.markup import Child, Markup, tag
@@ -107,7 +107,7 @@ def _overview(status: Status) -> Markup:
     return tag("nav", grid("Jobs", head, rows, frozenset({2, 3, 4})), aria_label="Jobs")
 
 
-def _gravest_first(status: Status) -> list[Job]:
+def _gravest_first(status: Status) -> list[JobStatus]:
     return sorted(status.jobs, key=lambda job: ("trouble", "watch", "note", "good").index(job.verdict.grade))
 
 

@@ -31,7 +31,7 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Deployment:
     """A program and all that running it needs.
 
     `source_addresses` and `output_addresses` are by source and output id; outputs to 'print' and 'blackhole' have none.
@@ -63,7 +63,7 @@ class Assignment:
         """Where Spark's source begins when the checkpoint is new, as its JSON."""
         table = self._table(source)
         startup = table.connector.startup
-        asked = admin.Startup(
+        asked = admin.StartPosition(
             mode=startup.mode,  # type: ignore[arg-type]
             group=table.connector.properties.get("group.id"),
             reset=table.connector.properties.get("auto.offset.reset", "none"),  # type: ignore[arg-type]
@@ -85,10 +85,10 @@ class Assignment:
                 return cluster.end_offsets(table.connector.topics)
             case "group-offsets":
                 group = table.connector.properties["group.id"]
-                asked = admin.Startup(mode="group-offsets", group=group)  # an error where the group has none
+                asked = admin.StartPosition(mode="group-offsets", group=group)  # an error where the group has none
                 return cluster.start_offsets(table.connector.topics, asked)
             case "timestamp":
-                asked = admin.Startup(mode="timestamp", timestamp_ms=bounded.timestamp or 0)
+                asked = admin.StartPosition(mode="timestamp", timestamp_ms=bounded.timestamp or 0)
                 return cluster.start_offsets(table.connector.topics, asked)
             case _:
                 return {topic: dict(bounded.offsets) for topic in table.connector.topics}
@@ -116,7 +116,7 @@ def checkpoint_of(program: Program, settings: Settings) -> str:
     return f"{settings.checkpoint.rstrip('/')}/{program.name}"
 
 
-def assign(program: Program, settings: Settings) -> Assignment:
+def plan_deployment(program: Program, settings: Settings) -> Deployment:
     """Decide; raises KafkaFailure with all that stands in the way."""
     troubles: list[str] = []
     sources: dict[int, Address] = {}
@@ -141,7 +141,7 @@ def assign(program: Program, settings: Settings) -> Assignment:
     if troubles:
         raise KafkaConfigError("\n".join(troubles))
     side = _side(settings, [*outputs.values(), *sources.values()])
-    assignment = Assignment(
+    assignment = Deployment(
         program=program,
         settings=settings,
         source_addresses=sources,
@@ -167,7 +167,7 @@ LONGEST_OUTAGE = 86_400_000
 again when the service is back."""
 
 
-def _compacted(assignment: Assignment) -> tuple[str, ...]:
+def _compacted(assignment: Deployment) -> tuple[str, ...]:
     found = {
         topic
         for source in assignment.program.sources
@@ -178,7 +178,7 @@ def _compacted(assignment: Assignment) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _identity(assignment: Assignment) -> KafkaIdentity:
+def _identity(assignment: Deployment) -> KafkaIdentity:
     """Which clusters and topics the job reads and writes, and its markers."""
     used: list[tuple[str, Address, tuple[str, ...]]] = [
         (f"table {s.table.name}", assignment.source_addresses[s.id], s.table.connector.topics)
@@ -203,7 +203,7 @@ def _cluster_of(address: Address) -> admin.Cluster:
     return admin.Cluster(address.librdkafka)
 
 
-def _side_bytes(assignment: Assignment) -> int:
+def _side_bytes(assignment: Deployment) -> int:
     """What both the producer and the topics take; a producer that was told nothing takes a million bytes."""
     if assignment.side is None:
         return admin.RECORD_BYTES
@@ -214,7 +214,7 @@ def _side_bytes(assignment: Assignment) -> int:
     return min([int(told) if told.isdigit() else admin.RECORD_BYTES, *largest])
 
 
-def _record_bytes(assignment: Assignment) -> float | None:
+def _record_bytes(assignment: Deployment) -> float | None:
     tables = {source.id: source.table for source in assignment.program.sources}
     found = [
         largest_average(address.librdkafka, tables[source].connector.topics)
@@ -258,18 +258,18 @@ def local_cluster(master: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def _check_topics(assignment: Assignment) -> None:
+def _check_topics(assignment: Deployment) -> None:
     """Every topic exists, or is made where the settings say so; else one error that names them all."""
-    wanted: dict[str, tuple[Address, dict[str, admin.Topic]]] = {}
+    wanted: dict[str, tuple[Address, dict[str, admin.TopicSpec]]] = {}
     topics = assignment.settings.topics
 
-    def want(address: Address, topic: admin.Topic) -> None:
+    def want(address: Address, topic: admin.TopicSpec) -> None:
         key = json.dumps(dict(address.librdkafka), sort_keys=True)
         wanted.setdefault(key, (address, {}))[1].setdefault(topic.name, topic)
 
-    def plain(name: str, compact: bool = False) -> admin.Topic:
+    def plain(name: str, compact: bool = False) -> admin.TopicSpec:
         config = {"cleanup.policy": "compact"} if compact else {}
-        return admin.Topic(name=name, partitions=topics.partitions, replication=topics.replication, config=config)
+        return admin.TopicSpec(name=name, partitions=topics.partitions, replication=topics.replication, config=config)
 
     for source in assignment.program.sources:
         for name in source.table.connector.topics:
@@ -302,4 +302,4 @@ def _check_topics(assignment: Assignment) -> None:
         )
 
 
-__all__ = ["Assignment", "KafkaFailure", "assign"]
+__all__ = ["Deployment", "KafkaFailure", "plan_deployment"]

@@ -160,6 +160,47 @@ def holds_oracle(
     return run
 
 
+def answer_of(kernel: Kernel, query: str | Callable[[Batch], str]) -> Callable[[Sequence[Batch]], Counter[Row]]:
+    """The answer of `query` over all rows so far, in tables t0, t1, ...; it may depend on the last batch."""
+
+    def answer(batches: Sequence[Batch]) -> Counter[Row]:
+        tables = {f"t{port}": accumulated(kernel, batches, port) for port in range(len(kernel.inputs))}
+        return Counter(rows_of(SQL(query if isinstance(query, str) else query(batches[-1]), tables)))
+
+    return answer
+
+
+def holds_expected(
+    kernels: Sequence[Kernel], batches: Sequence[Batch], expected: Callable[[Sequence[Batch]], Counter[Row]]
+) -> None:
+    """After every batch the applied changes are what is `expected` of the batches so far."""
+    run = Run(kernels)
+    for at, batch in enumerate(batches):
+        run(batch)
+        assert run.applied == expected(batches[: at + 1]), f"after batch {at}"
+
+
+def holds_bound(kernels: Sequence[Kernel], batches: Sequence[Batch], bound: Callable[[Sequence[Batch]], int]) -> None:
+    """After every batch the state has no more rows than `bound` allows after the batches so far."""
+    run = Run(kernels)
+    most = 0
+    for at, batch in enumerate(batches):
+        run(batch)
+        assert run.state_rows() <= bound(batches[: at + 1]), f"after batch {at}"
+        most = max(most, run.state_rows())
+    assert (most > 0) == any(kernel.traces() for kernel in kernels), "a case that keeps nothing shows no bound"
+
+
+def holds_end(kernels: Sequence[Kernel], batches: Sequence[Batch], end: Sequence[Batch], *, undone: bool) -> None:
+    """After the batches of `end` no state is left; where everything was `undone`, no rows either."""
+    run = Run(kernels)
+    for batch in (*batches, *end):
+        run(batch)
+    assert run.state_rows() == 0
+    assert run.unmatched_retractions == 0
+    assert bool(run.applied) is not undone
+
+
 def holds_restart(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
     """States that live on and states that are opened again from their blocks answer the same, bit by bit."""
     lasting, opened = Run(kernels), Run(kernels, restart=True)
@@ -175,15 +216,18 @@ def _bits(table: pa.Table) -> tuple[pa.Schema, str]:
 
 
 def holds_cut(
-    kernels: Sequence[Kernel], changes: Sequence[Change], cuts: Sequence[Callable[[Sequence[Change]], list[Batch]]]
+    kernels: Sequence[Kernel],
+    changes: Sequence[Change],
+    cuts: Sequence[Callable[[Sequence[Change]], list[Batch]]],
+    uncut: Callable[[Counter[Row]], object] = Counter,
 ) -> None:
-    """However `changes` are cut into batches, the applied result is the same."""
+    """However `changes` are cut into batches, the applied result is the same, or what `uncut` takes of it."""
     results = []
     for cut in cuts:
         run = Run(kernels)
         for batch in cut(changes):
             run(batch)
-        results.append(run.applied)
+        results.append(uncut(run.applied))
     assert all(result == results[0] for result in results)
 
 

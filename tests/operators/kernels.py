@@ -1,0 +1,300 @@
+"""Every operator in one table: its kernels, the log it is driven with, what it must answer, and what it may keep.
+
+`test_kernels.py` runs the properties of `properties.py` over each case. A new operator is one row here; a test fails
+for an operator that has none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from operators.aggregates.group_by import GroupPartial
+from operators.aggregates.layout import AccumulatorLayout
+from operators.kernel import Kernel
+from operators.ranking.top_n import TopNOperator
+from operators.rows.consolidate import Consolidate
+from operators.rows.normalize import NormalizeOperator
+from operators.rows.union import UnionAll
+from operators.time import END_OF_TIME
+from operators.windows.shapes import Hop
+from operators.windows.window_partial import WindowPartial
+from operators.windows.window_rows import WindowRowsOperator
+from tests.operators import test_calc as calc
+from tests.operators import test_group_by as group_by
+from tests.operators import test_interval_join as interval_join
+from tests.operators import test_materialize as materialize
+from tests.operators import test_normalize as normalize
+from tests.operators import test_over as over
+from tests.operators import test_regular_join as regular_join
+from tests.operators import test_temporal_join as temporal_join
+from tests.operators import test_top_n as top_n
+from tests.operators import test_window_aggregate as windows
+from tests.operators.properties import Batch, Change, Row, answer_of
+
+Log = Sequence[Change]
+Cut = Callable[[Log, Iterator[int]], list[Batch]]
+"""From a log and the sizes of batches to batches with the clock that belongs to them."""
+
+FAR = 10**9
+"""A processing time (ms) at which every time to live has passed."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator, or a partial and the operator that reads it.
+
+    `log` makes changes from a seed. `expected` is the relation after some batches, `bound` the number of rows of state
+    that may still matter then. `end` are the batches after which no state is left; where `undone`, no rows either.
+    State that only a time to live ends is kept by `ending`, the same kernels with one. `uncut` is what of the relation
+    does not depend on how the log is cut into batches.
+    """
+
+    kernels: tuple[Kernel, ...]
+    log: Callable[[int], Log]
+    expected: Callable[[Sequence[Batch]], Counter[Row]]
+    bound: Callable[[Sequence[Batch]], int]
+    cut: Cut
+    end: Callable[[Sequence[Batch]], list[Batch]]
+    undone: bool
+    ending: tuple[Kernel, ...] = ()
+    uncut: Callable[[Counter[Row]], object] = Counter
+
+
+def timeless(log: Log, sizes: Iterator[int]) -> list[Batch]:
+    """Batches for an operator that does not ask what time it is."""
+    batches, start = [], 0
+    while start < len(log):
+        size = next(sizes)
+        batches.append(Batch(log[start : start + size]))
+        start += size
+    return batches
+
+
+def reverted(batches: Sequence[Batch]) -> list[Batch]:
+    """Every change taken back, the last first."""
+    return [Batch([Change(c.row, -c.weight, c.port) for c in reversed(b.changes)]) for b in reversed(batches)]
+
+
+def ended(_: Sequence[Batch]) -> list[Batch]:
+    """The end of event time, and of every time to live."""
+    return [Batch([], watermark=END_OF_TIME), Batch([], now=FAR, watermark=END_OF_TIME)]
+
+
+def flat(batches: Sequence[Batch]) -> list[Change]:
+    return [change for batch in batches for change in batch.changes]
+
+
+def live(batches: Sequence[Batch], port: int | None = None) -> Counter[Row]:
+    """The rows that are there, each as often as it is."""
+    there: Counter[Row] = Counter()
+    for change in flat(batches):
+        if port in (None, change.port):
+            there[(*map(_hashable, change.row), change.port)] += change.weight
+    return +there
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def since(batches: Sequence[Batch], reach: int) -> int:
+    """How many rows have a time that the watermark has not passed by `reach` ms."""
+    watermark = batches[-1].watermark if batches else 0
+    return sum(_time(c.row) + reach > watermark for c in flat(batches))
+
+
+def _time(row: Row) -> int:
+    (time,) = (value for value in row if isinstance(value, datetime))
+    return (time - datetime(1970, 1, 1)) // timedelta(milliseconds=1)
+
+
+def keys(batches: Sequence[Batch], place: int) -> int:
+    """How many different values the column at `place` has had."""
+    return len({c.row[place] for c in flat(batches)})
+
+
+def nothing(_: Sequence[Batch]) -> int:
+    return 0
+
+
+def retracting(
+    kernels: tuple[Kernel, ...],
+    log: Callable[[int], Log],
+    query: str,
+    bound: Callable[[Sequence[Batch]], int] = nothing,
+) -> Case:
+    """An operator whose input may retract what it has added."""
+    return Case(kernels, log, answer_of(kernels[0], query), bound, timeless, reverted, undone=True)
+
+
+def timed(
+    kernels: tuple[Kernel, ...],
+    log: Callable[[int], Log],
+    query: str | Callable[[Batch], str],
+    bound: Callable[[Sequence[Batch]], int],
+    cut: Cut,
+    ending: tuple[Kernel, ...] = (),
+) -> Case:
+    """An operator in event time, whose input only adds rows; its own cut sends the watermark to the end of time."""
+    return Case(kernels, log, answer_of(kernels[0], query), bound, lambda c, s: cut(c, s)[:-1], ended, False, ending)
+
+
+def _last_of_keys(batches: Sequence[Batch]) -> Counter[Row]:
+    last: dict[Any, Change] = {}
+    for change in flat(batches):
+        last[change.row[1]] = change
+    return Counter(tuple(map(_hashable, c.row)) for c in last.values() if c.weight > 0)
+
+
+def _last_written(batches: Sequence[Batch]) -> Counter[Row]:
+    """Of the rows of each key that are there: the one whose count grew in the latest batch, of several the greatest."""
+    there: Counter[Row] = Counter()
+    grew: dict[Row, int] = {}
+    for number, batch in enumerate(batches):
+        before = Counter(there)
+        for change in batch.changes:
+            there[change.row] += change.weight
+        grew |= {row: number for row in there if there[row] > before[row]}
+    shown = {row[0]: row for row in sorted(+there, key=lambda row: (grew[row], row))}
+    return Counter(shown.values())
+
+
+def _shown_keys(applied: Counter[Row]) -> object:
+    return Counter(row[0] for row in applied.elements())
+
+
+def _deleted(batches: Sequence[Batch]) -> list[Batch]:
+    return [Batch([Change((None, key, None), -1) for key in {c.row[1] for c in flat(batches)}])]
+
+
+def _versions_ended(batches: Sequence[Batch]) -> list[Batch]:
+    ends = [temporal_join.ended(key, FAR) for key in sorted({c.row[0] for c in flat(batches) if c.port == 1})]
+    return [Batch(ends, watermark=FAR - 1), Batch([], watermark=END_OF_TIME)]
+
+
+def _sets(partial: GroupPartial | WindowPartial) -> int:
+    """How many multisets of values the aggregates of a grouping keep."""
+    return len(AccumulatorLayout(partial.input, partial.aggregates, partial.append).sets)
+
+
+CHOSEN = [group_by.AGGREGATES[i] for i in (0, 3, 10, 14)]
+"""COUNT, SUM, MIN and COUNT(DISTINCT): `test_group_by.py` goes through all of them."""
+
+GROUPS = group_by.grouping((0,), CHOSEN)
+HOP = Hop(size=30, slide=10)
+WINDOWS = windows.windowed(HOP)
+CALLS = over.CALLS["all at once"]
+AROUND = (-10, 20)
+PAIR = pa.schema([("c0", pa.string()), ("c1", pa.int64())])
+
+CASES: dict[str, Case] = {
+    "calc": retracting(
+        (calc.HALF,),
+        lambda seed: [Change((n % 7 - 8, "ab"[n % 2])) for n in range(seed, seed + 50)],
+        "SELECT CAST(10 // c0 AS INTEGER), upper(c1) FROM t0 WHERE c1 <> 'skip'",
+    ),
+    "union": retracting(
+        (UnionAll(ports=2, output=PAIR),),
+        lambda seed: [Change(c.row, c.weight, n % 2) for n, c in enumerate(_pairs(seed)) if c.weight > 0],
+        "SELECT * FROM t0 UNION ALL SELECT * FROM t1",
+    ),
+    "consolidate": retracting((Consolidate(output=PAIR, key=(0,)),), lambda seed: _pairs(seed), "SELECT * FROM t0"),
+    "window rows": retracting(
+        (WindowRowsOperator(input=windows.INPUT, time=2, window=HOP),),
+        lambda seed: windows.arrivals(seed, 50),
+        "SELECT t0.*, make_timestamp(ws * 1000), make_timestamp(we * 1000), make_timestamp(we * 1000 - 1000)"
+        f" FROM t0 JOIN (VALUES {windows.brute(HOP)}) w(ws, we) ON epoch_ms(c2) >= ws AND epoch_ms(c2) < we",
+    ),
+    "group by": retracting(
+        GROUPS,
+        lambda seed: flat(group_by.generated(seed, 10, append=False)),
+        group_by.query((0,), CHOSEN),
+        lambda batches: len({row[0] for row in live(batches)}) + _sets(GROUPS[0]) * len(live(batches)),
+    ),
+    "regular join": retracting(
+        (regular_join.joined("full"),),
+        lambda seed: flat(regular_join.generated(seed, 12)),
+        regular_join.oracle("full"),
+        lambda batches: len(live(batches)),
+    ),
+    "normalize": Case(
+        (NormalizeOperator(output=normalize.SCHEMA, key=(1,)),),
+        lambda seed: flat(normalize.upserts(seed, 12)),
+        _last_of_keys,
+        lambda batches: len(_last_of_keys(batches)),
+        timeless,
+        _deleted,
+        undone=True,
+    ),
+    "materialize": Case(
+        (materialize.KERNEL,),
+        lambda seed: flat(materialize.random_batches(seed, 20)),
+        _last_written,
+        lambda batches: len(live(batches)),
+        timeless,
+        reverted,
+        undone=True,
+        uncut=_shown_keys,  # which row of a key is shown follows from the batch that it grew in
+    ),
+    "top n": Case(
+        (TopNOperator(input=top_n.SCHEMA, ranking=top_n.RANKINGS["top 3 numbered"]),),
+        lambda seed: top_n.arrivals(seed, 80),
+        answer_of(TopNOperator(input=top_n.SCHEMA, ranking=top_n.RANKINGS["top 3"]), top_n.oracle("top 3 numbered")),
+        lambda batches: sum(min(3, n) for n in Counter(c.row[0] for c in flat(batches)).values()),
+        timeless,
+        ended,
+        undone=False,
+        ending=(TopNOperator(input=top_n.SCHEMA, ranking=top_n.RANKINGS["top 3 numbered"], ttl=100),),
+    ),
+    "window aggregate": timed(
+        WINDOWS,
+        lambda seed: windows.arrivals(seed, 60),
+        windows.oracle(HOP),
+        # A row is in a partial of its slice, and its value in one of each set; a slice lasts as long as its last
+        # window.
+        lambda batches: (1 + _sets(WINDOWS[0])) * since(batches, HOP.size + HOP.slide),
+        windows.cut,
+    ),
+    "interval join": timed(
+        (interval_join.joined("full", AROUND),),
+        lambda seed: interval_join.arrivals(seed, 60),
+        interval_join.oracle("full", AROUND),
+        # Each row is kept once to be met and once to be padded. Expired rows go when they are half of their block.
+        lambda batches: 2 * 2 * since(batches, AROUND[1] - AROUND[0]),
+        interval_join.cut,
+    ),
+    "temporal join": Case(
+        (temporal_join.joined("left"),),
+        lambda seed: temporal_join.arrivals(seed, 60),
+        lambda batches: temporal_join.expected(flat(batches), batches[-1].watermark, "left"),
+        lambda batches: since(batches, 0) + keys(batches, 0),
+        lambda log, sizes: temporal_join.cut(log, sizes)[:-1],
+        _versions_ended,
+        undone=False,
+    ),
+    "over": timed(
+        (over.over(CALLS, schema=over.NUMBERED),),
+        lambda seed: over.arrivals(seed, 60),
+        over.oracle(CALLS),
+        # The rows of two frames of 20 ms; of each key the last two rows and the totals.
+        lambda batches: since(batches, 2 * 20) + 3 * keys(batches, 0),
+        over.cut,
+        ending=(over.over(CALLS, schema=over.NUMBERED, ttl=10),),
+    ),
+}
+
+
+def _pairs(seed: int) -> list[Change]:
+    return flat(materialize.random_batches(seed, 20))
+
+
+def sizes(seed: int) -> Iterator[int]:
+    """The sizes of batches of one cut: all of one size, or a few sizes in turn."""
+    while True:
+        yield from [(3,), (1, 2, 20), (7,), (1000,)][seed % 4]

@@ -1,0 +1,79 @@
+"""Every operator has the five properties, and no operator is left out."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+import operators
+from operators.base import Operator
+from tests.operators.kernels import CASES, Case, sizes
+from tests.operators.properties import (
+    Batch,
+    Change,
+    holds_bound,
+    holds_cut,
+    holds_end,
+    holds_expected,
+    holds_restart,
+)
+
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def _all_operators() -> Iterator[type[Operator]]:
+    for module in pkgutil.walk_packages(operators.__path__, "operators."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, Operator) and value is not Operator:
+                yield value
+
+
+def batches_of(case: Case, seed: int) -> list[Batch]:
+    return case.cut(case.log(seed), sizes(seed))
+
+
+def test_every_operator_is_in_the_table():
+    tested = {type(kernel) for case in CASES.values() for kernel in case.kernels}
+    missing = sorted(kind.__name__ for kind in set(_all_operators()) - tested)
+    assert missing == [], "add a case to tests/operators/kernels.py"
+
+
+@each_case
+@pytest.mark.parametrize("seed", [1, 2])
+def test_oracle_the_changes_add_up_to_the_answer_over_all_rows(case: Case, seed: int):
+    holds_expected(case.kernels, batches_of(case, seed), case.expected)
+
+
+@each_case
+def test_cut_how_a_log_is_cut_does_not_change_the_answer(case: Case):
+    log = case.log(3)
+
+    def cut_by(seed: int) -> Callable[[Sequence[Change]], list[Batch]]:
+        def cut(changes: Sequence[Change]) -> list[Batch]:
+            batches = case.cut(changes, sizes(seed))
+            return [*batches, *([] if case.undone else case.end(batches))]
+
+        return cut
+
+    holds_cut(case.kernels, log, [cut_by(seed) for seed in range(4)], case.uncut)
+
+
+@each_case
+def test_undo_nothing_is_left_at_the_end(case: Case):
+    batches = batches_of(case, 5)
+    holds_end(case.ending or case.kernels, batches, case.end(batches), undone=case.undone)
+
+
+@each_case
+def test_restart_a_state_opened_again_answers_the_same(case: Case):
+    batches = batches_of(case, 1)
+    holds_restart(case.kernels, [*batches, *case.end(batches)])
+
+
+@each_case
+@pytest.mark.parametrize("seed", [4, 5])
+def test_bound_state_is_no_larger_than_what_may_still_matter(case: Case, seed: int):
+    holds_bound(case.kernels, batches_of(case, seed), case.bound)

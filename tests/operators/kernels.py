@@ -32,9 +32,13 @@ from tests.operators import test_materialize as materialize
 from tests.operators import test_normalize as normalize
 from tests.operators import test_over as over
 from tests.operators import test_regular_join as regular_join
+from tests.operators import test_retracting_top_n as retracting_top_n
+from tests.operators import test_session_aggregate as session_aggregate
+from tests.operators import test_session_rows as session_rows
 from tests.operators import test_temporal_join as temporal_join
 from tests.operators import test_top_n as top_n
 from tests.operators import test_window_aggregate as windows
+from tests.operators import test_window_top_n as window_top_n
 from tests.operators.properties import Batch, Change, Row, answer_of
 
 Log = Sequence[Change]
@@ -110,7 +114,8 @@ def since(batches: Sequence[Batch], reach: int) -> int:
 
 
 def _time(row: Row) -> int:
-    (time,) = (value for value in row if isinstance(value, datetime))
+    """The last of a row's times, in ms."""
+    *_, time = (value for value in row if isinstance(value, datetime))
     return (time - datetime(1970, 1, 1)) // timedelta(milliseconds=1)
 
 
@@ -186,7 +191,32 @@ def _sets(partial: GroupPartial | WindowPartial) -> int:
 CHOSEN = [group_by.AGGREGATES[i] for i in (0, 3, 10, 14)]
 """COUNT, SUM, MIN and COUNT(DISTINCT): `test_group_by.py` goes through all of them."""
 
+
+def _in_open_sessions(batches: Sequence[Batch]) -> int:
+    """How many rows are in sessions that have not closed."""
+    closed = answer_of(session_rows.rows_with_sessions()[0], session_rows.oracle())(batches)
+    return len(flat(batches)) - closed.total()
+
+
+def _closed_windows(batch: Batch) -> str:
+    closed = f"(SELECT * FROM t0 WHERE epoch_ms(c4) <= {batch.watermark})"
+    return window_top_n.ORACLES["top 3"].replace("FROM closed", f"FROM {closed}")
+
+
+def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
+    batches, start = [], 0
+    while start < len(log):
+        size = next(sizes)
+        seen = [_time((change.row[2],)) for change in log[: start + size]]
+        batches.append(Batch(log[start : start + size], watermark=max(seen) - window_top_n.DELAY))
+        start += size
+    return [*batches, Batch([], watermark=END_OF_TIME)]
+
+
 GROUPS = group_by.grouping((0,), CHOSEN)
+SESSION_SETS = 1
+"""One multiset: the values of the COUNT(DISTINCT) of `session_aggregate.AGGREGATES`."""
+
 HOP = Hop(size=30, slide=10)
 WINDOWS = windows.windowed(HOP)
 CALLS = over.CALLS["all at once"]
@@ -251,6 +281,34 @@ CASES: dict[str, Case] = {
         ended,
         undone=False,
         ending=(TopNOperator(input=top_n.SCHEMA, ranking=top_n.RANKINGS["top 3 numbered"], ttl=100),),
+    ),
+    "retracting top n": retracting(
+        (retracting_top_n.kernel("top 3 numbered"),),
+        lambda seed: flat(retracting_top_n.batches(seed, 15)),
+        retracting_top_n.ORACLES["top 3 numbered"],
+        lambda batches: len(live(batches)) + keys(batches, 0),
+    ),
+    "window top n": timed(
+        (window_top_n.kernel("top 3"),),
+        lambda seed: [change for _, change in window_top_n.arrivals(seed, 60)],
+        _closed_windows,
+        lambda batches: since(batches, 0),
+        _by_window_time,
+    ),
+    "session aggregate": timed(
+        session_aggregate.sessions(),
+        lambda seed: session_aggregate.arrivals(seed, 60),
+        session_aggregate.oracle(),
+        # Each open session is kept once and waits once to be closed; the values of its sets are kept beside it.
+        lambda batches: (2 + SESSION_SETS) * _in_open_sessions(batches),
+        session_aggregate.cut,
+    ),
+    "session rows": timed(
+        session_rows.rows_with_sessions(),
+        lambda seed: session_aggregate.arrivals(seed, 60),
+        session_rows.oracle(),
+        lambda batches: 3 * _in_open_sessions(batches),
+        session_aggregate.cut,
     ),
     "window aggregate": timed(
         WINDOWS,

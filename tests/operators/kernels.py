@@ -26,6 +26,7 @@ from operators.windows.shapes import Hop
 from operators.windows.window_partial import WindowPartial
 from operators.windows.window_rows import WindowRowsOperator
 from tests.operators import test_calc as calc
+from tests.operators import test_count_window as count_window
 from tests.operators import test_group_by as group_by
 from tests.operators import test_interval_join as interval_join
 from tests.operators import test_materialize as materialize
@@ -192,6 +193,17 @@ CHOSEN = [group_by.AGGREGATES[i] for i in (0, 3, 10, 14)]
 """COUNT, SUM, MIN and COUNT(DISTINCT): `test_group_by.py` goes through all of them."""
 
 
+def _full_windows(batches: Sequence[Batch]) -> Counter[Row]:
+    windows = count_window.brute(batches, (0,), 3, 3)
+    return Counter((*row, w[0][1], w[-1][1], now) for w in windows for row, now in w)
+
+
+def _filled(batches: Sequence[Batch]) -> list[Batch]:
+    """So many rows of each partition that its last window is full."""
+    partitions = Counter(c.row[0] for c in flat(batches))
+    return [Batch([Change((name, 1, True)) for name, n in partitions.items() for _ in range(-n % 3)])]
+
+
 def _in_open_sessions(batches: Sequence[Batch]) -> int:
     """How many rows are in sessions that have not closed."""
     closed = answer_of(session_rows.rows_with_sessions()[0], session_rows.oracle())(batches)
@@ -309,6 +321,15 @@ CASES: dict[str, Case] = {
         session_rows.oracle(),
         lambda batches: 3 * _in_open_sessions(batches),
         session_aggregate.cut,
+    ),
+    "count window": Case(
+        (count_window.rows_out((0,), 3, 3),),
+        lambda seed: count_window.stream(seed, 60),
+        _full_windows,
+        lambda batches: (2 + 1) * keys(batches, 0),  # rows that wait for the third, and how far the partition has come
+        timeless,
+        _filled,
+        undone=False,
     ),
     "window aggregate": timed(
         WINDOWS,

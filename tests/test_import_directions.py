@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 MAY_IMPORT: dict[str, set[str]] = {
     "operators": set(),
     "service.host.machine": set(),
+    "service.host.clock": set(),
     "service.host.guard": set(),
     "service.durations": set(),
     "service.spark.supervision.batch_sizing": set(),
@@ -88,6 +89,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.kafka_identity",
         "service.exit_codes",
         "service.formats",
+        "service.host.clock",
         "service.host.guard",
         "service.deployment.group_offsets",
         "service.kafka",

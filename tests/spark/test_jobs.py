@@ -128,3 +128,10 @@ def test_a_kafka_that_cannot_be_reached_is_no_failure():
     runners[0].error = KafkaUnreachable("no broker answers")
     assert [made.look() for _ in range(5)] == [None] * 5
     assert set(observer.said) == {("waiting", "j0")}
+
+
+def test_a_clock_that_jumped_is_waited_out_and_said():
+    made, runners, observer = jobs(1)
+    runners[0].error = RuntimeError("service.host.clock.ClockJumped: the clock of this machine went ahead by 365 days")
+    assert [made.look() for _ in range(3)] == [None] * 3
+    assert observer.said == [("failed", "j0")], "the next try is a minute away"

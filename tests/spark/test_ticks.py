@@ -30,12 +30,13 @@ class _Reader:
         self.wall, self.running, self.cluster = 1_000_000.0, 0.0, _Cluster()
         monkeypatch.setattr("time.time", lambda: self.wall)
         monkeypatch.setattr("time.monotonic", lambda: self.running)
+        monkeypatch.setattr("service.host.clock._running", lambda: self.running)
         options = {
             "interval": "10000",
             "keys": "[0]",
             "levels": "[1]",
             "topics": json.dumps({"0": {"kafka": {}, "topics": ["t"]}}),
-            "ended": str(tmp_path / "ended.json"),
+            "ended": str(tmp_path / "run" / "ended.json"),
         }
         self._reader = TickReader(options, lambda _: self.cluster)  # type: ignore[arg-type,return-value]
         self.offset: dict[str, Any] = self._reader.initialOffset()

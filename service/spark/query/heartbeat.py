@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from operators.time import MIN_TIME
+from service.host.clock import believed_time
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaUnreachable
 from service.runtime.envelope import Envelope, Kind
@@ -64,7 +65,7 @@ class TickReader(SimpleDataSourceStreamReader):
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
         """The next tick, or nothing while the last one is younger than the interval and no source has ended since."""
-        now = int(time.time() * 1000)
+        now = believed_time(self._ended.parent.parent / "clock.json")
         ended = self._read_ended()
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
         if time.monotonic() < self._due and ended == start["ended"]:

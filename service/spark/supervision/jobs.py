@@ -195,7 +195,8 @@ class Jobs:
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
         patient = isinstance(error, KafkaUnreachable) or PATIENT.search(text) is not None
-        job.failures += 0 if patient else 1
+        untimely = "service.host.clock.ClockJumped" in text
+        job.failures += 0 if patient or untimely else 1
         if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
             job.done, job.start_at = True, None
             job.code = WRONG if any(word in text for word in MISCONFIGURED) else FAILED
@@ -204,6 +205,7 @@ class Jobs:
             self._observer.gave_up(job.name, summary(error), full(error), alone=alone)
             return
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
+        wait = LONGEST_BACKOFF if untimely else wait
         job.start_at = time.monotonic() + wait
         if patient:
             self._observer.waiting(job.name, summary(error))

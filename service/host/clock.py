@@ -1,0 +1,61 @@
+"""The time of batches, from a clock that may be wrong for a while, as that of a machine is before it hears of others.
+
+Rows that time has passed by are forgotten for good, so one batch in the wrong year costs state. Whether a clock has
+jumped is told by another one, which only runs. A jump ahead is not believed until it has lasted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+JUMP = 3600.0
+"""Seconds by which the clock may be ahead of what has passed, and still be taken for set right."""
+
+BELIEVED_AFTER = 600.0
+"""Seconds after which a clock that has jumped is believed all the same."""
+
+
+class ClockJumped(Exception):
+    """The clock of this machine went ahead by more than has passed."""
+
+
+def believed_time(file: Path, now: Callable[[], float] = time.time, running: Callable[[], float] | None = None) -> int:
+    """Return the time in milliseconds since the epoch, or raise ClockJumped.
+
+    `file` remembers both clocks for the life of a run. `running` counts the seconds that pass, those of a sleep of the
+    machine too.
+    """
+    seconds, passed = now(), (running or _running)()
+    known = json.loads(file.read_text()) if file.exists() else None
+    if known is not None:
+        ahead = (seconds - known["now"]) - (passed - known["running"])
+        since = known["jumped"] if known["jumped"] is not None else passed
+        if ahead > JUMP and passed - since < BELIEVED_AFTER:
+            _write(file, {**known, "jumped": since})
+            raise ClockJumped(
+                f"the clock of this machine went ahead by {_words(ahead)} at once; no batch is made with such a time\n"
+                f"  hint:   set the clock right; one that is right now is believed in {_words(BELIEVED_AFTER)}, or when"
+                " the service is started again"
+            )
+    _write(file, {"now": seconds, "running": passed, "jumped": None})
+    return int(seconds * 1000)
+
+
+def _running() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _write(file: Path, value: dict[str, float | None]) -> None:
+    temporary = file.with_suffix(".new")
+    temporary.write_text(json.dumps(value))
+    temporary.rename(file)
+
+
+def _words(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

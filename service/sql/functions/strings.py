@@ -35,6 +35,8 @@ def _joined(name: str, arguments: Arguments, context: Context) -> Expression:
 
 def _joined_with(name: str, arguments: Arguments, context: Context) -> Expression:
     """CONCAT_WS passes over NULL parts; NULL only if the separator is."""
+    if len(arguments) == 1:
+        return Call(name, arguments, STRING, "CASE WHEN {0} IS NOT NULL THEN '' END")
     places = ", ".join(f"{{{i}}}" for i in range(len(arguments)))
     return Call(name, arguments, STRING, f"concat_ws({places})")
 

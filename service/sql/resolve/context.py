@@ -12,6 +12,7 @@ from service.plan.nodes import Place
 from service.plan.table import Table
 from service.sql.errors import Mistakes, SqlError
 from service.sql.expressions.compile import compile_expression
+from service.sql.expressions.constants import check_constants
 from service.sql.expressions.context import Context
 from service.sql.parse.statements import CreateTable
 from service.sql.scope import INTERNAL, Scope
@@ -81,7 +82,9 @@ class ResolveContext:
     def compile(self, node: exp.Expr, scope: Scope) -> Expression | None:
         """The expression of `node` over `scope`; None, with the mistake noted, if it has one."""
         with self.mistakes.collecting(node):
-            return _shown(compile_expression(node, scope, self.context), scope)
+            compiled = compile_expression(node, scope, self.context)
+            check_constants(compiled)
+            return _shown(compiled, scope)
         return None
 
     def give_up(self, error: SqlError, at: exp.Expr | int | None = None) -> QueryRejected:

@@ -116,6 +116,10 @@ def _named(node: exp.Table, session: ResolveContext) -> Relation:
         case Table():
             return scan(with_options(entry, node, session), session, node)
         case View():
+            if node.meta.get("hints"):
+                raise session.give_up(
+                    SqlError(f'"{name}" is a view, and has no options', hint="write OPTIONS behind its table", at=node)
+                )
             return resolve_view(entry, session)
         case TemporalFunction():
             raise session.give_up(

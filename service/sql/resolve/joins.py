@@ -121,6 +121,10 @@ def _kind(join: exp.Join, session: ResolveContext) -> JoinKind:
         raise session.give_up(not_yet(f"{kind} JOIN", join, "write WHERE [NOT] EXISTS (SELECT ...)"))
     if isinstance(join.this, exp.Lateral) and not is_temporal(join.this):
         raise session.give_up(not_yet(type(join.this).__name__.upper(), join))
+    if side and not join.args.get("on") and not join.args.get("using"):
+        raise session.give_up(
+            SqlError(f"{side.upper()} JOIN needs a condition", hint="write ON or USING", at=join.this)
+        )
     return JoinKind(side.lower()) if side else JoinKind.INNER
 
 

@@ -12,10 +12,10 @@ from service.plan.expressions import Column, Expression, Literal, describe, rend
 from service.plan.nodes import Field, Frame, Mode, Over, OverCall, Place
 from service.plan.properties import mode
 from service.plan.table import TimeKind
-from service.plan.types import DataType
+from service.plan.types import DataType, flink
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.aggregate_types import AGGREGATES
-from service.sql.expressions.casts import cast
+from service.sql.expressions.casts import assignable, cast
 from service.sql.resolve.aggregate_calls import typed_call
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.over_frame import frame_of
@@ -227,6 +227,12 @@ def _lag(node: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[Express
     if not all(text.isdigit() for text in constants):
         raise SqlError("LAG takes a whole number of rows", at=node.expressions[1])
     if len(known) == 3:
+        if not assignable(known[2].type, known[0].type):
+            raise SqlError(
+                f"the default of LAG is {flink(known[2].type)}, its value {flink(known[0].type)}",
+                hint="use CAST",
+                at=node.expressions[2],
+            )
         default = cast(known[2], known[0].type, implicit=True, zone=session.zone)
         constants.append(render(default))
     return known[0], tuple(constants) or ("1",)

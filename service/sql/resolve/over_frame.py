@@ -8,6 +8,8 @@ from service.plan.nodes import Frame
 from service.sql.errors import SqlError
 from service.sql.expressions.literals import interval_value
 
+MOST_ROWS = 2**31 - 1
+
 
 def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:
     """The frame; without one, all rows up to the current one: by time for aggregates, as in the standard."""
@@ -32,6 +34,8 @@ def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:
 def _rows(start: exp.Expr) -> int:
     if not isinstance(start, exp.Literal) or not start.name.isdigit():
         raise SqlError("ROWS takes a whole number of rows", at=start)
+    if int(start.name) > MOST_ROWS:
+        raise SqlError(f"ROWS takes at most {MOST_ROWS} rows", at=start)
     return int(start.name)
 
 

@@ -67,6 +67,8 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
         return ordered(select, _single_row(named, session.place(select)), session, ttl)
     relation = with_names(projected(relation, named, session.place(select)))
     if select.args.get("distinct"):
+        if select.args["distinct"].args.get("on"):
+            raise session.give_up(not_yet("DISTINCT ON", select, "keep the first row of a key by ROW_NUMBER()"))
         relation = deduplicated(relation, session, session.place(select))
     return ordered(select, relation, session, ttl)
 

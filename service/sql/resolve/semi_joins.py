@@ -20,6 +20,7 @@ from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.syntax import has_query, is_aggregate, positions, reference
+from service.sql.resolve.table_hints import state_ttls
 from service.sql.scope import INTERNAL, Scope
 
 
@@ -88,11 +89,13 @@ def _exists(
     query = node.this
     while isinstance(query, exp.Subquery):
         query = query.this
-    others = ("group", "having", "with_", "limit", "order")
+    others = ("group", "having", "with_", "limit", "offset", "fetch", "order")
     plain = isinstance(query, exp.Select) and query.args.get("from_") and not any(map(query.args.get, others))
     if not plain or any(map(is_aggregate, query.walk())):
         return _joined(relation, query_inside(query, session), kind, [], ttls, node, session)
     right, where = resolve_from(query, session)
+    ttls = {**ttls, **state_ttls(query, right.scope.qualifiers, session)}
+    _check_items(query, relation, right, session)
     outer: list[exp.Expr] = []
     for each in where:
         if has_query(each):
@@ -105,6 +108,19 @@ def _exists(
         if condition is not None:
             right = filtered(right, condition, session.place(each))
     return _joined(relation, right, kind, outer, ttls, node, session)
+
+
+def _check_items(query: exp.Select, relation: Relation, right: Relation, session: Session) -> None:
+    """What EXISTS selects is not read, but must be there."""
+    before = len(session.mistakes)
+    both = relation.scope.beside(right.scope)
+    for item in query.expressions:
+        star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+        if not star and not has_query(item):
+            inner = positions(item.unalias(), right.scope) is not None
+            session.compile(item.unalias(), right.scope if inner else both)
+    if len(session.mistakes) > before:
+        raise Abandoned
 
 
 def _joined(

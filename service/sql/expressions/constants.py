@@ -1,0 +1,49 @@
+"""Constants inside an expression are computed once, when a file is read: one that cannot be is a mistake.
+
+DuckDB folds a constant before the first row, wherever it stands: 1 / 0 under OR or CASE would fail every batch.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import duckdb
+
+from service.plan.expressions import Call, Expression, columns_of, describe, render, repeatable
+from service.sql.errors import SqlError
+
+
+def check_constants(expression: Expression) -> None:
+    """Raise SqlError at a part of `expression` that reads no column and cannot be computed."""
+    pending = [expression]
+    while pending:
+        each = pending.pop()
+        if not isinstance(each, Call):
+            continue
+        if each.arguments and repeatable(each) and next(columns_of(each), None) is None:
+            _compute(each)
+        else:
+            pending += each.arguments
+
+
+def _compute(constant: Call) -> None:
+    if reason := _failure(render(constant)):
+        for argument in constant.arguments:
+            if isinstance(argument, Call):
+                _compute(argument)
+        raise SqlError(f"{describe(constant)} cannot be computed", detail=reason)
+
+
+@cache
+def _failure(text: str) -> str:
+    """Why DuckDB cannot compute a constant; empty if it can."""
+    try:
+        _connection().sql(f"SELECT {text}").fetchall()
+    except duckdb.Error as error:
+        return str(error).splitlines()[0].partition(": ")[2].partition(". Use TRY")[0]
+    return ""
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1, "max_expression_depth": 10_000})

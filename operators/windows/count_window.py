@@ -53,7 +53,7 @@ class CountWindow(Operator):
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0].drop_columns([WEIGHT])
         due = Ordered(rows, self._times(rows, clock.now))
-        ordered, windows = self._partitions.advance(state, due, rows.slice(0, 0), self._close, sql)
+        ordered, windows = self._partitions.advance(state, due, clock, self._close, sql)
         starts, ends = extremes(ordered.times, windows.first, windows.last)
         windows = windows._replace(starts=starts, ends=ends)
         return Step(changes=self.result.changes(ordered, windows, sql))

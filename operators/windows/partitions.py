@@ -8,7 +8,7 @@ and reading a window reads the rows of that window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from operators.state.block import SORT_KEY, Positions, SortKeys, distinct, sprea
 from operators.state.lookup import find_between
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, KeyedRows, read_keyed, write
+from operators.time import MIN_TIME, Clock
 from operators.windows.ranges import Mask, Ordered, Ranges
 from operators.windows.slices import Times
 
@@ -62,7 +63,7 @@ class Closed(NamedTuple):
 
     A window has the rows of partition `owners[i]` with the numbers from `first[i]` to `last[i]`, which is not included.
     `low` is the first number that each partition keeps, `record` what else it remembers; those not `alive` are
-    forgotten.
+    forgotten. Those of `wake` that are not MIN_TIME say when they must be asked again, rows or not.
     """
 
     owners: Positions
@@ -73,24 +74,33 @@ class Closed(NamedTuple):
     low: Times
     alive: Mask
     record: Mapping[str, Times]
+    wake: Times | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The partitions of rows of `schema` by the columns at `keys`; `remembered` names the numbers that windows add."""
+    """The partitions of rows of `schema` by the columns at `keys`.
+
+    `remembered` names the numbers that windows add; with `wakes` windows may close without a row, at times that they
+    ask for.
+    """
 
     schema: pa.Schema
     keys: tuple[int, ...]
     remembered: tuple[str, ...] = ()
+    wakes: bool = False
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """A table of the rows and one of the records."""
+        """A table of the rows, one of the records, and one of the times to wake at."""
         rows = pa.schema([*self.schema, pa.field(_TIME, pa.int64()), pa.field(_NUMBER, pa.int64())])
         numbers = [pa.field(name, pa.int64()) for name in self._numbers]
-        records = pa.schema([*(self.schema.field(k) for k in self.keys), *numbers])
+        keys = [self.schema.field(k) for k in self.keys]
+        records = pa.schema([*keys, *numbers])
+        timers = TraceSpec(schema=pa.schema([*keys, pa.field(_TIME, pa.int64())]), kind=TableKind.TIME_ORDERED)
         return {
             "rows": TraceSpec(schema=rows, kind=TableKind.KEYED),
             "partitions": TraceSpec(schema=records, kind=TableKind.KEYED),
+            **({"timers": timers} if self.wakes else {}),
         }
 
     @property
@@ -101,14 +111,16 @@ class Partitions:
         self,
         state: State,
         due: Ordered,
-        woken: pa.Table,
+        clock: Clock,
         close: Callable[[Arrivals], Closed],
         sql: Sql,
     ) -> tuple[Ordered, Ranges]:
-        """Hand the rows that are `due`, in their order, to the windows of their partitions, `woken` ones included.
-
-        `woken` has the columns of the keys. Returns the windows that close and their rows.
-        """
+        """Hand the rows that are `due`, in their order, to the windows of their partitions; returns those that `close`
+        and their rows. Where nothing is due and nobody wakes, nothing is asked."""
+        woken = due.rows.slice(0, 0)
+        if self.wakes:
+            woken = state["timers"].between(clock.previous, clock.watermark)
+            state["timers"].expire(clock.watermark)
         keys, owners = self._split(due.rows, woken, sql)
         if keys.num_rows == 0:
             nothing = np.empty(0, dtype=np.int64)
@@ -128,9 +140,7 @@ class Partitions:
             touched = min(1, rows.num_rows + woken.num_rows)
             return pa.table({_PLACE: np.zeros(touched, dtype=np.int64)}), np.zeros(rows.num_rows, dtype=np.int64)
         all_ = pa.concat_tables([rows.select(names), woken.select(names)])
-        numbered = all_.append_column(_PLACE, pa.array(np.arange(all_.num_rows)))
-        statement = f"SELECT MIN({_PLACE}) OVER (PARTITION BY {', '.join(names)}) AS f FROM rows ORDER BY {_PLACE}"
-        firsts = sql(statement, {"rows": numbered}).column("f").to_numpy()
+        firsts = first_of_each(all_, range(len(names)), sql)
         different = distinct(firsts)
         keys = all_.take(pa.array(different)).append_column(_PLACE, pa.array(np.arange(len(different))))
         return keys, np.searchsorted(different, firsts[: rows.num_rows])
@@ -226,3 +236,21 @@ class Partitions:
         columns += [pa.array(values[name][places]) for name in self._numbers]
         table = pa.table(columns, names=[*(self.schema.names[k] for k in self.keys), *self._numbers])
         write(state["partitions"], pairs, table.filter(pa.array(alive)), pairs.sort_keys[alive])
+        if closed.wake is not None:
+            times = closed.wake[places]
+            set_ = times > MIN_TIME
+            timers = table.select(range(len(self.keys))) if self.keys else table.select([])
+            columns = [*timers.columns, pa.array(times)]
+            timers = pa.table(columns, names=[*timers.column_names, _TIME])
+            state["timers"].add(timers.filter(pa.array(set_)), times[set_])
+
+
+def first_of_each(rows: pa.Table, keys: Sequence[int], sql: Sql) -> Positions:
+    """For each row the position of the first row that has the same values at `keys`."""
+    if not keys or rows.num_rows == 0:
+        return np.zeros(rows.num_rows, dtype=np.int64)
+    names = [rows.column_names[k] for k in keys]
+    placed = rows.select(names).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+    statement = f"SELECT MIN({_PLACE}) OVER (PARTITION BY {', '.join(names)}) AS f FROM rows ORDER BY {_PLACE}"
+    firsts: Positions = sql(statement, {"rows": placed}).column("f").to_numpy()
+    return firsts

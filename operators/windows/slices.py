@@ -13,7 +13,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from operators.sql import Sql
 from operators.state.block import distinct
 from operators.windows.shapes import Attached, Cumulate, Hop, Window
 
@@ -119,6 +121,15 @@ def wall_clock(instant: int, zone: str | None) -> int:
         return instant
     there = (_EPOCH + timedelta(milliseconds=instant)).replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
     return (there.replace(tzinfo=None) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def walls(times: Times, zone: str | None, sql: Sql) -> Times:
+    """The wall-clock time in `zone` at each instant, all in ms."""
+    if zone is None or zone == "UTC" or len(times) == 0:
+        return times
+    statement = f"SELECT epoch_ms({local('make_timestamp(t * 1000)', zone)}) AS wall FROM times"
+    answer: Times = sql(statement, {"times": pa.table({"t": times})}).column("wall").to_numpy()
+    return answer
 
 
 def reach(window: Window, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:

@@ -21,7 +21,11 @@ import operators.windows.count_window as count_window
 import operators.windows.session_aggregate as session_aggregate
 import operators.windows.session_partial as session_partial
 import operators.windows.session_rows as session_rows_kernel
+import operators.windows.session_window as session_window
 import operators.windows.shapes as windows
+import operators.windows.sliding_window as sliding_window
+import operators.windows.state_window as state_window
+import operators.windows.time_window as time_window
 import operators.windows.window_aggregate as window_aggregate
 import operators.windows.window_partial as window_partial
 import operators.windows.window_rows as window_rows_kernel
@@ -183,10 +187,40 @@ def stream_window(node: StreamWindow) -> Kernel:
             return count_window.CountWindow(
                 result=result, partition=node.partition, time=node.time, size=size, every=every
             )
-        case SlidingShape() | CappedSessionShape() | StateShape() | Tumble() | Hop():
-            raise NotImplementedError
+        case SlidingShape(size, delay):
+            fires = node.conditions[0] if node.conditions else None
+            return sliding_window.SlidingWindow(
+                result=result, partition=node.partition, time=node.time, size=size, delay=delay, fires=fires
+            )
+        case CappedSessionShape(longest, timeout):
+            return session_window.SessionWindow(
+                result=result,
+                partition=node.partition,
+                time=node.time,
+                longest=longest,
+                timeout=timeout,
+                zone=_stream_zone(node),
+            )
+        case StateShape():
+            begin, *emit = node.conditions
+            return state_window.StateWindow(
+                result=result, partition=node.partition, time=node.time, begin=begin, emit=emit[0] if emit else None
+            )
+        case Tumble(size):
+            return time_window.TimeWindow(
+                result=result, time=node.time, window=windows.tumble(size), zone=_stream_zone(node)
+            )
+        case Hop(size, slide):
+            hop = windows.Hop(size=size, slide=slide)
+            return time_window.TimeWindow(result=result, time=node.time, window=hop, zone=_stream_zone(node))
         case _:
             assert_never(node.shape)
+
+
+def _stream_zone(node: StreamWindow) -> str | None:
+    """Processing time and instants are aligned to the session's wall clock; wall-clock time is taken as it is."""
+    instants = node.time is None or isinstance(fields(node.input)[node.time].type, TimestampLtz)
+    return node.zone if instants else None
 
 
 def over(node: Over) -> over_kernel.OverOperator:

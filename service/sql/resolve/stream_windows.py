@@ -23,7 +23,7 @@ from service.sql.expressions.casts import cast
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.resolve.aggregate_calls import AggregateCalls
 from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, parts_of
-from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.group_by import (
     Grouped,
     GroupRewriter,
@@ -92,8 +92,6 @@ def resolve_stream_window(
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
     before = len(session.mistakes)
-    if not isinstance(call.shape, CountShape | Tumble | Hop):
-        raise session.give_up(not_yet(f"the window {call.name}", call.at))
     bounds = _Bounds()
     nodes = group_nodes(select, session)
     keys = group_keys(nodes, bounds, relation, session)
@@ -107,8 +105,6 @@ def resolve_stream_window(
         raise QueryRejected
     place = session.place(call.at)
     relation = _filtered(window, relation, session, place)
-    if not grouped and not isinstance(call.shape, CountShape):
-        raise session.give_up(not_yet(f"{call.name} without an aggregate", call.at))
     if not grouped:
         result = _rows(window, relation, calls, session, place)
         rewriter = _RowRewriter(bounds, calls, session)

@@ -1,0 +1,62 @@
+"""Rows in the order of their times: each waits until the watermark reaches its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from operators.changes import weigh
+from operators.kernel import WEIGHT
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import Clock
+from operators.windows.event_time import milliseconds, timed
+from operators.windows.ranges import Ordered
+
+_WAITING = "waiting"
+
+
+class Released(NamedTuple):
+    """The rows that are due, in the order of their times, those that come too late, and those without a time."""
+
+    due: Ordered
+    late: dict[int, pa.Table]
+    dead: dict[int, pa.Table]
+
+
+def waiting(schema: pa.Schema, time: int | None) -> Mapping[str, TraceSpec]:
+    """The table of rows ahead of the watermark; in processing time (`time` is None) no row waits."""
+    return {} if time is None else {_WAITING: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)}
+
+
+def released(state: State, changes: pa.Table, time: int | None, clock: Clock) -> Released:
+    """The rows whose time the watermark has reached; in processing time all, at the time of the batch.
+
+    Rows of one time stay in the order of arrival. A row is late when the watermark had reached its time before.
+    """
+    if time is None:
+        rows = changes.drop_columns([WEIGHT])
+        return Released(Ordered(rows, np.full(rows.num_rows, clock.now, dtype=np.int64)), {}, {})
+    rows, dead = timed(changes, time)
+    rows = rows.drop_columns([WEIGHT])
+    times = milliseconds(rows.column(time))
+    late: dict[int, pa.Table] = {}
+    behind = times <= clock.previous
+    if behind.any():
+        late = {0: weigh(rows.filter(pa.array(behind)), 1)}
+        rows, times = rows.filter(pa.array(~behind)), times[~behind]
+    kept = state[_WAITING]
+    due = kept.between(clock.previous, clock.watermark).select(rows.column_names)
+    ahead = times > clock.watermark
+    if ahead.any():
+        kept.add(rows.filter(pa.array(ahead)), times[ahead])
+        rows = rows.filter(pa.array(~ahead))
+    kept.expire(clock.watermark)
+    due = pa.concat_tables([due, rows]).combine_chunks()
+    times = milliseconds(due.column(time))
+    if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
+        order = np.argsort(times, kind="stable")
+        due, times = due.take(pa.array(order)), times[order]
+    return Released(Ordered(due, times), late, dead)

@@ -1,0 +1,99 @@
+"""Tumbling and hopping windows whose rows come out: they wait until the window closes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.changes import weigh
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.block import SORT_KEY, distinct
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import MIN_TIME, Clock
+from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.lateness import closed_at
+from operators.windows.ranges import Ordered, Ranges
+from operators.windows.shapes import Hop
+from operators.windows.slices import Times, horizon, instants, last_ends, reach, slice_length, walls, windows_of
+from operators.windows.window_output import WindowOutput
+
+_TIME = "_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeWindow(Operator):
+    """The rows of each window of `window`, aligned to the clock of `zone`, once the watermark or the clock passes it.
+
+    `time` is the position of the event time, None for processing time. A row is late when all its windows were closed.
+    """
+
+    result: WindowOutput
+    time: int | None
+    window: Hop
+    zone: str | None = None
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.result.input,)
+
+    @property
+    def output(self) -> pa.Schema:
+        return self.result.output
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        schema = pa.schema([*self.result.input, pa.field(_TIME, pa.int64())])
+        return {"rows": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        rows = inputs[0]
+        late: dict[int, pa.Table] = {}
+        dead: dict[int, pa.Table] = {}
+        if self.time is None:
+            times = np.full(rows.num_rows, clock.now, dtype=np.int64)
+        else:
+            rows, dead = timed(rows, self.time)
+            times = milliseconds(rows.column(self.time))
+        rows = rows.drop_columns([WEIGHT])
+        clock = running_clock(state, clock, self.time is None)
+        local = walls(times, self.zone, sql)
+        if self.window.slide > self.window.size:
+            inside = local < self._slices(local) + self.window.size
+            rows, times, local = rows.filter(pa.array(inside)), times[inside], local[inside]
+        if self.time is not None and clock.previous > MIN_TIME:
+            behind = closed_at(clock.previous, last_ends(self.window, self._slices(local)), self.zone)
+            if behind.any():
+                late = {0: weigh(rows.filter(pa.array(behind)), 1)}
+                rows, times, local = rows.filter(pa.array(~behind)), times[~behind], local[~behind]
+        kept = state["rows"]
+        kept.add(rows.append_column(_TIME, pa.array(times)), local)
+        after, upto = reach(self.window, clock.previous, clock.watermark, self.zone)
+        # What is reached are slices, by their starts: a row is in the slice that starts at or before it.
+        due = kept.between(after, upto + slice_length(self.window) - 1 if upto > after else upto)
+        kept.expire(horizon(self.window, clock.watermark, self.zone))
+        local = due.column(SORT_KEY).to_numpy()
+        ordered = Ordered(due.select(self.result.input.names), due.column(_TIME).to_numpy())
+        changes = self.result.changes(ordered, self._closing(local, clock), sql)
+        return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
+
+    def _slices(self, local: Times) -> Times:
+        """The start of the slice, or of the window and the gap behind it, that each time is in."""
+        step = self.window.slide if self.window.slide > self.window.size else slice_length(self.window)
+        return local - (local - self.window.offset) % step
+
+    def _closing(self, local: Times, clock: Clock) -> Ranges:
+        """The windows that close now and have any of the rows, whose wall-clock times are `local`."""
+        windows = windows_of(self.window, distinct(self._slices(local)))
+        ends = distinct(windows.ends)
+        closing = closed_at(clock.watermark, ends, self.zone)
+        if clock.previous > MIN_TIME:
+            closing &= ~closed_at(clock.previous, ends, self.zone)
+        ends = ends[closing]
+        starts = ends - self.window.size
+        first, last = np.searchsorted(local, starts), np.searchsorted(local, ends)
+        some = last > first
+        return Ranges(first[some], last[some], instants(starts[some], self.zone), instants(ends[some], self.zone))

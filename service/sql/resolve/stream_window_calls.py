@@ -11,6 +11,7 @@ from service.plan.nodes import CappedSessionShape, CountShape, Hop, SlidingShape
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.resolve.syntax import call_name
+from service.sql.resolve.windows import GROUP_WINDOWS
 
 UNITS: Mapping[str, int] = {"DD": 86_400_000, "HH": 3_600_000, "MI": 60_000, "SS": 1_000, "MS": 1}
 """Ms in each of eKuiper's units."""
@@ -40,8 +41,9 @@ class StreamWindowCall:
 def find_call(nodes: Sequence[exp.Expr]) -> exp.Expr | None:
     """The window of eKuiper's among the expressions of GROUP BY, if there is one; SqlError if there are two."""
     found = [n for n in nodes if call_name(n) in STREAM_WINDOWS]
-    if len(found) > 1:
-        raise SqlError("a query groups by one window at most", at=found[1])
+    others = [n for n in nodes if call_name(n) in GROUP_WINDOWS]
+    if found and len(found) + len(others) > 1:
+        raise SqlError("a query groups by one window at most", at=[*found[1:], *others][0])
     return found[0] if found else None
 
 

@@ -110,7 +110,7 @@ def _exists(
     return _joined(relation, right, kind, outer, ttls, node, session)
 
 
-def _check_items(query: exp.Select, relation: Relation, right: Relation, session: Session) -> None:
+def _check_items(query: exp.Select, relation: Relation, right: Relation, session: ResolveContext) -> None:
     """What EXISTS selects is not read, but must be there."""
     before = len(session.mistakes)
     both = relation.scope.beside(right.scope)
@@ -120,7 +120,7 @@ def _check_items(query: exp.Select, relation: Relation, right: Relation, session
             inner = positions(item.unalias(), right.scope) is not None
             session.compile(item.unalias(), right.scope if inner else both)
     if len(session.mistakes) > before:
-        raise Abandoned
+        raise QueryRejected
 
 
 def _joined(

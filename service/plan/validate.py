@@ -24,6 +24,7 @@ from service.plan.nodes import (
     Place,
     Project,
     Scan,
+    Session,
     Sink,
     StreamWindow,
     TemporalJoin,
@@ -101,6 +102,14 @@ def warnings(job: Job) -> tuple[Problem, ...]:
                     f"this {kind(node)} is over the whole stream: all its rows meet in one bucket",
                     detail="the keys of GROUP BY group the rows of a window, and do not part the stream",
                     hint="add OVER (PARTITION BY column) behind the window, if each value may have windows of its own",
+                )
+            )
+        if isinstance(node, WindowRows) and isinstance(node.window, Session) and not node.window.partition:
+            found.append(
+                Problem(
+                    node.place,
+                    "these sessions are of the whole stream: all its rows meet in one bucket",
+                    hint="write SESSION(TABLE t PARTITION BY column, ...), if each value may have sessions of its own",
                 )
             )
         if isinstance(node, Join | IntervalJoin) and not node.left_keys:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sql.outline import columns, outline, plan
+from service.plan.nodes import Union
+from service.plan.state_bounds import kept
+from service.plan.validate import warnings
+from service.plan.walk import in_order
+from service.sql.pipeline import read
+from tests.sql.outline import TABLES, columns, outline, plan
 
 CASES = [
     (
@@ -176,3 +181,40 @@ def test_a_window_resolves(query: str, nodes: str, shape: str):
     found = plan(query)
     assert outline(found) == nodes.strip("\n")
     assert columns(found) == shape
+
+
+SESSION = "SESSION(TABLE pay PARTITION BY who, DESCRIPTOR(ts), INTERVAL '1' HOUR)"
+
+KEPT = {
+    f"SELECT who, COUNT(*) FROM {SESSION} GROUP BY who, window_start, window_end": (
+        "the totals of each open window and key",
+        "the watermark passes the last row by 1 h",
+    ),
+    f"SELECT id, window_end FROM {SESSION}": (
+        "the rows of open sessions",
+        "the watermark passes the last row by 1 h",
+    ),
+    "SELECT who, COUNT(*) FROM pay GROUP BY who, SESSION(at, INTERVAL '1' MINUTE)": (
+        "the totals of each open window and key",
+        "the clock passes the last row by 1 min",
+    ),
+}
+
+
+@pytest.mark.parametrize("query", KEPT)
+def test_sessions_say_what_they_keep_and_until_when(query: str):
+    assert [tuple(state) for node in in_order([plan(query)]) for state in kept(node)] == [KEPT[query]]
+
+
+def test_sessions_of_the_whole_stream_are_warned_of():
+    (job,) = read(f"{TABLES}\nEXPLAIN SELECT * FROM {SESSION.replace(' PARTITION BY who', '')}").explains
+    assert [w.primary for w in warnings(job)] == [
+        "these sessions are of the whole stream: all its rows meet in one bucket"
+    ]
+
+
+def test_grouping_sets_are_copies_of_the_rows_with_a_number():
+    found = plan("SELECT who, COUNT(*) AS n, GROUPING(who) AS g FROM pay GROUP BY ROLLUP (who)")
+    unions = [node for node in in_order([found]) if isinstance(node, Union)]
+    assert [len(union.inputs) for union in unions] == [2]
+    assert columns(found) == "who STRING, n BIGINT!, g BIGINT"

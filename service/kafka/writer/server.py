@@ -26,14 +26,28 @@ from service.kafka.writer.wire import PeerGone
 _LOOK_AROUND = 1.0
 _LAST_WORDS = 5.0
 
+MOVED_AFTER = 20
+"""Batches that a partition may miss before its producer is closed: one that has moved to another host would leave
+threads and connections behind, some to each broker."""
+
 
 class PartitionLease:
     """The one place at a partition's producer: who sits there writes, who comes next waits, then takes over."""
 
     def __init__(self, writer: PartitionWriter) -> None:
         self.writer = writer
+        self.batch = -1
         self._free = threading.Lock()
         self._holder: Attempt | None = None
+
+    def give_up(self) -> None:
+        """Close the producer, unless somebody writes. It is made anew where the partition comes back."""
+        if self._free.acquire(blocking=False):
+            try:
+                self.writer.close()
+                self.batch = -1
+            finally:
+                self._free.release()
 
     @contextmanager
     def acquire(self, attempt: Attempt, wait_ms: int) -> Iterator[PartitionWriter]:
@@ -47,6 +61,7 @@ class PartitionLease:
             if holder is not None and time.monotonic() - since > wait_ms / 1000:
                 holder.supersede()
         self._holder = attempt
+        self.batch = max(self.batch, attempt.batch)
         try:
             yield self.writer
         finally:
@@ -109,6 +124,7 @@ class Server:
         watched = select.poll()
         watched.register(self._listener, select.POLLIN)
         watched.register(parent, select.POLLIN)
+        look_at = time.monotonic() + _LOOK_AROUND
         while not self._is_idle() and socket_path.exists():
             ready = {descriptor for descriptor, _ in watched.poll(_LOOK_AROUND * 1000)}
             if parent in ready:
@@ -118,9 +134,21 @@ class Server:
                 with self._lock:
                     self._busy += 1
                 threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+            if time.monotonic() >= look_at:
+                look_at = time.monotonic() + _LOOK_AROUND
+                threading.Thread(target=self.close_moved, daemon=True).start()
         socket_path.unlink(missing_ok=True)
         self._listener.close()
         self._leave()
+
+    def close_moved(self) -> None:
+        """Close the producers of partitions that have missed many batches."""
+        with self._lock:
+            seats = list(self._seats.values())
+        newest = max((seat.batch for seat in seats), default=-1)
+        for seat in seats:
+            if 0 <= seat.batch < newest - MOVED_AFTER:
+                seat.give_up()
 
     def _is_idle(self) -> bool:
         with self._lock:

@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.kafka",
         "service.observability.progress",
     },
+    "service.deployment.unheld_times": {"service.deployment.planning", "service.kafka"},
     "service.local": {"operators", "service.plan", "service.runtime", "service.formats"},
     "service.spark": {
         "operators",
@@ -87,6 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.clusters",
         "service.deployment.end_offsets",
         "service.deployment.kafka_identity",
+        "service.deployment.unheld_times",
         "service.exit_codes",
         "service.formats",
         "service.host.clock",

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from service.kafka.writer.partition_writer import PartitionWriter
-from service.kafka.writer.server import MOVED_AFTER, Attempt, Seat, Server
+from service.kafka.writer.server import MOVED_AFTER, Attempt, PartitionLease, Server
 
 
 class _Writer:
@@ -35,12 +35,12 @@ class _Host:
         self.writers: dict[int, _Writer] = {}
 
     def write(self, partition: int, batch: int) -> Any:
-        seats = self.server._seats
-        if partition not in seats:
+        leases = self.server._leases
+        if partition not in leases:
             self.writers[partition] = _Writer()
-            seats[partition] = Seat(cast(PartitionWriter, self.writers[partition]))
+            leases[partition] = PartitionLease(cast(PartitionWriter, self.writers[partition]))
         ours, _theirs = (self._stack.enter_context(each) for each in socket.socketpair())
-        return seats[partition].taken_by(Attempt(ours, batch), 1000)
+        return leases[partition].acquire(Attempt(ours, batch), 1000)
 
     def closed(self) -> list[int]:
         self.server.close_moved()

@@ -81,12 +81,13 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
         "_settings": SimpleNamespace(retry=SimpleNamespace(attempts=attempts, backoff=0)),
         "_observer": observer,
         "_jvm": SimpleNamespace(state_failures=still, process=still),
-        "_vitals": still,
+        "_driver_metrics": still,
         "_executors": still,
         "_watched": [
             SimpleNamespace(
                 runner=runner,
                 name=f"j{i}",
+                deployment=None,
                 failures=0,
                 start_at=None,
                 done=False,

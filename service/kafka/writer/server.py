@@ -144,11 +144,11 @@ class Server:
     def close_moved(self) -> None:
         """Close the producers of partitions that have missed many batches."""
         with self._lock:
-            seats = list(self._seats.values())
-        newest = max((seat.batch for seat in seats), default=-1)
-        for seat in seats:
-            if 0 <= seat.batch < newest - MOVED_AFTER:
-                seat.give_up()
+            leases = list(self._leases.values())
+        newest = max((lease.batch for lease in leases), default=-1)
+        for lease in leases:
+            if 0 <= lease.batch < newest - MOVED_AFTER:
+                lease.give_up()
 
     def _is_idle(self) -> bool:
         with self._lock:

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
 from service.deployment.planning import Deployment
+from service.deployment.unheld_times import unheld_time
 from service.exit_codes import FAILED, OK, WRONG
 from service.kafka.errors import KafkaFailure, KafkaUnreachable
 from service.observability.observer import Observer
@@ -58,6 +59,7 @@ NO_JVM = (Py4JError, ConnectionError)
 class _Watched:
     def __init__(self, runner: JobRunner, deployment: Deployment, observer: Observer) -> None:
         self.runner = runner
+        self.deployment = deployment
         self.program = deployment.program
         self.name = deployment.program.name
         self.read = GroupOffsets(deployment)
@@ -192,6 +194,7 @@ class Jobs:
     def _failed(self, job: _Watched, error: Exception) -> None:
         """Note a failure, and start the job again or give it up where there is no point in another try."""
         text = f"{type(error).__name__}: {error}"
+        said = unheld_time(job.deployment, text) or summary(error)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
         patient = isinstance(error, KafkaUnreachable) or PATIENT.search(text) is not None
@@ -202,15 +205,15 @@ class Jobs:
             job.code = WRONG if any(word in text for word in MISCONFIGURED) else FAILED
             job.ends.close()
             alone = all(other.done for other in self._watched)
-            self._observer.gave_up(job.name, summary(error), full(error), alone=alone)
+            self._observer.gave_up(job.name, said, full(error), alone=alone)
             return
         wait = min(self._settings.retry.backoff / 1000 * 2 ** max(0, job.failures - 1), LONGEST_BACKOFF)
         wait = LONGEST_BACKOFF if untimely else wait
         job.start_at = time.monotonic() + wait
         if patient:
-            self._observer.waiting(job.name, summary(error))
+            self._observer.waiting(job.name, said)
         else:
-            self._observer.failed(job.name, summary(error), job.failures, wait, full(error))
+            self._observer.failed(job.name, said, job.failures, wait, full(error))
 
     def _jvm_gone(self, error: Exception | None = None) -> bool:
         """Whether the JVM has ended."""

@@ -87,21 +87,25 @@ class Versions:
         ).combine_chunks()
         times = self._times(rows)
         late = np.zeros(settled.num_rows, dtype=np.bool_)
-        valid = last = np.ones(rows.num_rows, dtype=np.bool_)
-        if settled.num_rows:
-            numbered = rows.select(listed(self.keys).split(", "))
-            numbered = numbered.append_column("_time", pa.array(times)).append_column("_at", pa.array(_count(times)))
+        valid, last = np.ones(rows.num_rows, dtype=np.bool_), np.ones(rows.num_rows, dtype=np.bool_)
+        sort_keys = np.concatenate([found, arrived])
+        # A version whose hash no other has is the only one of its key.
+        shared = np.flatnonzero(_repeated(sort_keys))
+        if settled.num_rows and len(shared):
+            numbered = rows.select(listed(self.keys).split(", ")).take(pa.array(shared))
+            numbered = numbered.append_column("_time", pa.array(times[shared]))
+            numbered = numbered.append_column("_at", pa.array(shared))
             statement = (
                 "SELECT _at, LEAD(_time) OVER w AS next, MAX(_time) FILTER (WHERE _time <= $previous)"
                 f" OVER (PARTITION BY {listed(self.keys)}) AS reached FROM versions"
                 f" WINDOW w AS (PARTITION BY {listed(self.keys)} ORDER BY _time, _at) ORDER BY _at"
             ).replace("$previous", str(previous))
             answer = sql(statement, {"versions": numbered})
-            last = answer.column("next").is_null().to_numpy()
-            valid = last | (answer.column("next").fill_null(0).to_numpy() != times)
-            reached = answer.column("reached").fill_null(previous).to_numpy()
-            late = (times < np.minimum(reached, previous + 1))[before.num_rows :]
-        sort_keys = np.concatenate([found, arrived])
+            last[shared] = answer.column("next").is_null().to_numpy()
+            valid[shared] = last[shared] | (answer.column("next").fill_null(0).to_numpy() != times[shared])
+            reached = np.minimum(answer.column("reached").fill_null(previous).to_numpy(), previous + 1)
+            replaced = shared[times[shared] < reached]
+            late[replaced[replaced >= before.num_rows] - before.num_rows] = True
         gone = rows.column(GONE).to_numpy()
         return KnownVersions(rows, times, sort_keys, gone, valid, last, found, late)
 
@@ -143,3 +147,12 @@ def _keyed(rows: pa.Table, keys: Sequence[int], times: Times, name: str) -> pa.T
 
 def _count(times: Times) -> Places:
     return np.arange(len(times), dtype=np.int64)
+
+
+def _repeated(sort_keys: SortKeys) -> Mask:
+    """Which sort keys occur more than once."""
+    order = np.argsort(sort_keys, kind="stable")
+    same = sort_keys[order][1:] == sort_keys[order][:-1]
+    repeated = np.zeros(len(sort_keys), dtype=np.bool_)
+    repeated[order] = np.concatenate([same, [False]]) | np.concatenate([[False], same]) if len(sort_keys) else False
+    return repeated

@@ -27,6 +27,7 @@ from service.plan.nodes import (
     RankFunction,
     Scan,
     Session,
+    SetOperation,
     SlidingShape,
     StateShape,
     StreamShape,
@@ -91,6 +92,8 @@ def kind(node: Node) -> str:
             return "window join"
         case TemporalJoin():
             return "temporal join"
+        case SetOperation(kind=set_kind):
+            return set_kind.value
         case Join():
             return "join"
         case _:
@@ -145,6 +148,8 @@ def headline(node: Node) -> str:
             return f"{node.kind.value} interval join on {_equalities(node)}, {between}"
         case WindowJoin():
             return f"{node.kind.value} window join on {_equalities(node)}"
+        case SetOperation(kind=set_kind):
+            return f"{set_kind.value}{_ttl(node.ttl)}"
         case TemporalJoin():
             at = names(node.left, [node.left_time])
             return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"

@@ -16,6 +16,7 @@ from operators.over.calls import Frame as Frame
 from operators.ranking.ranking import EVERY_RANK, Ranking
 from operators.ranking.ranking import OrderBy as OrderBy
 from operators.ranking.ranking import RankFunction as RankFunction
+from operators.rows.set_operation import SetKind as SetKind
 from operators.windows.shapes import Attached as Attached
 from operators.windows.shapes import Cumulate as Cumulate
 from operators.windows.shapes import Hop as Hop
@@ -127,6 +128,18 @@ class Union:
             self,
             "has inputs of its own types",
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOperation:
+    """INTERSECT or EXCEPT of two inputs with the types of `fields`; `ttl` in ms, 0 = for ever."""
+
+    left: Node
+    right: Node
+    kind: SetKind
+    fields: tuple[Field, ...]
+    ttl: int = 0
+    place: Place = Place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,6 +530,7 @@ Node = (
     | IntervalJoin
     | WindowJoin
     | TemporalJoin
+    | SetOperation
 )
 
 AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin

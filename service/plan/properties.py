@@ -25,6 +25,8 @@ from service.plan.nodes import (
     RankFunction,
     Scan,
     Session,
+    SetKind,
+    SetOperation,
     StreamWindow,
     TemporalJoin,
     TimeSort,
@@ -69,6 +71,11 @@ def mode(node: Node) -> Mode:
             return Mode.RETRACT
         case TemporalJoin(left=left):
             return mode(left)
+        case SetOperation(kind=SetKind.INTERSECT | SetKind.INTERSECT_ALL, ttl=0):
+            retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
+            return Mode.RETRACT if retracts else Mode.APPEND
+        case SetOperation():
+            return Mode.RETRACT
         case Join(kind=JoinKind.INNER | JoinKind.SEMI) | Project() | Filter() | Union() | WindowRows() | Unnest():
             retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
             return Mode.RETRACT if retracts else Mode.APPEND
@@ -124,6 +131,8 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return (frozenset(range(len(keys))),)
         case TemporalJoin(left=left):
             return unique_keys(left)
+        case SetOperation(kind=kind, fields=columns):
+            return unique_keys(node.left) if kind.all else (frozenset(range(len(columns))),)
         case Join() | IntervalJoin() | WindowJoin():
             return _join_keys(node)
         case _:

@@ -20,6 +20,7 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Session,
+    SetOperation,
     SlidingShape,
     StateShape,
     StreamWindow,
@@ -81,6 +82,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             processing = fields(node.left)[node.left_time].time is TimeKind.PROCESSING
             closes = f"the {'clock' if processing else 'watermark'} passes the window's end"
             return (Kept("left rows", closes), Kept("right rows", closes))
+        case SetOperation():
+            return (Kept("how often each row is there on both sides", _ttl(node.ttl)),)
         case TemporalJoin():
             return _versions(node)
         case _:

@@ -20,6 +20,7 @@ from service.plan.nodes import (
     Over,
     Project,
     Scan,
+    SetOperation,
     Sink,
     StreamWindow,
     TemporalJoin,
@@ -58,7 +59,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case Union():
             return node.inputs
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | SetOperation():
             return (node.left, node.right)
         case _:
             assert_never(node)
@@ -87,7 +88,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | SetOperation():
             return replace(node, left=new[0], right=new[1])
         case _:
             assert_never(node)

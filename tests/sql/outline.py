@@ -18,6 +18,7 @@ from service.plan.nodes import (
     Over,
     Project,
     Scan,
+    SetOperation,
     StreamWindow,
     TemporalJoin,
     TimeSort,
@@ -119,6 +120,8 @@ def _line(node: Node) -> str:
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"
         case TopN() | TimeSort() | Unnest():
+            return headline(node)
+        case SetOperation():
             return headline(node)
         case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return _join(node)

@@ -196,8 +196,6 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT name FROM pay FULL JOIN item USING (id)", "FULL JOIN with USING"),
         ("SELECT * FROM a WHERE a2 > 1 OR a1 IN (SELECT b1 FROM b)", "a query in this place of a condition"),
         ("SELECT (SELECT MAX(b1) FROM b) FROM a", "a query as a value"),
-        ("SELECT a1 FROM a INTERSECT SELECT b1 FROM b", "INTERSECT"),
-        ("SELECT a1 FROM a EXCEPT SELECT b1 FROM b", "EXCEPT"),
         ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT * FROM pay o, LATERAL (SELECT * FROM item) r WHERE o.id = r.id", "LATERAL in FROM"),

@@ -17,6 +17,7 @@ import operators.ranking.retracting_top_n as retracting_top_n
 import operators.ranking.top_n as top_n_kernel
 import operators.ranking.window_top_n as window_top_n
 import operators.rows.normalize as normalize_kernel
+import operators.rows.set_operation as set_operation_kernel
 import operators.windows.count_window as count_window
 import operators.windows.session_aggregate as session_aggregate
 import operators.windows.session_partial as session_partial
@@ -55,6 +56,7 @@ from service.plan.nodes import (
     Normalize,
     Over,
     Session,
+    SetOperation,
     SlidingShape,
     StateShape,
     StreamWindow,
@@ -293,6 +295,11 @@ def window(node: WindowJoin) -> window_join.WindowJoinOperator:
         residual=None if node.residual is None else render(node.residual),
         processing=_processing(node.left, node.left_time),
     )
+
+
+def set_operation(node: SetOperation) -> set_operation_kernel.SetOperationOperator:
+    """INTERSECT or EXCEPT."""
+    return set_operation_kernel.SetOperationOperator(output=schema(node.fields), kind=node.kind, ttl=node.ttl)
 
 
 def temporal(node: TemporalJoin) -> temporal_join.TemporalJoinOperator:

@@ -37,6 +37,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Session,
+    SetOperation,
     Sink,
     StreamWindow,
     TemporalJoin,
@@ -164,6 +165,8 @@ class _Lowering:
                 return self._join("interval_join", kernels.interval(node), node)
             case WindowJoin():
                 return self._join("window_join", kernels.window(node), node)
+            case SetOperation():
+                return self._set_operation(node)
             case TemporalJoin():
                 return self._join("temporal_join", kernels.temporal(node), node)
             case _:
@@ -249,6 +252,15 @@ class _Lowering:
         added = self.builder.operator("stream_window", placed.level, kernel, placed.edges, _names(node.input))
         shown = node.partition if node.keys is None else tuple(node.keys.index(p) for p in node.partition)
         return (_distributed(added, placed, [shown]),)
+
+    def _set_operation(self, node: SetOperation) -> Relation:
+        kernel = kernels.set_operation(node)
+        key = tuple(range(len(node.fields)))
+        ports = [Port(self._relation(each), key, kernel.output) for each in (node.left, node.right)]
+        placed = self.builder.exchange_to_key(ports)
+        names = _names(node.left, node.right)
+        added = self.builder.operator("set_operation", placed.level, kernel, placed.edges, names)
+        return (_distributed(added, placed, [key]),)
 
     def _join(self, name: str, kernel: Kernel, node: AnyJoin) -> Relation:
         left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))

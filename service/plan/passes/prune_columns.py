@@ -28,6 +28,7 @@ from service.plan.nodes import (
     Project,
     Scan,
     Session,
+    SetOperation,
     Sink,
     StreamWindow,
     TemporalJoin,
@@ -122,6 +123,9 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             width = len(fields(node.input))
             over = [node.calls[i] for i in _kept_over(node, needed)]
             return [{i for i in needed if i < width} | set(node.partition) | {node.time} | _read_by(over)]
+        case SetOperation():
+            # Rows are compared as a whole.
+            return [set(range(len(node.fields)))] * 2
         case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             width = len(fields(node.left))
             read = needed | set(columns_of(node.residual) if node.residual else ())
@@ -225,6 +229,10 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             return _pruned_stream(node, needed, below[0])
         case Over():
             return _pruned_over(node, needed, below[0])
+        case SetOperation():
+            kept = list(range(len(node.fields)))
+            left, right = (_only(pruned, kept, node.fields) for pruned in below)
+            return Pruned(replace(node, left=left, right=right), _places(kept))
         case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             return _pruned_join(node, below[0], below[1])
         case _:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from service.plan.expressions import Expression
-from service.plan.nodes import Field, Node, Union
+from service.plan.nodes import Field, Node, SetKind, SetOperation, Union
 from service.plan.table import TimeKind
 from service.plan.types import flink
 from service.sql.errors import SqlError
@@ -60,18 +60,14 @@ def _ordered(query: exp.Expr, relation: Relation, session: ResolveContext) -> Re
 
 def _set_operation(query: exp.SetOperation, session: ResolveContext) -> Relation:
     if not isinstance(query, exp.Union):
-        raise session.give_up(not_yet(type(query).__name__.upper(), query.expression))
+        return _compared(query, session)
     distinct = bool(query.args.get("distinct"))
     branches = [*_branches(query.left, distinct), *_branches(query.right, distinct)]
-    relations: list[Relation] = []
-    for branch in branches:
-        try:
-            relations.append(visible(resolve_query(branch, session), session.place(branch)))
-        except QueryRejected:
-            continue
-    if len(relations) < len(branches):
-        raise QueryRejected
-    union = _union(relations, branches, session)
+    relations = _resolved(branches, session)
+    fields = _common_fields(relations, branches, "a UNION", session)
+    inputs = tuple(_cast_to(r, fields, session) for r in relations)
+    node = Union(inputs=inputs, fields=fields, place=session.place(branches[0]))
+    union = Relation(node, Scope.of(fields))
     return deduplicated(union, session, session.place(query)) if distinct else union
 
 
@@ -82,34 +78,60 @@ def _branches(query: exp.Expr, distinct: bool) -> list[exp.Expr]:
     return [query]
 
 
-def _union(relations: list[Relation], branches: list[exp.Expr], session: ResolveContext) -> Relation:
+def _compared(query: exp.SetOperation, session: ResolveContext) -> Relation:
+    """INTERSECT or EXCEPT, with or without ALL; what a row was in time is lost."""
+    word = "INTERSECT" if isinstance(query, exp.Intersect) else "EXCEPT"
+    kind = SetKind(word.lower() + ("" if query.args.get("distinct") else " all"))
+    branches: list[exp.Expr] = [query.left, query.right]
+    relations = _resolved(branches, session)
+    fields = tuple(replace(f, time=TimeKind.NONE) for f in _common_fields(relations, branches, f"an {word}", session))
+    left, right = (_cast_to(r, fields, session) for r in relations)
+    node = SetOperation(
+        left=left, right=right, kind=kind, fields=fields, ttl=session.ttl, place=session.place(branches[1])
+    )
+    return Relation(node, Scope.of(fields))
+
+
+def _resolved(branches: list[exp.Expr], session: ResolveContext) -> list[Relation]:
+    relations: list[Relation] = []
+    for branch in branches:
+        try:
+            relations.append(visible(resolve_query(branch, session), session.place(branch)))
+        except QueryRejected:
+            continue
+    if len(relations) < len(branches):
+        raise QueryRejected
+    return relations
+
+
+def _common_fields(
+    relations: list[Relation], branches: list[exp.Expr], what: str, session: ResolveContext
+) -> tuple[Field, ...]:
     first = relations[0]
     for relation, branch in zip(relations, branches, strict=True):
         if len(relation.fields) != len(first.fields):
             raise session.give_up(
                 SqlError(
-                    "the queries of a UNION have different numbers of columns",
+                    f"the queries of {what} have different numbers of columns",
                     detail=f"the first has {len(first.fields)}, this one {len(relation.fields)}",
                     at=branch,
                 )
             )
-    fields = tuple(_union_field(i, relations, branches, session) for i in range(len(first.fields)))
-    if any(f is None for f in fields):
-        raise QueryRejected
+    fields = [_union_field(i, relations, branches, what, session) for i in range(len(first.fields))]
     known = tuple(f for f in fields if f is not None)
-    inputs = tuple(_cast_to(r, known, session) for r in relations)
-    node = Union(inputs=inputs, fields=known, place=session.place(branches[0]))
-    return Relation(node, Scope.of(known))
+    if len(known) < len(fields):
+        raise QueryRejected
+    return known
 
 
 def _union_field(
-    position: int, relations: list[Relation], branches: list[exp.Expr], session: ResolveContext
+    position: int, relations: list[Relation], branches: list[exp.Expr], what: str, session: ResolveContext
 ) -> Field | None:
     given = [r.fields[position] for r in relations]
     kind = common_type([f.type for f in given])
     if kind is None:
         session.mistakes.add(
-            f'column {position + 1} ("{given[0].name}") of a UNION has types that do not go together',
+            f'column {position + 1} ("{given[0].name}") of {what} has types that do not go together',
             detail=f"they are {', '.join(dict.fromkeys(flink(f.type) for f in given))}",
             hint="use CAST",
             at=branches[-1],

@@ -1,0 +1,113 @@
+"""INTERSECT and EXCEPT: a row is there as often as the numbers of its copies on both sides say.
+
+Law: with m copies on the left and n on the right, INTERSECT ALL has min(m, n) of them and EXCEPT ALL max(0, m - n);
+without ALL a row is there once or not at all. Both numbers are kept for each row, and the difference is emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.base import Operator
+from operators.changes import weigh
+from operators.columns import as_changes, no_changes
+from operators.hashing import bucket_hash
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import PREVIOUS, read_keyed, write
+from operators.time import Clock
+
+LEFT, RIGHT, WRITTEN = "_left", "_right", "_written"
+
+Numbers = npt.NDArray[np.int64]
+
+
+class SetKind(StrEnum):
+    """Which rows of two relations are there."""
+
+    INTERSECT = "intersect"
+    INTERSECT_ALL = "intersect all"
+    EXCEPT = "except"
+    EXCEPT_ALL = "except all"
+
+    @property
+    def all(self) -> bool:
+        """Whether a row may be there more than once."""
+        return self in (SetKind.INTERSECT_ALL, SetKind.EXCEPT_ALL)
+
+    def copies(self, left: Numbers, right: Numbers) -> Numbers:
+        """How often a row is there that is `left` and `right` times on the two sides."""
+        match self:
+            case SetKind.INTERSECT:
+                both: Numbers = ((left > 0) & (right > 0)).astype(np.int64)
+                return both
+            case SetKind.INTERSECT_ALL:
+                fewer: Numbers = np.minimum(left, right)
+                return fewer
+            case SetKind.EXCEPT:
+                one: Numbers = ((left > 0) & (right == 0)).astype(np.int64)
+                return one
+            case SetKind.EXCEPT_ALL:
+                more: Numbers = np.maximum(left - right, 0)
+                return more
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOperationOperator(Operator):
+    """Port 0 is left, port 1 is right; both have the columns of `output`, and NULL is equal to NULL.
+
+    A row that no side has written for `ttl` ms of processing time is forgotten (0 = never).
+    """
+
+    output: pa.Schema
+    kind: SetKind
+    ttl: int = 0
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.output, self.output)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        hidden = [LEFT, RIGHT, *([WRITTEN] if self.ttl else [])]
+        schema = pa.schema([*self.output, *(pa.field(name, pa.int64()) for name in hidden)])
+        return {"rows": TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        trace, width = state["rows"], len(self.output)
+        if self.ttl:
+            trace.expire(clock.now - self.ttl)
+        if not any(rows.num_rows for rows in inputs):
+            return Step(changes=no_changes(self.output))
+        names = ", ".join(self.output.names)
+        net = sql(
+            f"SELECT {names}, CAST(SUM(l) AS BIGINT) AS l, CAST(SUM(r) AS BIGINT) AS r FROM ("
+            f"SELECT {names}, {WEIGHT} AS l, 0 AS r FROM lefts"
+            f" UNION ALL SELECT {names}, 0, {WEIGHT} FROM rights) GROUP BY {names}",
+            {"lefts": inputs[0], "rights": inputs[1]},
+        )
+        pairs = read_keyed(sql, trace, net, bucket_hash(net, range(width)), width)
+        before = [pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy() for name in (LEFT, RIGHT)]
+        wanted = [was + pairs.rows.column(name).to_numpy() for was, name in zip(before, ("l", "r"), strict=True)]
+        after = [np.maximum(count, 0) for count in wanted]
+        weights = self.kind.copies(*after) - self.kind.copies(*before)
+        rows = pairs.rows.select(self.output.names)
+        kept = rows.append_column(LEFT, pa.array(after[0])).append_column(RIGHT, pa.array(after[1]))
+        if self.ttl:
+            kept = kept.append_column(WRITTEN, pa.array(np.full(rows.num_rows, clock.now)))
+        stays = (after[0] > 0) | (after[1] > 0)
+        write(trace, pairs, kept.filter(pa.array(stays)), pairs.sort_keys[stays], clock.now)
+        changed = weights != 0
+        changes = weigh(rows.filter(pa.array(changed)), 1).drop_columns([WEIGHT])
+        changes = as_changes(changes.append_column(WEIGHT, pa.array(weights[changed])), self.output)
+        missing = sum(int((count - want).sum()) for count, want in zip(after, wanted, strict=True))
+        return Step(changes=changes, unmatched_retractions=missing)

@@ -66,3 +66,22 @@ def test_a_dropped_name_is_free_again():
 def test_a_dropped_table_is_not_there_for_what_follows():
     with pytest.raises(PipelineErrors, match='table "t" does not exist'):
         read(f"{TABLE}DROP TABLE t;\nEXPLAIN SELECT a FROM t;")
+
+
+def test_table_is_short_for_all_columns_of_a_table():
+    sink = "CREATE TABLE s (a INT) WITH ('connector' = 'print');"
+    (job,) = read(f"{TABLE}{sink}INSERT INTO s TABLE t;").jobs
+    assert job.sinks[0].table.name == "s"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("BEGIN;", "write BEGIN STATEMENT SET;"),
+        (f"{TABLE}EXPLAIN SELECT a & 1 FROM t;", "the operator & is not supported in an expression"),
+        (f"{TABLE}EXPLAIN SELECT HASH_CODE(a) FROM t;", "the function HASH_CODE is not supported yet"),
+    ],
+)
+def test_a_refusal_speaks_of_what_was_written(text, told):
+    with pytest.raises(PipelineErrors, match=told):
+        read(text)

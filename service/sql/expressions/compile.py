@@ -216,6 +216,13 @@ def _shown(node: exp.Expr) -> str:
         exp.Star: "*",
         exp.Window: "OVER",
         exp.Distinct: "DISTINCT",
+        exp.BitwiseAnd: "the operator &",
+        exp.BitwiseOr: "the operator |",
+        exp.BitwiseXor: "the operator ^",
+        exp.BitwiseNot: "the operator ~",
+        exp.IgnoreNulls: "IGNORE NULLS",
+        exp.RespectNulls: "RESPECT NULLS",
+        exp.UnicodeString: "a text U&'...'",
     }.get(type(node), type(node).__name__.upper())
 
 

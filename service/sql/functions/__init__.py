@@ -35,10 +35,10 @@ FORMS: Mapping[str, Special] = {**STRING_FORMS, **TIME_FORMS, **JSON_FORMS, **JS
 PLANNED: Mapping[str, str] = {
     "CURRENT_WATERMARK": "a watermark belongs to a batch, not to a row",
     "OVERLAPS": "",
-    **dict.fromkeys(("IS_ALPHA", "IS_DIGIT", "IS_DECIMAL", "HASH_CODE"), "it is an old function; use REGEXP"),
+    "HASH_CODE": "MD5 and SHA256 are there",
     **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "SHA256 is there"),
     **dict.fromkeys(("JSON_QUOTE", "JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
-    **dict.fromkeys(("STR_TO_MAP", "PRINTF", "URL_DECODE_RECURSIVE", "CURRENT_DATABASE"), ""),
+    **dict.fromkeys(("STR_TO_MAP", "PRINTF", "URL_DECODE_RECURSIVE"), ""),
     **dict.fromkeys(("COLLECT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"), "ARRAY_AGG is there"),
     **dict.fromkeys(("MAP_UNION", "ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
 }

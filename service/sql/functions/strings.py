@@ -173,6 +173,9 @@ def _url_part(name: str, arguments: Arguments, context: Context) -> Expression:
     return Call(name, arguments[:1], STRING, template)
 
 
+_LETTERS = r"coalesce(regexp_full_match({0}, '\p{{L}}+'), false)"
+_DIGITS = r"coalesce(regexp_full_match({0}, '\p{{Nd}}+'), false)"
+_NUMBER = r"coalesce(regexp_full_match({0}, '[+-]?[0-9]+(\.[0-9]+)?'), false)"
 _SPLIT = "CASE WHEN {0} = '' AND {1} IS NOT NULL THEN CAST([] AS VARCHAR[]) ELSE string_split({0}, {1}) END"
 
 # Java's URLEncoder keeps * and writes ~; its decoder does not take a % without two hexadecimal digits.
@@ -222,6 +225,10 @@ STRINGS: Table = {
     "ENDSWITH": (plain("STRING, STRING", BOOLEAN, "ends_with({0}, {1})"),),
     "SPLIT_INDEX": (built("STRING, STRING, INT", _split), built("STRING, INT, INT", _split)),
     "SPLIT": (plain("STRING, STRING", Array(STRING), _SPLIT),),
+    "IS_ALPHA": (plain("STRING", BOOLEAN, _LETTERS),),
+    "IS_DIGIT": (plain("STRING", BOOLEAN, _DIGITS), plain("INTEGER", BOOLEAN, "({0} IS NOT NULL)")),
+    "IS_DECIMAL": (plain("STRING", BOOLEAN, _NUMBER), plain("NUMERIC", BOOLEAN, "({0} IS NOT NULL)")),
+    "CURRENT_DATABASE": (plain("", STRING, "'default_database'"),),
     "ELT": (built("INT, STRING, STRING*", _element),),
     "ASCII": (plain("STRING", INT, _ASCII),),
     "CHR": (plain("BIGINT", STRING, "CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END"),),

@@ -149,7 +149,7 @@ def _any_statement(parser: Parser) -> Statement:
     raise SqlError(
         f'a statement cannot start with "{start.text}"',
         detail="a pipeline holds CREATE TABLE, CREATE VIEW, INSERT INTO, EXECUTE STATEMENT SET, SET, RESET and EXPLAIN",
-        hint=did_you_mean(word, _KNOWN),
+        hint="write BEGIN STATEMENT SET;" if word == "BEGIN" else did_you_mean(word, _KNOWN),
         at=start.start,
     )
 
@@ -223,6 +223,13 @@ def _opens_query(parser: Parser) -> bool:
 
 
 def _query(parser: Parser) -> exp.Expr:
+    if parser._match(TokenType.TABLE):
+        # TABLE t is short for SELECT * FROM t.
+        table = parser._parse_table_parts(schema=True)
+        if table is None:
+            parser.raise_error("Expected a table")
+            raise AssertionError
+        return exp.Select(expressions=[exp.Star()]).from_(table, copy=False)
     query = parser._parse_statement()
     if not isinstance(query, exp.Query | exp.Values):
         parser.raise_error("Expected a query")

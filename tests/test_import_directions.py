@@ -107,6 +107,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
 }
 
+# The rooms of a package, the lowest first: a room may import those before it. Files beside the rooms are not in any.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "operators": ("state", "aggregates", "windows", "over", "joins", "ranking", "rows"),
+    "service.sql": ("parse", "options", "expressions", "functions", "tables", "resolve"),
+    "service.plan": ("passes", "lowering"),
+    "service.formats": ("json", "csv", "changes"),
+    "service.kafka": ("local_broker", "writer"),
+    "service.spark": ("query", "driver", "supervision"),
+    "service.observability": ("metrics", "page"),
+}
+
+KNOWN_ARROWS_UP = {
+    ("service.sql.expressions.compile", "service.sql.functions"),
+    ("service.sql.expressions.function_calls", "service.sql.functions"),
+}
+"""What a room imports from a later one: the compiler of expressions looks functions up. None may be added."""
+
+A_GRAMMAR_IS_RECURSIVE = "service.sql.resolve."
+"""The only part whose modules may import each other in a circle: a query holds queries."""
+
 # Who alone may import a package that is not ours.
 ONLY_IN = {"pyspark": "service.spark", "py4j": "service.spark", "sqlglot": "service.sql"}
 OPERATORS_MAY_USE = {"duckdb", "pyarrow", "numpy", *sys.stdlib_module_names}
@@ -167,6 +187,42 @@ def test_a_part_imports_only_the_parts_below_it(layer: str):
         if _package(target) in ("operators", "service") and target != "service" and part(target) not in allowed
     ]
     assert wrong == []
+
+
+def room_of(name: str, package: str) -> str | None:
+    """The room of `package` that a module is in, if it is in one."""
+    if not name.startswith(f"{package}."):
+        return None
+    room = name.removeprefix(f"{package}.").split(".")[0]
+    return room if (ROOT.joinpath(*package.split(".")) / room).is_dir() else None
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_a_room_imports_only_the_rooms_below_it(package: str):
+    order = ROOMS[package]
+    wrong = set()
+    for name in MODULES:
+        if (room := room_of(name, package)) is None:
+            continue
+        for target in IMPORTS[name]:
+            other = room_of(target, package)
+            if other is not None and order.index(other) > order.index(room):
+                wrong.add((name, target))
+    assert wrong - KNOWN_ARROWS_UP == set()
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_room_has_its_place(package: str):
+    rooms = {room for name in MODULES if (room := room_of(name, package)) is not None}
+    assert rooms == set(ROOMS[package])
+
+
+def test_modules_import_each_other_in_no_circle_but_that_of_the_grammar():
+    graph = {
+        name: {t for t in IMPORTS[name] if t in MODULES and t != name and not t.startswith(A_GRAMMAR_IS_RECURSIVE)}
+        for name in MODULES
+    }
+    TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize(("package", "home"), ONLY_IN.items())

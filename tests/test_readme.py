@@ -31,7 +31,7 @@ def written(tmp_path: Path):
     """Writes a pipeline of the common tables and one statement; a query becomes an EXPLAIN of it."""
 
     def write(statement: str) -> str:
-        query = statement.lstrip().startswith(("SELECT", "WITH"))
+        query = statement.lstrip().startswith(("SELECT", "WITH", "VALUES"))
         path = tmp_path / "pipeline.sql"
         path.write_text(f"{DATA['tables'].strip()}\n{'EXPLAIN ' if query else ''}{statement.strip()}")
         return str(path)

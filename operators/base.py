@@ -24,6 +24,11 @@ class Operator:
         """The watermark passes unchanged."""
         return watermark
 
+    @property
+    def reads_now(self) -> bool:
+        """No expression asks for the processing time."""
+        return False
+
     def fingerprint(self) -> str:
         """A digest of the specification, the format version and a canary of the hash function."""
         return fingerprint(self)

@@ -63,5 +63,9 @@ class Kernel(Protocol):
     def output_watermark(self, watermark: int) -> int:
         """The watermark of the output when that of the inputs is `watermark` (both in milliseconds)."""
 
+    @property
+    def reads_now(self) -> bool:
+        """Whether an expression of this operator asks for the processing time, `$now`."""
+
     def fingerprint(self) -> str:
         """A text that changes when state written by this operator can no longer be read by it."""

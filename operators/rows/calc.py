@@ -17,7 +17,7 @@ from operators.columns import as_changes, no_changes
 from operators.failures import UNKNOWN, reason_of
 from operators.kernel import WEIGHT, Step
 from operators.sql import NOT_COMPUTABLE, Sql
-from operators.time import Clock, time_parameter
+from operators.time import Clock, asks_time, time_parameter
 
 if TYPE_CHECKING:
     from operators.state.operator_state import State
@@ -40,6 +40,10 @@ class Calc(Operator):
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.input,)
+
+    @property
+    def reads_now(self) -> bool:
+        return any(map(asks_time, (*self.expressions, self.where or "")))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs

@@ -90,3 +90,12 @@ def test_a_kernel_travels_as_a_value_and_its_fingerprint_with_it():
     assert copy == HALF
     assert copy.fingerprint() == HALF.fingerprint()
     assert copy.fingerprint() != Calc(input=INPUT, output=INPUT, expressions=("c0", "c1")).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("expressions", "where", "reads_now"),
+    [(("c0",), None, False), (("$now",), None, True), (("c0",), "c0 < $now", True), (("'$now'",), None, False)],
+)
+def test_a_projection_says_whether_it_asks_for_the_time(expressions, where, reads_now):
+    kernel = Calc(input=INPUT, output=pa.schema([("c0", pa.int32())]), expressions=expressions, where=where)
+    assert kernel.reads_now is reads_now

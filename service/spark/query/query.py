@@ -135,4 +135,4 @@ _NAMED = {
 
 def needs_now(program: Program) -> bool:
     """Whether an operator of level 0 asks for the time of the batch."""
-    return any("$now" in repr(o.kernel) for o in program.operators if o.level == 0)
+    return any(o.kernel.reads_now for o in program.operators if o.level == 0)

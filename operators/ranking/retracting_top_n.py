@@ -43,7 +43,7 @@ PLACE = "_place"
 """The hidden column (BIGINT) of state with a TTL: the rank at which a row was last seen, as rows before it may be
 forgotten without a word."""
 
-SPARE = 128
+SPARE = 64
 """A head that is filled again gets so many ranks beyond N, or N more; it gives rows back when it has twice as many."""
 
 Counts = npt.NDArray[np.int64]

@@ -64,7 +64,7 @@ ORACLES = {
 }
 
 
-@pytest.fixture(params=[1, 128], ids=["short heads", "long heads"])
+@pytest.fixture(params=[1, retracting_top_n.SPARE], ids=["short heads", "long heads"])
 def spare(request, monkeypatch):
     """Heads that are filled and emptied all the time, and heads that hold every row of these tests."""
     monkeypatch.setattr(retracting_top_n, "SPARE", request.param)
@@ -149,7 +149,7 @@ def test_a_batch_reads_the_head_of_a_group_and_not_its_rest(monkeypatch):
     monkeypatch.setattr(RetractingTopNOperator, "_ranked", counted)
     for value in range(3_000, 3_100):
         run(Batch([Change(("a", value, None, None)), Change(("a", value - 3_000, None, None), -1)]))
-    assert max(read) <= 3 + 2 * 128 + 2
+    assert max(read) <= 3 + 2 * retracting_top_n.SPARE + 2
     assert run.state_rows() == 2_000
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sql.outline import columns, outline, plan
+from tests.sql.outline import columns, mistakes, outline, plan
 
 CASES = [
     (
@@ -60,3 +60,32 @@ def test_an_over_window_resolves(query: str, nodes: str, shape: str):
     found = plan(query)
     assert outline(found) == nodes.strip("\n")
     assert columns(found) == shape
+
+
+@pytest.mark.parametrize(
+    ("call", "mistake"),
+    [
+        ("LAG(id, 99999999999999999999)", "LAG takes a whole number of rows up to 2147483647"),
+        (
+            "NTILE(4)",
+            "NTILE needs all rows of its partition, which a stream never has\n"
+            "  hint:   ROW_NUMBER, RANK and DENSE_RANK need those before a row alone",
+        ),
+    ],
+)
+def test_calls_that_no_stream_can_answer_or_of_wrong_types_are_refused(call: str, mistake: str):
+    assert mistakes(f"SELECT {call} OVER (ORDER BY ts) FROM pay") == [mistake]
+
+
+@pytest.mark.parametrize("default", ["-1", "NULL", "3000000000", "CAST(7 AS SMALLINT)"])
+def test_a_default_of_lag_has_a_type_that_fits(default: str):
+    assert mistakes(f"SELECT LAG(id, 1, {default}) OVER (ORDER BY ts) FROM pay") in (
+        [],
+        ["the number of rows and the default of LAG are constants"],
+    )
+
+
+def test_a_frame_of_too_many_rows_is_refused():
+    frame = "ROWS BETWEEN 99999999999999999999 PRECEDING AND CURRENT ROW"
+    query = f"SELECT SUM(id) OVER (ORDER BY ts {frame}) FROM pay"
+    assert mistakes(query) == ["ROWS takes at most 2147483647 rows"]

@@ -122,6 +122,7 @@ NEEDS_A_BOUND = (
     [
         (f"SELECT id FROM {RANKED}", NEEDS_A_BOUND.format("ROW_NUMBER")),
         (f"SELECT id FROM {RANKED} WHERE n > 3", NEEDS_A_BOUND.format("ROW_NUMBER")),
+        (f"SELECT id FROM {RANKED} WHERE n <= 99999999999999999999", NEEDS_A_BOUND.format("ROW_NUMBER")),
         (f"SELECT id FROM {RANKED} WHERE n <= id", NEEDS_A_BOUND.format("ROW_NUMBER")),
         ("SELECT RANK() OVER (ORDER BY id) FROM pay", NEEDS_A_BOUND.format("RANK")),
         ("SELECT DENSE_RANK() OVER (PARTITION BY id) FROM pay", "DENSE_RANK needs ORDER BY"),
@@ -196,7 +197,8 @@ def test_order_and_limit(query: str, expected: str):
         ),
         ("SELECT id FROM pay ORDER BY 2 LIMIT 3", "ORDER BY 2 names no column: the query has 1"),
         ("SELECT id FROM pay OFFSET 3", "OFFSET needs LIMIT\n  detail: a stream has no end\n  hint:   add LIMIT"),
-        ("SELECT id FROM pay LIMIT 'x'", "LIMIT takes a whole number"),
+        ("SELECT id FROM pay LIMIT 'x'", "LIMIT takes a whole number up to 2147483647"),
+        ("SELECT id FROM pay LIMIT 9999999999", "LIMIT takes a whole number up to 2147483647"),
         (
             "SELECT id FROM pay UNION ALL SELECT a1 FROM a ORDER BY who LIMIT 1",
             "ORDER BY names no column of the query\n  detail: it has the columns id",

@@ -13,6 +13,10 @@ from service.plan.walk import fields, rewrite
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
+MOST = 2**31 - 1
+"""The highest rank that bounds anything: the rows up to it must be kept."""
+
+
 class Bound(NamedTuple):
     """The ranks that a condition on one column lets pass; None = without an upper bound. `exact` says that the
     condition asks for nothing else."""
@@ -100,4 +104,4 @@ def _compared(column: int, operator: str, value: Literal) -> Bound | None:
 
 def _whole(value: Literal) -> int | None:
     """The whole number that a literal is, if it is one."""
-    return int(value.text) if value.text.isdigit() else None
+    return int(value.text) if value.text.isdigit() and int(value.text) <= MOST else None

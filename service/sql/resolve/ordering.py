@@ -20,6 +20,10 @@ MODIFIERS = ("order", "limit", "offset")
 """The arguments of a query's syntax tree that are resolved here."""
 
 
+MOST_ROWS = 2**31 - 1
+"""The highest LIMIT, OFFSET or FETCH."""
+
+
 @dataclass(frozen=True, slots=True)
 class OrderColumn:
     """A column of ORDER BY: where it stands in the query's relation."""
@@ -173,6 +177,6 @@ def _bounds(query: exp.Expr, session: ResolveContext) -> tuple[int, int | None]:
 
 def _count(node: exp.Expr, name: str, session: ResolveContext) -> int:
     number = _ordinal(node)
-    if number is None:
-        raise session.give_up(SqlError(f"{name} takes a whole number", at=node))
+    if number is None or number > MOST_ROWS:
+        raise session.give_up(SqlError(f"{name} takes a whole number up to {MOST_ROWS}", at=node))
     return number

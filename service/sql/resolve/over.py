@@ -18,14 +18,14 @@ from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.expressions.casts import assignable, cast
 from service.sql.resolve.aggregate_calls import typed_call
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
-from service.sql.resolve.over_frame import frame_of
+from service.sql.resolve.over_frame import MOST_ROWS, frame_of
 from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, rank_call, ranked
 from service.sql.resolve.relation import Relation, extended
 from service.sql.resolve.syntax import call_name, canonical, positions, reference, replaced
 from service.sql.resolve.windows import not_a_time_attribute
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
-_RANKS = ("NTILE", "PERCENT_RANK", "CUME_DIST", "LEAD")
+_WHOLE_PARTITION = ("NTILE", "PERCENT_RANK", "CUME_DIST")
 
 Item = tuple[str, exp.Expr]
 
@@ -140,8 +140,14 @@ def _call(
     function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
     if function in RANK_FUNCTIONS and not _by_rising_time(order, function, relation):
         return rank_call(node, function, partition_nodes, order, relation, session)
-    if function in _RANKS:
-        raise not_yet(f"{function} in OVER", node)
+    if function in _WHOLE_PARTITION:
+        raise SqlError(
+            f"{function} needs all rows of its partition, which a stream never has",
+            hint="ROW_NUMBER, RANK and DENSE_RANK need those before a row alone",
+            at=node,
+        )
+    if function == "LEAD":
+        raise not_yet("LEAD in OVER", node, "LAG looks back, in the row that comes after")
     if function not in AGGREGATES and function not in ("ROW_NUMBER", "LAG"):
         known = (*AGGREGATES, "ROW_NUMBER", "LAG")
         raise SqlError(f"{function or 'this'} is no function for OVER", hint=did_you_mean(function, known), at=node)
@@ -224,8 +230,8 @@ def _lag(node: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[Express
         if not isinstance(constant, Literal):
             raise SqlError("the number of rows and the default of LAG are constants", at=each)
     constants = [c.text for c in known[1:2] if isinstance(c, Literal)]
-    if not all(text.isdigit() for text in constants):
-        raise SqlError("LAG takes a whole number of rows", at=node.expressions[1])
+    if not all(text.isdigit() and int(text) <= MOST_ROWS for text in constants):
+        raise SqlError(f"LAG takes a whole number of rows up to {MOST_ROWS}", at=node.expressions[1])
     if len(known) == 3:
         if not assignable(known[2].type, known[0].type):
             raise SqlError(

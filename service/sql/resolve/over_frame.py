@@ -9,6 +9,7 @@ from service.sql.errors import SqlError
 from service.sql.expressions.literals import interval_value
 
 MOST_ROWS = 2**31 - 1
+"""The longest frame of rows, all of which are kept."""
 
 
 def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:

@@ -77,7 +77,7 @@ class Executor(_Group):
     cores: int = Field(1, ge=1, description="Tasks at a time in an executor.")
     memory: str = Field("1g", description="Heap of an executor's JVM.")
     memory_overhead: str = Field(
-        "1g", description="Memory of an executor beside its heap, where Python, DuckDB and RocksDB live."
+        "1g", description="Memory of an executor beside its heap, where Python and DuckDB live."
     )
 
 
@@ -104,9 +104,13 @@ class Spark(_Group):
     partitions: int = Field(
         0,
         ge=0,
-        description="Shuffle partitions, fixed for the life of a checkpoint; 0 = all cores, 8 or more in a cluster.",
+        description="Tasks of a level (shuffle partitions), at most one a bucket; 0 = as many as there are cores.",
     )
-    buckets_per_partition: int = Field(1, ge=1, description="Buckets of state in each shuffle partition.")
+    buckets: int = Field(
+        0,
+        ge=0,
+        description="Buckets of state, fixed for the life of a checkpoint; 0 = two for each task of its first start.",
+    )
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     secret_file: str = Field(
         "", description="File of a secret that driver and executors share. Needed with executors that others start."
@@ -213,9 +217,14 @@ class Settings(BaseSettings):
 
     checkpoint: str = Field(
         "tailrace-checkpoint",
-        description="Folder or URL (any file system of Hadoop) of checkpoints, a folder for each job.",
+        description="Folder, or s3a:// or gs:// URL, of checkpoints; in it a folder for each job.",
     )
     scratch: str = Field("", description="Local folder for copies of the state; empty = the system's temporary one.")
+    state_cache: int = Field(
+        2048,
+        ge=64,
+        description="MiB that copies of the state may take in scratch, if the checkpoint is in an object store.",
+    )
     archives: str = Field("", description="Folder of the Java archives; empty = `.cache/archives` of a checkout.")
     log_format: Literal["auto", "json", "text"] = Field(
         "auto", description="`json` lines, `text`, or `auto`: text on a terminal, JSON elsewhere."

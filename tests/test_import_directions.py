@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.plan": {"operators"},
     "service.formats": {"operators", "service.durations", "service.plan"},
     "service.runtime": {"operators", "service.plan", "service.formats"},
+    "service.checkpoint": set(),
     "service.sql": {"service.plan", "service.durations"},
     "service.kafka": {"service.host.machine", "service.host.guard", "service.archives", "service.durations"},
     "service.settings": {"service.durations"},
@@ -81,6 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.deployment.unheld_times": {"service.deployment.planning", "service.kafka"},
     "service.local": {"operators", "service.plan", "service.runtime", "service.formats"},
     "service.spark": {
+        "service.checkpoint",
         "operators",
         "service.archives",
         "service.deployment.planning",

@@ -25,15 +25,13 @@ TWELVE = Executor(instances=4, cores=3)
         ("local-cluster[2,1,2048]", TWELVE, 2),
         ("local-cluster[2,3,2048]", TWELVE, 6),
         ("local-cluster[ 3, 4, 2048 ]", TWO, 12),
-        ("k8s://https://kubernetes.default.svc:443", TWO, 8),
+        ("k8s://https://kubernetes.default.svc:443", TWO, 4),
         ("k8s://https://kubernetes.default.svc:443", TWELVE, 12),
-        ("spark://host:7077", TWO, 8),
+        ("spark://host:7077", TWO, 4),
         ("spark://host:7077", TWELVE, 12),
     ],
 )
-def test_there_are_as_many_as_cores_and_in_a_cluster_some_to_grow_into(
-    master: str, executor: Executor, expected: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_there_are_as_many_as_cores(master: str, executor: Executor, expected: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(machine, "cores", lambda: 6)
     kubernetes = Kubernetes(driver_pod="p", driver_address="a", image="i")
     assert (

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.pieces import LARGEST, pieces
+
 SORT_KEY = "_sort_key"
 """The hidden column that a block is sorted by."""
 
@@ -67,10 +69,12 @@ class BlockStore:
             loaded = self._loaded[block.id] = _read(buffer)
         return loaded
 
-    def write(self, rows: pa.Table, timestamp: str | None) -> Block:
-        """A new block of `rows`, which are sorted by `_sort_key` and at least one; `timestamp` names the column of
-        timestamps."""
-        rows = rows.combine_chunks()
+    def write(self, rows: pa.Table, timestamp: str | None, largest: int = LARGEST) -> tuple[Block, ...]:
+        """Write `rows`, which are sorted by `_sort_key` and at least one, as new blocks of at most `largest` bytes;
+        `timestamp` names the column of timestamps."""
+        return tuple(self._write(piece.combine_chunks(), timestamp) for piece in pieces(rows, largest))
+
+    def _write(self, rows: pa.Table, timestamp: str | None) -> Block:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
@@ -104,6 +108,8 @@ class BlockStore:
 def _read(buffer: pa.Buffer) -> Loaded:
     with pa.ipc.open_stream(pa.BufferReader(buffer)) as reader:
         rows = reader.read_next_batch()
+        if next(reader, None) is not None:
+            raise ValueError("a block of state holds more than one batch of rows")
     return Loaded(rows, rows.column(SORT_KEY).to_numpy(zero_copy_only=True))
 
 

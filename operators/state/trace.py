@@ -16,12 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.pieces import LARGEST
 from operators.state.block import SORT_KEY, Block, BlockStore, Loaded, SortKeys, distinct, slice_between
 from operators.state.compaction import TOMBSTONE, Run, boundary, mergeable, merged, rows_left, taken
 from operators.time import MIN_TIME
 
 STEP_ROWS = 32_768
 """A merge advances by about so many rows at a time."""
+
+STEP_BYTES = LARGEST
+"""... which are of so many bytes at most."""
 
 WRITTEN = "_written"
 """The hidden column of state with a time to live: the processing time at which a row was last written."""
@@ -190,7 +194,7 @@ class Trace:
         if len(sort_keys) > 1 and not bool((sort_keys[1:] >= sort_keys[:-1]).all()):
             rows = rows.combine_chunks().take(pa.array(np.argsort(sort_keys, kind="stable")))
         contents = self.contents
-        contents.runs = {contents.next_run: (self._store.write(rows, self.spec.expires_by),), **contents.runs}
+        contents.runs = {contents.next_run: self._store.write(rows, self.spec.expires_by), **contents.runs}
         contents.next_run += 1
         self._written += rows.num_rows
 
@@ -225,7 +229,7 @@ class Trace:
         written, self._written = self._written, 0
         self._sweep()
         self._begin()
-        step = max(STEP_ROWS, written)
+        step = min(max(STEP_ROWS, written), self._rows_in(STEP_BYTES))
         batch_fuel = max(STEP_ROWS, 8 * written)
         for merge in sorted(contents.merges, key=self._rows_left):
             left = self._rows_left(merge)
@@ -243,6 +247,11 @@ class Trace:
                 if not contents.runs[merge.target]:
                     contents.runs.pop(merge.target)
         self.combine = None
+
+    def _rows_in(self, size: int) -> int:
+        """About how many rows are in `size` bytes of blocks, at least one."""
+        blocks = self.blocks()
+        return max(1, size * sum(b.rows for b in blocks) // max(1, sum(b.bytes for b in blocks)))
 
     def _rows_left(self, merge: Merge) -> int:
         return sum(rows_left(self.contents.runs[n], self._store) for n in merge.sources)
@@ -302,7 +311,7 @@ class Trace:
         if self.combine is not None and rows.num_rows:
             rows = self.combine(rows)
         if rows.num_rows:
-            self.contents.runs[target] = (*self.contents.runs[target], self._store.write(rows, expires_by))
+            self.contents.runs[target] = (*self.contents.runs[target], *self._store.write(rows, expires_by))
 
     def _sweep(self) -> None:
         """Write those blocks anew that hold more of what is too old than of what is not."""
@@ -322,7 +331,7 @@ class Trace:
                 rows = rows.filter(pc.greater(rows.column(expires_by), contents.expired_upto))
                 self._store.drop(block)
                 if rows.num_rows:
-                    kept.append(self._store.write(rows, expires_by))
+                    kept.extend(self._store.write(rows, expires_by))
             contents.runs[number] = tuple(kept)
         contents.runs = {n: run for n, run in contents.runs.items() if run or n in busy}
 

@@ -20,7 +20,6 @@ from service.plan.program import Program
 from service.plan.table import Table
 from service.settings import Settings, Spark
 
-FEWEST_ON_EXECUTORS = 8
 """Partitions of a job on executors of a cluster, where nobody says how many."""
 
 _LOCAL = re.compile(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]")
@@ -240,8 +239,7 @@ def _side(settings: Settings, known: list[Address]) -> Address | None:
 
 
 def default_partitions(spark: Spark) -> int:
-    """As many as tasks run at a time; of executors there may be more one day, and the number is fixed with the
-    checkpoint, so they get some to grow into."""
+    """As many as tasks run at a time."""
     if spark.master == "local":
         return 1
     if local := _LOCAL.fullmatch(spark.master):
@@ -249,7 +247,7 @@ def default_partitions(spark: Spark) -> int:
     if cluster := local_cluster(spark.master):
         executors, cores = cluster
         return executors * cores
-    return max(FEWEST_ON_EXECUTORS, spark.executor.instances * spark.executor.cores)
+    return spark.executor.instances * spark.executor.cores
 
 
 def local_cluster(master: str) -> tuple[int, int] | None:

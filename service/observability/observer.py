@@ -103,11 +103,6 @@ class Observer:
             for partition, offset in partitions.items():
                 self._end({"query": query, "source": source, "topic": topic, "partition": str(partition)}, offset)
 
-    def spread(self, query: str, executors: int, moved: int, partitions: int) -> None:
-        """Executors that have joined take over `moved` of the partitions that the steps of the query have in all."""
-        fields = {"executors": executors, "moved": moved, "of": partitions}
-        self.say("info", "buckets move to other executors", query=query, **fields)
-
     def failed(self, query: str, error: str, attempt: int, wait: float, full: str = "") -> None:
         """The query failed and will be started again in `wait` seconds; `full` is all that is known of the error."""
         error, full = self._clean(error), self._clean(full)

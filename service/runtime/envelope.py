@@ -6,11 +6,13 @@ addressed to a later one on, untouched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from operators.pieces import LARGEST, pieces
 
 EGRESS = 2**31 - 1
 """The level of what leaves the program: output changes, late and dead rows, task metrics."""
@@ -28,6 +30,7 @@ class Kind(IntEnum):
     REJECTED = 6  # payload: records that a format could not decode; address: source
     METRICS = 7  # payload: JSON of `metrics.TaskMetrics`
     OFFSETS = 8  # payload: digests of the source ranges that the batch was made from, see `source_digest`
+    STATE = 9  # payload: JSON of `service.checkpoint.version.ShardState`; address: level
 
 
 class Envelope(NamedTuple):
@@ -77,6 +80,24 @@ def batch_of(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
+_TOGETHER = 256, 32 << 20
+
+
+def blocks_of(envelopes: Iterator[Envelope]) -> Iterator[pa.RecordBatch]:
+    """Envelopes in record batches of a bounded number and size."""
+    most, largest = _TOGETHER
+    held: list[Envelope] = []
+    size = 0
+    for envelope in envelopes:
+        if held and (len(held) >= most or size + len(envelope.payload) > largest):
+            yield batch_of(held)
+            held, size = [], 0
+        held.append(envelope)
+        size += len(envelope.payload)
+    if held:
+        yield batch_of(held)
+
+
 def from_batch(batch: pa.RecordBatch) -> list[Envelope]:
     """The envelopes of a record batch of SCHEMA."""
     return [Envelope(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
@@ -88,6 +109,21 @@ def pack(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def packed(tables: Iterable[pa.Table], largest: int = LARGEST) -> Iterator[bytes]:
+    """The payloads that carry the rows of `tables`, which have one schema, in order; each holds at most `largest` bytes
+    of rows, unless one row alone is larger."""
+    held: list[pa.Table] = []
+    size = 0
+    for piece in (piece for table in tables for piece in pieces(table, largest)):
+        if held and size + piece.nbytes > largest:
+            yield pack(pa.concat_tables(held).combine_chunks())
+            held, size = [], 0
+        held.append(piece)
+        size += piece.nbytes
+    if held:
+        yield pack(pa.concat_tables(held).combine_chunks())
 
 
 def unpack(payload: bytes) -> pa.Table:

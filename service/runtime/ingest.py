@@ -18,8 +18,9 @@ from service.formats.rejected import NOT_DECODED
 from service.formats.rejection import Rejection
 from service.plan.program import Operator, Source
 from service.runtime.counting import count_changes, count_step
-from service.runtime.envelope import EGRESS, Envelope, Kind, pack
+from service.runtime.envelope import EGRESS, Envelope, Kind, packed
 from service.runtime.exchange import partition_by_hash
+from service.runtime.layout import Layout
 from service.runtime.net import together, without_culprits
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
@@ -42,14 +43,15 @@ class Ingest:
         topology: Topology,
         source: Source,
         decoder: Decoder,
-        buckets: int,
+        layout: Layout,
         sql: Sql,
         limits: Mapping[str, int] | None = None,
     ) -> None:
         self._topology = topology
         self._source = source
         self._decoder = decoder
-        self._buckets = buckets
+        self._layout = layout
+        self._buckets = layout.buckets
         self._sql = sql
         self._limits = limits or {}
         self._operators = [o for o in topology.operators_at(0) if source.id in topology.sources_of(o.id)]
@@ -81,12 +83,11 @@ class Ingest:
             return
         for address, (exchange, by_bucket) in enumerate(zip(exchanges, parts, strict=True)):
             for bucket, tables in enumerate(by_bucket):
-                if tables:
-                    payload = pack(pa.concat_tables(tables).combine_chunks())
+                for payload in packed(tables):
                     yield self._envelope(bucket, exchange.level, Kind.ROWS, address, channel, now, payload=payload)
         source_ranges = digest_range(channel, first, last, count)
         for level in self._topology.levels_heard_by(self._source.id):
-            for bucket in range(self._buckets):
+            for bucket in self._layout.heads():
                 yield self._envelope(
                     bucket, level, Kind.CLOCK, self._source.id, channel, now, watermark=watermark, payload=source_ranges
                 )
@@ -114,7 +115,7 @@ class Ingest:
                 place = f"offset {rejected['offset'][0].as_py()} of {channel.partition('/')[2]}"
                 raise BadInput(f"table {table.name}, {place}: {rejected['detail'][0].as_py()}")
             case _:
-                yield self._leave(Kind.REJECTED, self._source.id, channel, now, rejected)
+                yield from self._leave_rows(Kind.REJECTED, self._source.id, channel, now, rejected)
 
     def _operate(
         self, rows: pa.Table, channel: str, now: int, parts: list[list[list[pa.Table]]], metrics: TaskMetrics
@@ -128,7 +129,7 @@ class Ingest:
             count_step(metrics, operator, step)
             for refused in step.dead.values():
                 if refused.num_rows:
-                    yield self._leave(Kind.DEAD, operator.id, channel, now, refused)
+                    yield from self._leave_rows(Kind.DEAD, operator.id, channel, now, refused)
         for producer, table in produced.items():
             for address, exchange in self._topology.exchanges_from(producer):
                 for bucket, part in partition_by_hash(table, exchange.key, self._buckets):
@@ -137,7 +138,7 @@ class Ingest:
                 if output.discards:
                     count_changes(metrics, "output_changes_total", table, sink=output.table.name)
                 elif table.num_rows:
-                    yield self._leave(Kind.OUTPUT, output.id, channel, now, table)
+                    yield from self._leave_rows(Kind.OUTPUT, output.id, channel, now, table)
 
     def _advance(self, operator: Operator, state: State, inputs: Sequence[pa.Table], clock: Clock) -> Step:
         kernel = operator.kernel
@@ -187,10 +188,13 @@ class Ingest:
         metrics.count("input_records_total", records.num_rows, source=self._source.table.name, topic=topic)
         metrics.count("decode_errors_total", dead.num_rows, topic=topic)
 
-    def _leave(self, kind: Kind, address: int, channel: str, now: int, what: pa.Table | bytes) -> Envelope:
+    def _leave_rows(self, kind: Kind, address: int, channel: str, now: int, rows: pa.Table) -> Iterator[Envelope]:
+        for payload in packed([rows]):
+            yield self._leave(kind, address, channel, now, payload)
+
+    def _leave(self, kind: Kind, address: int, channel: str, now: int, payload: bytes) -> Envelope:
         """To the sink: one channel always through the same bucket, so that its rows keep their order."""
         bucket = int(channel.rsplit("/", 1)[-1]) % self._buckets
-        payload = what if isinstance(what, bytes) else pack(what.combine_chunks())
         return self._envelope(bucket, EGRESS, kind, address, channel, now, payload=payload)
 
     def _envelope(

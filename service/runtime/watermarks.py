@@ -1,4 +1,4 @@
-"""Event time as a bucket knows it: one watermark a channel, the minimum over those that are not idle.
+"""Event time as a level knows it: one watermark a channel, the minimum over those that are not idle.
 
 A source's channels are its Kafka partitions. A partition with unread rows has rows in every batch (Spark gives each
 such partition at least one), so silence over running time is idleness; running time stands still while the job does,
@@ -114,10 +114,10 @@ def combine(watermarks: list[Watermark]) -> Watermark:
 
 @dataclass(slots=True)
 class WatermarkTracker:
-    """All that a bucket of one level remembers about time between batches."""
+    """All that a level remembers about time between batches: `previous` are the watermarks of operators, by name."""
 
     sources: dict[int, SourceClock]
-    previous: dict[int, int] = field(default_factory=dict)
+    previous: dict[str, int] = field(default_factory=dict)
     last: int = 0
     running: int = 0
 
@@ -131,7 +131,7 @@ class WatermarkTracker:
         """The clocks as JSON values."""
         return {
             "sources": {str(k): asdict(v) for k, v in self.sources.items()},
-            "previous": {str(k): v for k, v in self.previous.items()},
+            "previous": dict(self.previous),
             "last": self.last,
             "running": self.running,
         }
@@ -145,5 +145,5 @@ class WatermarkTracker:
             clock.learned, clock.ended = value["learned"], value["ended"]
             clock.watermark = value["watermark"]
             clock.channels = {name: ChannelClock(**channel) for name, channel in value["channels"].items()}
-        self.previous = {int(k): v for k, v in saved["previous"].items()}
+        self.previous = dict(saved["previous"])
         self.last, self.running = saved["last"], saved["running"]

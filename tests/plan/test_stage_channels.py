@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from operators.time import END_OF_TIME, MIN_TIME
-from service.runtime.source_digest import digest, digest_range, same_plan, union
+from service.runtime.layout import Layout
+from service.runtime.source_digest import brief, digest, digest_range, same_plan, union
 from service.runtime.watermarks import LONGEST_GAP, SourceClock, Tick, Watermark, WatermarkTracker, combine
-from service.spark.query.bucket_keys import bucket_keys, murmur3_of_int
 
 A, B = "s0000/t/00000", "s0000/t/00001"
 
@@ -78,7 +78,7 @@ def test_running_time_stands_still_while_the_job_does() -> None:
 
 
 def test_clocks_are_the_same_after_they_were_saved() -> None:
-    clocks = WatermarkTracker({0: SourceClock(1_000)}, previous={7: 70})
+    clocks = WatermarkTracker({0: SourceClock(1_000)}, previous={"sum": 70})
     clocks.begin_batch(1_000)
     clocks.sources[0].learn((A, B), ended=False, running=0)
     clocks.sources[0].observe(A, 100, running=0)
@@ -106,14 +106,19 @@ def test_a_batch_of_which_records_are_gone_is_told_apart_from_one_that_was_plann
     assert not same_plan(digest(2, [digest_range(A, 0, 9, 10)]), before)
 
 
-# What Spark's hash() answers for these numbers as INT.
-@pytest.mark.parametrize(("number", "hashed"), [(0, 933211791), (1, -559580957), (2, 1765031574), (42, 29417773)])
-def test_bucket_keys_are_hashed_as_spark_hashes_them(number: int, hashed: int) -> None:
-    assert murmur3_of_int(number) == hashed
+def test_what_a_level_passes_on_is_one_mark_whatever_it_heard() -> None:
+    one, two = digest_range(A, 0, 9, 10), digest_range(B, 5, 7, 3)
+    assert len(brief([one, two])) == len(one)
+    assert brief([two, one, one]) == brief([one, two])
+    assert brief([one]) != brief([two])
+    assert brief([b"", b""]) == b""
 
 
-@pytest.mark.parametrize(("partitions", "each"), [(1, 1), (2, 1), (2, 3), (8, 2)])
-def test_buckets_are_spread_evenly_over_the_partitions(partitions: int, each: int) -> None:
-    keys = bucket_keys(partitions, each)
-    assert len(set(keys)) == partitions * each
-    assert [murmur3_of_int(key) % partitions for key in keys] == [b % partitions for b in range(len(keys))]
+@pytest.mark.parametrize(("buckets", "shards"), [(1, 1), (2, 2), (16, 2), (16, 3), (7, 5), (256, 256), (16, 64)])
+def test_each_bucket_is_served_by_one_shard_and_no_shard_has_two_more_than_another(buckets: int, shards: int) -> None:
+    layout = Layout.of(buckets, shards)
+    served = [layout.buckets_of(shard) for shard in range(layout.shards)]
+    assert [bucket for each in served for bucket in each] == list(range(buckets))
+    assert all(layout.shard_of(bucket) == shard for shard, each in enumerate(served) for bucket in each)
+    assert max(map(len, served)) - min(map(len, served)) <= 1
+    assert layout.heads() == [each[0] for each in served]

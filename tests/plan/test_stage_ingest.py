@@ -10,8 +10,12 @@ from operators.time import MIN_TIME
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program, discarding
-from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
+from service.runtime.bucket import Bucket, SealedBucket
+from service.runtime.envelope import EGRESS, Envelope, Kind, batch_of, unpack
 from service.runtime.ingest import BadInput, Ingest
+from service.runtime.layout import Layout
+from service.runtime.shard import Shard
+from service.runtime.source_digest import digest_range
 from service.runtime.topology import Topology
 from service.sql.pipeline import read
 
@@ -21,6 +25,45 @@ CREATE TABLE o (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED)
   WITH ('connector' = 'upsert-kafka', 'topic' = 'o', 'key.format' = 'json', 'value.format' = 'json');
 INSERT INTO o SELECT k, SUM(n) FROM t GROUP BY k;
 """
+
+
+def bytes_of(envelopes: list[Envelope]) -> int:
+    """What Spark is handed for them."""
+    return int(batch_of(envelopes).nbytes)
+
+
+def test_clocks_of_a_thousand_partitions_cost_a_batch_little() -> None:
+    two_levels = PIPELINE.replace(
+        "SELECT k, SUM(n) FROM t GROUP BY k",
+        "SELECT CAST(s AS STRING), COUNT(*) FROM (SELECT k, SUM(n) AS s FROM t GROUP BY k) GROUP BY s",
+    )
+    program = compile_job(read(two_levels.format(options="")).jobs[0])
+    topology, layout, sql = Topology(program), Layout.of(256, 64), Sql()
+    one = [e for e in ingested([b'{"k": "a", "n": 1}']) if e.kind == Kind.CLOCK]
+    first = [
+        one[0]._replace(bucket=head, channel=f"s0000/t/{partition:05d}", payload=digest_range("t", partition, 0, 1))
+        for partition in range(1000)
+        for head in layout.heads()
+    ]
+    shard = Shard(topology, 1, 0, layout, None)
+    heard = [e for e in first if e.bucket == 0]
+    second = [e for e in shard.advance(heard, Empty(topology, layout, sql)) if e.kind == Kind.CLOCK]
+    assert len(second) == layout.shards
+    assert bytes_of(first) + layout.shards * bytes_of(second) < 10_000_000
+
+
+class Empty:
+    """The keeper of buckets that have no state."""
+
+    def __init__(self, topology: Topology, layout: Layout, sql: Sql) -> None:
+        self._made = topology, layout, sql
+
+    def take(self, number: int) -> Bucket:
+        topology, layout, sql = self._made
+        return Bucket(topology, 1, number, layout.buckets, sql, None, lambda block: pytest.fail("there is no block"))
+
+    def keep(self, number: int, bucket: Bucket, saved: SealedBucket) -> None:
+        """Nothing is kept."""
 
 
 def ingested(
@@ -40,7 +83,7 @@ def ingested(
             "offset": pa.array(range(10, 10 + len(values)), pa.int64()),
         }
     )
-    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), 2, Sql(), limits)
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(2, 2), Sql(), limits)
     return list(ingest.run([records], now=0))
 
 

@@ -11,6 +11,7 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -141,7 +142,9 @@ class StateStore:
             return refused(412)
         identifier = f"u{len(self._uploads)}"
         self._uploads[identifier] = (key, bytearray())
-        return Answer(headers={"Location": f"https://{HOST}/upload/storage/v1/b/{bucket}/o?upload_id={identifier}"})
+        host = asked.headers.get("host", HOST)
+        scheme = "http" if host.startswith("127.") else "https"
+        return Answer(headers={"Location": f"{scheme}://{host}/upload/storage/v1/b/{bucket}/o?upload_id={identifier}"})
 
     def _write(self, key: str, data: bytes, asked: Question) -> Answer:
         if asked.query.get("ifGenerationMatch") == "0" and key in self.objects:
@@ -208,11 +211,13 @@ def _parts(asked: Question) -> list[bytes]:
 
 @dataclass(frozen=True)
 class FakeGcs:
-    """A running store: what it holds, the options by which a JVM comes here, and a key to log in with."""
+    """A running store: what it holds, the options by which a JVM comes here, a key to log in with, and the address that
+    others come to."""
 
     store: StateStore
     java_options: str
     key_file: Path
+    plain: str
 
 
 @contextmanager
@@ -227,7 +232,8 @@ def fake_gcs(folder: Path) -> Iterator[FakeGcs]:
     options = f"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={proxy.getsockname()[1]}"
     trusted = f"-Djavax.net.ssl.trustStore={trust} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
     try:
-        yield FakeGcs(store, f"{options} {trusted}", _login(folder, server.server_address[1]))
+        key_file = _login(folder, server.server_address[1])
+        yield FakeGcs(store, f"{options} {trusted}", key_file, f"http://127.0.0.1:{server.server_address[1]}")
     finally:
         proxy.close()
         server.shutdown()
@@ -337,3 +343,9 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
         pass
     for each in (source, target):
         each.close()
+
+
+if __name__ == "__main__":
+    with fake_gcs(Path(sys.argv[1])) as running:
+        print(running.plain, flush=True)
+        sys.stdin.read()

@@ -61,9 +61,19 @@ def _handler(held: Objects) -> type[BaseHTTPRequestHandler]:
             return unquote(parts.path).lstrip("/"), query
 
         def _body(self) -> bytes:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = self._sent()
             signed = self.headers.get("x-amz-content-sha256", "").startswith("STREAMING-")
             return unchunked(body) if signed else body
+
+        def _sent(self) -> bytes:
+            if self.headers.get("Transfer-Encoding") != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            whole = b""
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                whole += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return whole
 
         def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
             self.send_response(status)

@@ -8,7 +8,7 @@ import pytest
 from service.runtime.bucket import FORMAT, StateMismatch
 from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
 
-WANTED = CheckpointLayout(fingerprint="query", partitions=4, buckets_per_partition=2)
+WANTED = CheckpointLayout(fingerprint="query", buckets=16)
 SAVED = {"format": FORMAT, **WANTED._asdict()}
 
 
@@ -17,7 +17,11 @@ class Kept(Checkpoint):
 
     def __init__(self, fixed: dict[str, Any] | None) -> None:
         self.url = "/checkpoint"
-        self.files = {} if fixed is None else {"fixed": fixed}
+        self.files: dict[str, Any] = {} if fixed is None else {"fixed": fixed}
+        self.logs: dict[str, int] = {}
+
+    def _last(self, log: str) -> int:
+        return self.logs[log]
 
     def read(self, name: str) -> Any:
         return self.files.get(name)
@@ -28,12 +32,27 @@ class Kept(Checkpoint):
 
 def test_a_new_checkpoint_is_made_for_what_is_wanted() -> None:
     kept = Kept(None)
-    assert kept.agree(WANTED, partitions_chosen=False) == WANTED
+    assert kept.agree(WANTED, buckets_chosen=False) == WANTED
     assert kept.files == {"fixed": SAVED}
 
 
-def test_partitions_that_nobody_has_chosen_are_taken_as_they_are() -> None:
-    assert Kept({**SAVED, "partitions": 8}).agree(WANTED, partitions_chosen=False).partitions == 8
+def test_buckets_that_nobody_has_chosen_are_taken_as_they_are() -> None:
+    assert Kept({**SAVED, "buckets": 8}).agree(WANTED, buckets_chosen=False).buckets == 8
+
+
+@pytest.mark.parametrize(
+    ("known", "begun", "shards"),
+    [(None, (-1, -1), 4), (2, (7, 7), 4), (2, (7, 6), 2), (2, (0, -1), 2), (None, (0, -1), 4)],
+)
+def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
+    known: int | None, begun: tuple[int, int], shards: int
+) -> None:
+    kept = Kept(None)
+    kept.logs = dict(zip(("offsets", "commits"), begun, strict=True))
+    if known is not None:
+        kept.files["shards"] = known
+    assert kept.shards(4) == shards
+    assert kept.files["shards"] == shards
 
 
 @pytest.mark.parametrize(
@@ -41,8 +60,7 @@ def test_partitions_that_nobody_has_chosen_are_taken_as_they_are() -> None:
     [
         ({"format": FORMAT - 1}, f"another version of the service.*has format {FORMAT - 1}, .* reads format {FORMAT}"),
         ({"fingerprint": "other"}, "the state of another query.*made by query other, this query is query"),
-        ({"partitions": 8}, "TAILRACE_SPARK__PARTITIONS=8, not 4"),
-        ({"buckets_per_partition": 1}, "TAILRACE_SPARK__BUCKETS_PER_PARTITION=1, not 2"),
+        ({"buckets": 8}, "TAILRACE_SPARK__BUCKETS=8, not 16"),
     ],
 )
 def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_differs(
@@ -50,7 +68,7 @@ def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_
 ) -> None:
     kept = Kept({**SAVED, **change})
     with pytest.raises(StateMismatch, match=f"(?s){said}"):
-        kept.agree(WANTED, partitions_chosen=True)
+        kept.agree(WANTED, buckets_chosen=True)
 
 
 class _Died(Exception):

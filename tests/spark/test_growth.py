@@ -16,15 +16,11 @@ from tests.spark.topics import feed, read, upserted
 NAMES = [f"n{number}" for number in range(20)]
 
 FIXED = [
-    ({"SPARK__PARTITIONS": "3"}, "was made with TAILRACE_SPARK__PARTITIONS=2, not 3", "set it to 2"),
-    (
-        {"SPARK__BUCKETS_PER_PARTITION": "2"},
-        "was made with TAILRACE_SPARK__BUCKETS_PER_PARTITION=1, not 2",
-        "set it to 1",
-    ),
+    ({"SPARK__BUCKETS": "5"}, "was made with TAILRACE_SPARK__BUCKETS=4, not 5", "set it to 4"),
 ]
 
 MORE_CORES = {"SPARK__MASTER": "local[3,4]"}
+MORE_TASKS = {"SPARK__PARTITIONS": "3"}
 EXECUTORS = {
     "SPARK__MASTER": "local-cluster[2,1,1024]",
     "SPARK__EXECUTOR__MEMORY": "512m",
@@ -84,8 +80,8 @@ def test_partitions_cores_and_executors_may_grow_but_not_the_number_of_buckets(
         assert hint in str(gave_up)
     assert read(kafka.bootstrap, totals) == written
 
-    # Where no number is set, other cores and executors of their own take the state as it is spread.
-    for settings in (MORE_CORES, EXECUTORS):
+    # Any number of tasks, on other cores or in executors, takes the state as it is spread.
+    for settings in (MORE_CORES, MORE_TASKS, EXECUTORS):
         job.start(**settings)
         all_is_counted_over(5)
         _end(job)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from service.checkpoint.address import Address
 from service.plan.lowering.lower import compile_job
+from service.runtime.layout import Layout
 from service.spark.query.job_spec import Job, Ship, packed
 from service.sql.pipeline import read
 
@@ -28,7 +30,8 @@ def _ship(number: int) -> Ship:
         program=compile_job(read(PIPELINE).jobs[number]),
         decoders={},
         encoders={},
-        bucket_keys=(0, 1),
+        layout=Layout(2, 2),
+        state=Address("/checkpoint"),
         limits={},
         scratch="",
         run="",

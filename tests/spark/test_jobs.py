@@ -80,7 +80,7 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
     state = {
         "_settings": SimpleNamespace(retry=SimpleNamespace(attempts=attempts, backoff=0)),
         "_observer": observer,
-        "_jvm": SimpleNamespace(state_failures=still, process=still),
+        "_jvm": SimpleNamespace(process=still),
         "_driver_metrics": still,
         "_executors": still,
         "_watched": [

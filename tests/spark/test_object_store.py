@@ -75,7 +75,7 @@ def test_a_pipeline_goes_on_from_a_checkpoint_in_s3_after_a_kill(
         }
         goes_on(kafka, make_topic, service, "s3a://bucket/folder", conf)
         assert "bucket/folder/totals/tailrace/fixed.json" in held
-        assert any(key.startswith("bucket/folder/totals/state/") for key in held)
+        assert any(key.startswith("bucket/folder/totals/tailrace/state/") for key in held)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the store's certificate is made with openssl")
@@ -87,11 +87,12 @@ def test_a_pipeline_goes_on_from_a_checkpoint_in_google_cloud_storage_after_a_ki
             "spark.hadoop.fs.gs.project.id": "test",
             "spark.hadoop.fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
             "spark.hadoop.fs.gs.auth.service.account.json.keyfile": str(store.key_file),
+            "spark.hadoop.fs.gs.storage.root.url": store.plain,
             "spark.driver.extraJavaOptions": store.java_options,
         }
         goes_on(kafka, make_topic, service, "gs://bucket/folder", conf)
         assert "bucket/folder/totals/tailrace/fixed.json" in store.store.objects
-        assert any(key.startswith("bucket/folder/totals/state/") for key in store.store.objects)
+        assert any(key.startswith("bucket/folder/totals/tailrace/state/") for key in store.store.objects)
 
 
 def goes_on(

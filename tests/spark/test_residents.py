@@ -1,90 +1,46 @@
-"""What a worker keeps of its buckets, and what it removes of those that have moved away."""
+"""What a worker keeps of its buckets from one batch to the next."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pytest
-
-from service.spark.query.block_cache import BlockCache
-from service.spark.query.bucket_cache import BATCHES, Residents
+from service.checkpoint.blocks import Manifest
+from service.checkpoint.files import Place
+from service.spark.query.bucket_cache import BATCHES, Resident, Residents
 
 HERE, AWAY = (1, 0), (2, 7)
 BUCKET: Any = object()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder of a run, with other things than copies of blocks in it."""
-    (tmp_path / "writer").mkdir()
-    (tmp_path / "ended.json").write_text("[]")
-    for path in tmp_path.iterdir():
-        os.utime(path, (0, 0))
-    return tmp_path
+def left_with(file: str) -> Resident:
+    """The bucket with its manifest in that file."""
+    return Resident(BUCKET, Manifest(b"", {}), Place(file, 0, 10))
 
 
-def run(residents: Residents, folder: Path, batches: range) -> None:
-    """Batches in which the bucket that is here runs, and the other one does not."""
-    for number in batches:
-        residents.begin(now=number)
-        cache = BlockCache(folder / "l1b0")
-        assert residents.take(HERE, b"%d" % (number - 1)) is (BUCKET if number else None)
-        cache.put(f"block-{number}", pa.py_buffer(b"here"))
-        residents.keep(HERE, BUCKET, b"%d" % number)
+def test_a_bucket_is_taken_up_where_it_was_left() -> None:
+    residents = Residents()
+    residents.begin(1)
+    residents.keep(HERE, left_with("here"))
+    residents.begin(2)
+    assert residents.take(HERE, Place("here", 0, 10)) == left_with("here")
+    assert residents.take(HERE, Place("here", 0, 10)) is None, "whose batch fails is not taken up again"
 
 
-def test_a_bucket_that_has_moved_away_leaves_nothing_behind(folder: Path):
-    residents = Residents(folder)
-    cache = BlockCache(folder / "l2b7")
-    cache.put("block", pa.py_buffer(b"away"))
-    residents.begin(now=-5)
-    residents.keep(AWAY, BUCKET, b"sealed")
-    mapped = cache.fetch("block", lambda _: b"")
-    os.utime(folder / "l2b7", (0, 0))
-    run(residents, folder, range(BATCHES - 2))
-    assert (folder / "l2b7").exists()
-    run(residents, folder, range(BATCHES - 2, 3 * BATCHES))
-    assert {path.name for path in folder.iterdir()} == {"l1b0", "writer", "ended.json"}
-    assert len(list((folder / "l1b0").iterdir())) == 3 * BATCHES
-    assert residents.take(AWAY, b"sealed") is None
-    assert mapped.to_pybytes() == b"away", "who has it mapped still reads it"
+def test_a_bucket_that_was_elsewhere_meanwhile_is_opened_anew() -> None:
+    residents = Residents()
+    residents.begin(1)
+    residents.keep(HERE, left_with("here"))
+    residents.begin(3)
+    assert residents.take(HERE, Place("elsewhere", 0, 10)) is None
+    assert residents.take(HERE, Place("here", 0, 10)) is None
 
 
-def test_a_bucket_that_another_worker_of_the_host_runs_keeps_its_copies(folder: Path):
-    residents = Residents(folder)
-    for number in range(3 * BATCHES):
-        run(residents, folder, range(number, number + 1))
-        BlockCache(folder / "l2b7")
-    assert (folder / "l2b7").exists()
-
-
-def test_a_bucket_that_was_elsewhere_meanwhile_is_opened_anew(folder: Path):
-    residents = Residents(folder)
-    residents.begin(now=1)
-    residents.keep(HERE, BUCKET, b"sealed here")
-    assert residents.take(HERE, b"sealed elsewhere") is None
-    assert residents.take(HERE, b"sealed here") is None
-
-
-def test_copies_that_are_removed_under_a_bucket_are_fetched_from_the_state(folder: Path):
-    cache = BlockCache(folder / "l1b0")
-    cache.put("block", pa.py_buffer(b"state"))
-    for path in (folder / "l1b0").iterdir():
-        path.unlink()
-    assert cache.fetch("block", lambda block: b"state").to_pybytes() == b"state"
-    assert cache.fetch("block", lambda block: b"never asked").to_pybytes() == b"state"
-    for path in (folder / "l1b0").iterdir():
-        path.unlink()
-    (folder / "l1b0").rmdir()
-    cache.put("another", pa.py_buffer(b"more"))
-    assert cache.fetch("another", lambda block: b"more").to_pybytes() == b"more"
-
-
-def test_copies_of_state_are_for_nobody_else(tmp_path: Path):
-    cache = BlockCache(tmp_path / "run" / "l1b0")
-    cache.put("block", pa.py_buffer(b"state"))
-    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "run", tmp_path / "run" / "l1b0")]
-    assert (modes, (tmp_path / "run" / "l1b0" / "block").stat().st_mode & 0o777) == ([0o700, 0o700], 0o600)
+def test_a_bucket_that_has_moved_away_is_forgotten() -> None:
+    residents = Residents()
+    residents.begin(1)
+    residents.keep(AWAY, left_with("away"))
+    for batch in range(2, 2 * BATCHES + 1):
+        residents.begin(batch)
+        residents.keep(HERE, left_with(str(batch)))
+    assert residents.take(AWAY, Place("away", 0, 10)) is None
+    assert residents.take(HERE, Place(str(2 * BATCHES), 0, 10)) is not None

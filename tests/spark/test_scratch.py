@@ -42,7 +42,7 @@ def test_nothing_of_a_run_is_left_after_a_kill_of_its_driver_or_of_all_of_it_at_
     counted(1)
     (folder,) = temporary.iterdir()
     (jvm,) = running.processes()["jvm"]
-    assert any(path.name.startswith("librocksdbjni") for path in unpacked(jvm))
+    assert any(path.name.startswith("liblz4") for path in unpacked(jvm))
     assert all(path.is_relative_to(folder) for path in unpacked(jvm))
     for kind in ("artifacts-*", "blockmgr-*", "spark-*"):
         assert list(folder.glob(f"jvm/temporary/{kind}")), kind

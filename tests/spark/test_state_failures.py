@@ -9,36 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.spark.driver.log_filter import LISTENER
-from service.spark.driver.state_failures import StateFailures
 from tests.brokers import Broker
 from tests.spark.service_process import ServiceProcess
-
-FULL = "org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device"
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        ([LISTENER + FULL, "\tat org.apache.hadoop.fs.RawLocalFileSystem"], FULL),
-        (
-            [LISTENER + "java.lang.OutOfMemoryError: Java heap space", LISTENER + FULL],
-            "java.lang.OutOfMemoryError: Java heap space",
-        ),
-        ([LISTENER * 2 + FULL], FULL),
-        ([LISTENER + "java.io.EOFException"], None),
-        (['Exception in thread "main" ' + FULL], None),
-        ([], None),
-    ],
-)
-def test_an_error_of_the_thread_that_answers_for_state_is_a_failure(lines: list[str], reason: str | None):
-    failures = StateFailures()
-    for line in lines:
-        failures.hear(line)
-    failure = failures.take()
-    assert (None if failure is None else str(failure)) == reason
-    assert failures.take() is None
-
 
 PIPELINE = """
 CREATE TABLE numbers (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '20000',

@@ -76,9 +76,9 @@ def suggested(spark: Spark) -> dict[str, str]:
         "spark.executor.cores": str(executor.cores),
         "spark.executor.memory": executor.memory,
         "spark.executor.memoryOverhead": executor.memory_overhead,
-        # State is where its bucket ran last; elsewhere it must first be fetched from the checkpoint. See `spread`.
-        "spark.locality.wait": "3s",
-        # A bucket that is nowhere yet may go anywhere: not only where most of its first rows come from.
+        # A task is better somewhere else at once than in the right place later.
+        "spark.locality.wait": "0",
+        # A shard may go anywhere: not only where most of its rows come from.
         "spark.shuffle.reduceLocality.enabled": "false",
         # A try for each Python worker that was killed while it waited; for other errors see `tries`.
         "spark.task.maxFailures": "16",

@@ -17,10 +17,6 @@ FIXED: Mapping[str, str] = {
     # Spark's own part of the work is a scan and a projection: compiling each batch's plan to Java costs more than it
     # gives (half of the JVM's time to the first batch, a fifth of that of a small one).
     "spark.sql.codegen.wholeStage": "false",
-    _STREAMING + "stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    _STREAMING + "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "noDataMicroBatches.enabled": "false",
     _STREAMING + "pollingDelay": "5ms",

@@ -1,7 +1,7 @@
 """A process with PySpark already imported, from which Spark's planning helpers are forked.
 
 To start a query Spark runs half a dozen helpers in Python, one after another: to find a data source, to make it, to
-plan its reader and its writer, to read the schema of a state. Each is a new process that imports PySpark, Arrow and
+plan its reader and its writer. Each is a new process that imports PySpark, Arrow and
 pandas first, a second of a core. So one process imports them while the JVM starts. `startup/sitecustomize.py`, which
 each new helper reads before anything else, hands the helper's streams over to it, and a forked child does the work.
 
@@ -25,9 +25,6 @@ from typing import NoReturn
 VARIABLE = "TAILRACE_NURSERY"
 """The environment variable with the path of the socket."""
 
-TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
-"""The helper that reads a state's schema when a query starts; it narrates every step. Its errors go over its socket."""
-
 HELPERS = (
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.create_data_source",
@@ -35,7 +32,6 @@ HELPERS = (
     "pyspark.sql.worker.write_into_data_source",
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.worker.python_streaming_sink_runner",
-    TALKATIVE,
 )
 
 PRELOADED = (
@@ -99,7 +95,7 @@ def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     os.environ.update(environment)
     sys.argv = list(arguments)
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
-    sys.stderr = open(os.devnull if arguments[1] == TALKATIVE else 2, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w")  # noqa: SIM115
     from pyspark.daemon import manager
 
     manager()

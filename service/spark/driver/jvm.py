@@ -24,8 +24,7 @@ from service.host.machine import find_java
 from service.spark.driver import allocation
 from service.spark.driver.configuration import PYTHON_PATH
 from service.spark.driver.fork_server import VARIABLE
-from service.spark.driver.log_filter import LogFilter
-from service.spark.driver.state_failures import StateFailures
+from service.spark.driver.log_filter import is_noise
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _PATIENCE = 120.0
@@ -85,7 +84,6 @@ class Jvm:
         temporary.mkdir()
         self._tell = tell
         self._last: list[str] = []
-        self.state_failures = StateFailures()
         home = spark_home()
         arguments = self._folder / "arguments"
         # A file: the class path is long, and a command line is for everybody to read.
@@ -165,13 +163,11 @@ class Jvm:
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        log_filter = LogFilter()
         for line in self.process.stdout:
             text = line.decode(errors="replace").rstrip()
-            if not text or log_filter.hides(text):
+            if not text or is_noise(text):
                 continue
             self._last = [*self._last[-4:], text]
-            self.state_failures.hear(text)
             self._tell(text)
 
 

@@ -13,8 +13,6 @@ import importlib
 import os
 import sys
 
-from service.spark.driver.fork_server import TALKATIVE
-
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 WORKER = "pyspark.worker"
@@ -27,8 +25,6 @@ PRELOADED = (
     "duckdb",
     "pandas",
     "pyspark.sql.pandas.serializers",
-    "pyspark.sql.streaming.stateful_processor_util",
-    "pyspark.sql.streaming.stateful_processor_api_client",
     "service.spark.query.source",
     "service.spark.query.stateful",
     "service.spark.query.sink",
@@ -39,8 +35,6 @@ def main() -> None:
     """Import what the workers need, then serve as PySpark's daemon does."""
     worker = sys.argv[1] if len(sys.argv) > 1 else WORKER
     importlib.import_module(worker)
-    if worker == TALKATIVE:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for the life of the process)
     if worker == WORKER:
         for module in PRELOADED:
             importlib.import_module(module)

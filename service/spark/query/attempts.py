@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 TRIES = 4
 """How often a task may fail for a reason of its own."""
 
-FINAL = ("StateMismatch", "DigestMismatch", "SourceChanged", "KafkaConfigError", "BadInput")
+FINAL = ("StateMismatch", "StateMissing", "DigestMismatch", "SourceChanged", "KafkaConfigError", "BadInput")
 """Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
 
 _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)

@@ -1,69 +1,50 @@
-"""The buckets that live on in a Python worker from one batch to the next, and what those leave that have moved away.
+"""The buckets that live on in a Python worker from one batch to the next.
 
-Spark may give a bucket to another worker, or to an executor on another host. Nobody tells those that had it. But every
-bucket runs in every batch: one that has not run here for a while is somewhere else.
+Spark may give a shard to another worker, or to an executor on another host. Nobody tells those that had it. So a bucket
+is taken up again only where its manifest is the one it was left with, and forgotten when it has not run for a while.
 """
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections import deque
-from pathlib import Path
 from typing import NamedTuple
 
+from service.checkpoint.blocks import Manifest
+from service.checkpoint.files import Place
 from service.runtime.bucket import Bucket
 
 BATCHES = 16
 """A bucket that has not run here in so many batches has moved away."""
 
-Place = tuple[int, int]
+Address = tuple[int, int]
 """A bucket's level and number."""
 
 
-class _Kept(NamedTuple):
+class Resident(NamedTuple):
+    """A bucket, the manifest that it was left with, and where that is."""
+
     bucket: Bucket
-    manifest: bytes
-    batch: int
+    manifest: Manifest
+    place: Place
 
 
 class Residents:
-    """The buckets of one run in this worker. `folder` has a folder for each bucket of this host, which changes its time
-    with every batch of the bucket: see `BlockCache`."""
+    """The buckets of one run in this worker."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._kept: dict[Place, _Kept] = {}
-        self._now = -1
+    def __init__(self) -> None:
+        self._kept: dict[Address, tuple[Resident, int]] = {}
         self._batch = 0
-        self._began: deque[float] = deque(maxlen=BATCHES)
 
-    def begin(self, now: int) -> None:
-        """A bucket is about to run in the batch of this time."""
-        if now == self._now:
-            return
-        self._now = now
-        self._batch += 1
-        if len(self._began) == BATCHES and self._batch % BATCHES == 0:
-            self._sweep(self._began[0])
-        self._began.append(time.time())
+    def begin(self, batch: int) -> None:
+        """Buckets are about to run in this batch."""
+        if batch != self._batch and batch % BATCHES == 0:
+            self._kept = {address: kept for address, kept in self._kept.items() if kept[1] > batch - BATCHES}
+        self._batch = batch
 
-    def take(self, place: Place, manifest: bytes | None) -> Bucket | None:
-        """The bucket, if it is here as the state store knows it; it is given back by `keep`."""
-        kept = self._kept.pop(place, None)
-        return kept.bucket if kept is not None and kept.manifest == manifest else None
+    def take(self, address: Address, place: Place | None) -> Resident | None:
+        """The bucket, if it is here as the manifest at `place` describes it; it is given back by `keep`."""
+        kept, _ = self._kept.pop(address, (None, 0))
+        return kept if kept is not None and kept.place == place else None
 
-    def keep(self, place: Place, bucket: Bucket, manifest: bytes) -> None:
-        """The bucket has done its batch, and sealed it with this manifest."""
-        self._kept[place] = _Kept(bucket, manifest, self._batch)
-
-    def _sweep(self, since: float) -> None:
-        """Forget the buckets that have not run since then: their memory, and on disk their copies of blocks."""
-        self._kept = {place: kept for place, kept in self._kept.items() if kept.batch > self._batch - BATCHES}
-        for folder in self._folder.glob("l*b*"):
-            try:
-                stale = folder.stat().st_mtime < since
-            except FileNotFoundError:  # another worker of this host was faster
-                continue
-            if stale:
-                shutil.rmtree(folder, ignore_errors=True)
+    def keep(self, address: Address, resident: Resident) -> None:
+        """The bucket has done its batch."""
+        self._kept[address] = resident, self._batch

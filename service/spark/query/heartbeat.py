@@ -1,4 +1,4 @@
-"""The slow tick: a stream source that makes batches run when no data comes, and tells every bucket what only the driver
+"""The slow tick: a stream source that makes batches run when no data comes, and tells every shard what only the driver
 knows, the partitions of each topic and which bounded sources have ended.
 
 All that it says is in its offset, which Spark keeps in its log, so a replayed batch hears the same.
@@ -32,7 +32,7 @@ SPARK_SCHEMA = (
 
 
 class TickSource(DataSource):
-    """Options: `interval` (ms), `keys` and `levels` (JSON lists), `topics` (JSON: source id to topics and librdkafka
+    """Options: `interval` (ms), `heads` and `levels` (JSON lists), `topics` (JSON: source id to topics and librdkafka
     properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes)."""
 
     @classmethod
@@ -52,7 +52,7 @@ class TickReader(SimpleDataSourceStreamReader):
     def __init__(self, options: dict[str, str], connect: Callable[[Any], Cluster] = Cluster) -> None:
         self._connect = connect
         self._interval = int(options["interval"])
-        self._keys: list[int] = json.loads(options["keys"])
+        self._heads: list[int] = json.loads(options["heads"])
         self._levels: list[int] = json.loads(options["levels"])
         self._topics: dict[str, dict[str, Any]] = json.loads(options["topics"])
         self._ended = Path(options["ended"])
@@ -75,13 +75,13 @@ class TickReader(SimpleDataSourceStreamReader):
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-        """One envelope to every bucket of every level that hears a source."""
+        """One envelope to every shard of every level that hears a source."""
         tick = Tick({int(k): tuple(v) for k, v in end["channels"].items()}, tuple(end["ended"]))
         payload = tick.to_json()
         rows = [
-            tuple(Envelope(key, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
+            tuple(Envelope(bucket, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
             for level in self._levels
-            for key in self._keys
+            for bucket in self._heads
         ]
         return iter(rows)  # of a list: Spark copies the iterator
 

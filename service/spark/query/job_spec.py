@@ -11,10 +11,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from operators.sql import Sql
+from service.checkpoint.address import Address
 from service.formats.contract import Decoder, Encoder
 from service.host.machine import cores, memory
 from service.kafka.writer.settings import WriterSettings
 from service.plan.program import Program
+from service.runtime.layout import Layout
 from service.runtime.topology import Topology
 
 
@@ -25,14 +27,15 @@ class Ship:
     `decoders` and `encoders` are by source and by output. `limits` are the end offsets of bounded channels. `writers`
     are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
     `side_writer` the one that dead letters and late rows go to, of at most `side_bytes` each; a task shows `samples`
-    rows of each kind. `run` names this run of the driver: local copies of blocks and sockets live under `scratch` in a
-    folder of that name and die with it.
+    rows of each kind. `state` is where the blocks are. `run` names this run of the query: sockets live under `scratch`
+    in a folder of that name and die with it.
     """
 
     program: Program
     decoders: Mapping[int, Decoder]
     encoders: Mapping[int, Encoder]
-    bucket_keys: tuple[int, ...]
+    layout: Layout
+    state: Address
     limits: Mapping[str, int]
     scratch: str
     run: str
@@ -56,17 +59,16 @@ class Job:
     def __init__(self, ship: Ship) -> None:
         self.ship = ship
         self.topology = Topology(ship.program)
-        self.number_of_key = {key: number for number, key in enumerate(ship.bucket_keys)}
 
     @cached_property
     def folder(self) -> Path:
         """The folder of this run of the driver, on this host."""
         return Path(self.ship.scratch) / self.ship.run
 
-    @cached_property
-    def buckets(self) -> int:
-        """How many buckets each level has."""
-        return len(self.ship.bucket_keys)
+    @property
+    def layout(self) -> Layout:
+        """How keys are spread over buckets, and buckets over tasks."""
+        return self.ship.layout
 
     @classmethod
     def load(cls, blob: bytes) -> Job:

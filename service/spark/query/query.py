@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.formats import datagen
@@ -20,7 +21,7 @@ from service.spark.query.heartbeat import SPARK_SCHEMA
 from service.spark.query.job_spec import Ship, packed
 from service.spark.query.read_limits import OPTION
 from service.spark.query.source import POSITION, IngestTask
-from service.spark.query.stateful import BucketProcessor
+from service.spark.query.stateful import LevelTask
 
 FETCH: Mapping[str, str] = {
     "kafka.max.poll.records": "10000",
@@ -62,9 +63,7 @@ class QueryBuilder:
         envelopes = reduce(DataFrame.union, branches)
         envelopes = envelopes.selectExpr(*(STAMP if name == "now" else name for name in envelopes.columns))
         for level in range(1, program.levels + 1):
-            envelopes = envelopes.groupBy("bucket").transformWithState(
-                BucketProcessor(self._blob, level), SPARK_SCHEMA, "append", "none"
-            )
+            envelopes = self._exchanged(envelopes).mapInArrow(LevelTask(self._blob, level), SPARK_SCHEMA)
         writer = (
             envelopes.writeStream.format("tailrace")
             .queryName(program.name)
@@ -74,6 +73,12 @@ class QueryBuilder:
             .trigger(processingTime=f"{trigger_ms} milliseconds")
         )
         return writer.start()
+
+    def _exchanged(self, envelopes: DataFrame) -> DataFrame:
+        """Each envelope in the partition of the shard that serves its bucket."""
+        layout = self._ship.layout
+        shard = expr(f"CAST(bucket * {layout.shards} DIV {layout.buckets} AS INT)")
+        return envelopes.repartitionById(layout.shards, shard)
 
     def _ingested(self, source: Source) -> DataFrame:
         rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
@@ -109,7 +114,7 @@ class QueryBuilder:
         return (
             self._session.readStream.format("tailrace-tick")
             .option("interval", str(tick_ms))
-            .option("keys", json.dumps(self._ship.bucket_keys))
+            .option("heads", json.dumps(self._ship.layout.heads()))
             .option("levels", json.dumps(levels))
             .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
             .option("ended", str(Path(self._ship.scratch) / self._ship.run / "ended.json"))

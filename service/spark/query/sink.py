@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from service.checkpoint.version import ShardState, Version
 from service.formats.samples import Sample
 from service.kafka.writer import abort_counter as tally
 from service.kafka.writer.client import TransactionClient
@@ -35,11 +36,13 @@ DRIVER_PATIENCE = 5
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task tells the driver: its metrics, lines for 'print' tables, samples of what went its own way."""
+    """What one task tells the driver: its metrics, lines for 'print' tables, samples of what went its own way, and
+    where the state is that came with its rows (JSON of `ShardState`)."""
 
     metrics: bytes
     lines: tuple[str, ...]
     samples: tuple[Sample, ...]
+    state: tuple[bytes, ...]
 
 
 class TailraceSink(DataSource):
@@ -78,7 +81,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
             if envelope.kind == Kind.METRICS:
                 metrics.absorb(envelope.payload)
         if not envelopes:
-            return Written(metrics.to_json(), (), ())
+            return Written(metrics.to_json(), (), (), ())
         partition = context.partitionId() if job.ship.program.levels else crc32(envelopes[0].channel.encode())
         with metrics.timed("encode"):
             egress = Egress(job, worker_sql(job.ship.scratch), metrics)
@@ -90,7 +93,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
             for number, records in by_writer.items():
                 self._commit_to_kafka(job, number, partition, batch, source_ranges, records, metrics)
         measure_executor(metrics, job.ship.scratch)
-        return Written(metrics.to_json(), tuple(lines), tuple(samples))
+        state = tuple(e.payload for e in envelopes if e.kind == Kind.STATE)
+        return Written(metrics.to_json(), tuple(lines), tuple(samples), state)
 
     def _commit_to_kafka(
         self,
@@ -119,13 +123,18 @@ class SinkWriter(DataSourceStreamArrowWriter):
         metrics.count("transactions_total", tally.take(aborts), outcome="aborted")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Tell the driver process what the batch was; a driver that does not listen misses metrics, not rows."""
+        """Note the state that the batch leaves behind, before Spark notes the batch as done; then tell the driver
+        process what the batch was: one that does not listen misses metrics, not rows."""
         job = Job.load(self._blob)
         total = TaskMetrics()
         written = [message for message in messages if isinstance(message, Written)]
+        if job.ship.program.levels:
+            told = (ShardState.from_json(payload) for message in written for payload in message.state)
+            version = Version.of(told, job.ship.program.levels, job.layout.buckets)
+            version.write(job.ship.state.open(), batchId)
         for each in written:
             total.absorb(each.metrics)
-        told: dict[str, Any] = {
+        news: dict[str, Any] = {
             "batch": batchId,
             "metrics": asdict(total),
             "lines": [line for each in written for line in each.lines],
@@ -136,7 +145,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 # Not `settimeout`, with which a queue that is full for a moment is an error at once.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", DRIVER_PATIENCE, 0))
                 connection.connect(job.ship.driver_socket)
-                connection.sendall(json.dumps(told).encode())
+                connection.sendall(json.dumps(news).encode())
         except OSError:
             return
 

@@ -12,7 +12,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.runtime.envelope import Envelope, batch_of
+from service.runtime.envelope import blocks_of
 from service.runtime.ingest import Ingest
 from service.spark.query.attempts import tried
 from service.spark.query.job_spec import Job, worker_sql
@@ -22,8 +22,6 @@ OFFSET_BITS = 44
 
 POSITION = f"(CAST(partition AS BIGINT) * {2**OFFSET_BITS} + offset) AS position"
 """Spark SQL for the position of a record."""
-
-ENVELOPES_A_BLOCK = 64
 
 
 class IngestTask:
@@ -45,7 +43,7 @@ class IngestTask:
             job.topology,
             source,
             job.ship.decoders[self._source],
-            job.buckets,
+            job.layout,
             worker_sql(job.ship.scratch),
             job.ship.limits,
         )
@@ -55,15 +53,7 @@ class IngestTask:
             return
         now = first.column("now")[0].as_py() if "now" in first.schema.names else 0
         blocks = (self._records(batch, topics) for batch in chain([first], batches) if batch.num_rows)
-        held: list[Envelope] = []
-        for envelope in task.run(blocks, now):
-            key = job.ship.bucket_keys[envelope.bucket]
-            held.append(envelope._replace(bucket=key))
-            if len(held) >= ENVELOPES_A_BLOCK:
-                yield batch_of(held)
-                held = []
-        if held:
-            yield batch_of(held)
+        yield from blocks_of(task.run(blocks, now))
 
     @staticmethod
     def _records(batch: pa.RecordBatch, topics: tuple[str, ...]) -> pa.Table:

@@ -1,113 +1,127 @@
-"""A level on Spark: a stateful processor keyed by bucket, whose state is a map of blocks and of what lists them."""
+"""A level on Spark: a `mapInArrow` behind a shuffle that brings each shard its envelopes.
+
+Spark keeps no state for it. A task reads where the batch before left its buckets, writes what changed into the
+checkpoint, and tells the sink where: only when the sink's driver part has noted that does it count.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark import TaskContext
 
-from service.runtime.bucket import Bucket
-from service.runtime.envelope import Envelope
+from operators.time import MIN_TIME
+from service.checkpoint.blocks import BlockWriter, Manifest
+from service.checkpoint.files import Place
+from service.checkpoint.version import Level, ShardState, Version
+from service.runtime.bucket import Bucket, SealedBucket
+from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
+from service.runtime.shard import Shard
 from service.spark.query.attempts import tried
-from service.spark.query.block_cache import BlockCache
-from service.spark.query.bucket_cache import Residents
+from service.spark.query.bucket_cache import Resident, Residents
 from service.spark.query.job_spec import Job, worker_sql
-
-_MANIFEST = ("",)
-"""The key of the manifest in the map of blocks. Spark prepares each state variable anew in each task, with a run of its
-analyzer: so there is one."""
 
 _RESIDENTS: dict[str, tuple[str, Residents]] = {}
 """By pipeline, the run and its buckets: those of the run before it are of no use."""
 
 
-class BucketProcessor(StatefulProcessor):
-    """Runs the buckets of one level; picklable by name."""
+class LevelTask:
+    """The function that Spark calls in each task of a level; picklable by name."""
 
     def __init__(self, blob: bytes, level: int) -> None:
         self._blob = blob
         self._level = level
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state variable."""
-        self._blocks = handle.getMapState("blocks", "id STRING", "data BINARY")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Envelope]:
-        """One batch of one bucket."""
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The envelopes of one shard in; those for later levels and the sink out."""
         job = Job.load(self._blob)
         with tried(job.folder):
-            yield from self._answer(job, key, rows)
+            yield from blocks_of(self._advance(job, batches))
 
-    def _answer(self, job: Job, key: Any, rows: Iterator[Any]) -> Iterator[Envelope]:
+    def _advance(self, job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[Envelope]:
+        context = TaskContext.get()
+        assert context is not None
+        number, batch = context.partitionId(), int(context.getLocalProperty("streaming.sql.batchId") or 0)
         here: list[Envelope] = []
-        for row in rows:
-            envelope = Envelope(*row)
+        for envelope in (e for block in batches for e in from_batch(block)):
             if envelope.level == self._level:
                 here.append(envelope)
             else:
-                yield row
-        if here:
-            yield from map(_row, self._advance(job, job.number_of_key[key[0]], here))
-
-    def _advance(self, job: Job, number: int, here: list[Envelope]) -> Iterator[Envelope]:
-        place = (self._level, number)
-        cache = BlockCache(job.folder / f"l{self._level}b{number}")
+                yield envelope
+        files = job.ship.state.open()
+        before = Version.before(files, batch).levels.get(self._level, Level(None, {}))
         residents = _residents(job)
-        residents.begin(here[0].now)
-        stored = self._blocks.getValue(_MANIFEST)
-        manifest = bytes(stored[0]) if stored else None
-        bucket = residents.take(place, manifest)
-        if bucket is None:
-            bucket = Bucket(
-                job.topology,
-                self._level,
-                number,
-                job.buckets,
-                worker_sql(job.ship.scratch),
-                manifest,
-                lambda block: cache.fetch(block, self._load),
-            )
-        bucket.fetch_with(lambda block: cache.fetch(block, self._load))
-        for envelope in bucket.advance(here):
-            yield envelope._replace(bucket=job.ship.bucket_keys[envelope.bucket])
-        saved = bucket.seal()
-        for block, data in saved.added.items():
-            self._blocks.updateValue((block,), (_as_bytes(data),))
-            cache.put(block, data)
+        residents.begin(batch)
+        buckets = _Buckets(job, self._level, before, BlockWriter(files, batch, self._level, number), residents)
+        shard = Shard(job.topology, self._level, number, job.layout, before.clocks)
+        yield from shard.advance(here, buckets)
+        manifests = buckets.close(job.layout.buckets_of(number))
+        told = ShardState(self._level, shard.save() if number == 0 else None, manifests)
+        head, channel = job.layout.first_of(number), f"l{self._level:03d}/s{number:05d}/state"
+        yield Envelope(head, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, told.to_json())
+
+
+class _Buckets:
+    """The keeper of the buckets of one task."""
+
+    def __init__(self, job: Job, level: int, before: Level, writer: BlockWriter, residents: Residents) -> None:
+        self._job = job
+        self._level = level
+        self._before = before.manifests
+        self._writer = writer
+        self._residents = residents
+        self._files = job.ship.state.open()
+        self._manifests: dict[int, Manifest] = {}
+        self._done: dict[int, Resident] = {}
+
+    def take(self, number: int) -> Bucket:
+        """The bucket from this worker, or opened from its manifest."""
+        resident = self._residents.take((self._level, number), self._before.get(number))
+        if resident is not None:
+            self._manifests[number] = resident.manifest
+            resident.bucket.fetch_with(partial(self._fetch, number))
+            return resident.bucket
+        text = None
+        if number in self._before:
+            manifest = Manifest.from_bytes(self._files.block(self._before[number]).to_pybytes())
+            self._manifests[number], text = manifest, manifest.text
+        job = self._job
+        fetch = partial(self._fetch, number)
+        return Bucket(job.topology, self._level, number, job.layout.buckets, worker_sql(job.ship.scratch), text, fetch)
+
+    def keep(self, number: int, bucket: Bucket, saved: SealedBucket) -> None:
+        """Write what has changed; a bucket that has not keeps its manifest."""
+        known = self._manifests.get(number)
+        if known is not None and saved.manifest == known.text:
+            self._done[number] = Resident(bucket, known, self._before[number])
+            return
+        blocks = dict(known.blocks) if known is not None else {}
         for block in saved.removed:
-            self._blocks.removeKey((block,))
-            cache.drop(block)
-        self._blocks.updateValue(_MANIFEST, (saved.manifest,))
-        residents.keep(place, bucket, saved.manifest)
+            del blocks[block]
+        blocks.update({block: self._writer.add(data) for block, data in saved.added.items()})
+        manifest = self._manifests[number] = Manifest(saved.manifest, blocks)
+        self._done[number] = Resident(bucket, manifest, self._writer.add(pa.py_buffer(manifest.to_bytes())))
 
-    def _load(self, block: str) -> bytes:
-        value = self._blocks.getValue((block,))
-        if value is None:
-            raise LookupError(f"block {block} is listed in the manifest but missing from the state store")
-        return bytes(value[0])
+    def close(self, numbers: range) -> dict[int, Place]:
+        """Afterwards everything is written; where the manifest of each bucket is."""
+        for number in numbers:
+            if number not in self._done and number not in self._before:
+                bucket = self.take(number)
+                self.keep(number, bucket, bucket.seal())
+        self._writer.close()
+        for number, resident in self._done.items():
+            self._residents.keep((self._level, number), resident)
+        return {n: self._done[n].place if n in self._done else self._before[n] for n in numbers}
 
-    def close(self) -> None:
-        """Nothing is held open between batches."""
+    def _fetch(self, number: int, block: str) -> pa.Buffer:
+        return self._files.block(self._manifests[number].blocks[block])
 
 
 def _residents(job: Job) -> Residents:
     run, residents = _RESIDENTS.get(job.ship.program.name, ("", None))
     if residents is None or run != job.ship.run:
-        residents = Residents(job.folder)
+        residents = Residents()
         _RESIDENTS[job.ship.program.name] = (job.ship.run, residents)
     return residents
-
-
-def _as_bytes(data: pa.Buffer) -> bytes:
-    return bytes(data.to_pybytes())
-
-
-_ROW = Row(*Envelope._fields)
-
-
-def _row(envelope: Envelope) -> Row:
-    """An envelope as Spark wants its rows."""
-    return _ROW(*envelope)

@@ -13,6 +13,7 @@ from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
+from service.checkpoint.address import NEEDED, SCHEMES
 from service.runtime.bucket import FORMAT, StateMismatch
 
 NEW = ".new"
@@ -23,8 +24,7 @@ class CheckpointLayout(NamedTuple):
     """What a checkpoint is made for: the query, and over how many buckets its state is spread."""
 
     fingerprint: str
-    partitions: int
-    buckets_per_partition: int
+    buckets: int
 
 
 class Checkpoint:
@@ -42,9 +42,9 @@ class Checkpoint:
         """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
         return self._path.getFileSystem(self._hadoop)
 
-    def agree(self, wanted: CheckpointLayout, *, partitions_chosen: bool) -> CheckpointLayout:
+    def agree(self, wanted: CheckpointLayout, *, buckets_chosen: bool) -> CheckpointLayout:
         """What the checkpoint was made for, which is `wanted` where it is new. Raises StateMismatch where the two do
-        not go together; partitions that nobody has chosen are taken as they are."""
+        not go together; a number of buckets that nobody has chosen is taken as it is."""
         known = self.read("fixed")
         if known is None:
             self.write("fixed", {"format": FORMAT, **wanted._asdict()})
@@ -63,10 +63,42 @@ class Checkpoint:
                 "  hint:   run the query that made it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
             )
         made = CheckpointLayout(**known)
-        if partitions_chosen:
-            self._same("PARTITIONS", made.partitions, wanted.partitions)
-        self._same("BUCKETS_PER_PARTITION", made.buckets_per_partition, wanted.buckets_per_partition)
+        if buckets_chosen:
+            self._same("BUCKETS", made.buckets, wanted.buckets)
         return made
+
+    def client_settings(self) -> dict[str, str]:
+        """What Spark was told of the client of the store that the checkpoint is in, as far as others need it too.
+        Raises StateMismatch for a store that tasks cannot reach."""
+        scheme = urlparse(self.url).scheme
+        if scheme not in SCHEMES:
+            raise StateMismatch(
+                f"a checkpoint cannot be in {scheme}://\n"
+                "  hint:   TAILRACE_CHECKPOINT is a folder, or the URL of a folder in s3a:// or gs://"
+            )
+        if scheme in ("", "file"):
+            return {}
+        prefix = f"fs.{scheme}."
+        told = self._hadoop.getPropsWithPrefix(prefix)
+        return {prefix + name: str(told[name]) for name in told if name.startswith("bucket.") or name in NEEDED}
+
+    def shards(self, wanted: int) -> int:
+        """How many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun: some of
+        its tasks may have written their rows, and the others must have the rest of them."""
+        known = self.read("shards")
+        if known is not None and self._last("offsets") > self._last("commits"):
+            return int(known)
+        if known != wanted:
+            self.write("shards", wanted)
+        return wanted
+
+    def _last(self, log: str) -> int:
+        """The last batch of one of Spark's logs, -1 if there is none."""
+        folder = self._jvm.org.apache.hadoop.fs.Path(self._path, log)
+        if not self._files.exists(folder):
+            return -1
+        names = (str(status.getPath().getName()) for status in self._files.listStatus(folder))
+        return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def _same(self, setting: str, made: int, wanted: int) -> None:
         if made != wanted:

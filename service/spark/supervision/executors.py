@@ -1,5 +1,4 @@
-"""The executors of a session, looked at every few seconds: how many there are, and whether each has its share of the
-state. Their memory comes with their tasks instead: see `executor_memory`."""
+"""The executors of a session, counted every few seconds. Their memory comes with their tasks: see `executor_memory`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from pyspark.sql import SparkSession
 from service.deployment.planning import local_cluster
 from service.observability.observer import Observer
 from service.spark.driver.cluster_mode import is_local
-from service.spark.supervision.rebalance import Rebalancer
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -23,18 +21,16 @@ DEFAULT_INSTANCES = "2"
 
 
 class Executors:
-    """Fills the gauges of executors, and has state spread over those that join."""
+    """Fills the gauges of executors."""
 
     def __init__(self, session: SparkSession, observer: Observer) -> None:
         self._context: Any = session.sparkContext
         self._metrics = observer.metrics
         self._master = str(self._context.master)
         self._local = is_local(self._master)
-        self._expected = self._asked_for()
-        self._metrics.set("executors_expected", self._expected)
+        self._metrics.set("executors_expected", self._asked_for())
         if self._local:
             self._metrics.set("executors", 1)
-        self._spread = Rebalancer(session, observer.spread)
         self._due = 0.0
 
     def look(self) -> None:
@@ -47,7 +43,6 @@ class Executors:
         for labels, _ in self._metrics.samples("memory_bytes"):
             if labels["executor"] not in connected.keys() | {DRIVER}:
                 self._metrics.forget("memory_bytes", executor=labels["executor"])
-        self._spread.look(connected, self._expected)
 
     def _connected(self) -> dict[str, str]:
         """The names of executors that tasks can be given to, and their hosts as Spark writes them."""

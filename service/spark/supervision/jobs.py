@@ -116,11 +116,8 @@ class Jobs:
         with suppress(*NO_JVM):  # of a JVM that is gone, the queries tell
             self._driver_metrics.look()
             self._executors.look()
-        broken = self._jvm.state_failures.take()
         for job in self._watched:
             try:
-                if broken is not None and job.runner.active():
-                    raise broken
                 self._attend(job)
             except Exception as error:
                 if self._jvm_gone(error):
@@ -190,6 +187,7 @@ class Jobs:
             job.failures = 0
             job.read.batch(progress)
             self._observer.batch(job.name, progress)
+            job.runner.sweep()
 
     def _failed(self, job: _Watched, error: Exception) -> None:
         """Note a failure, and start the job again or give it up where there is no point in another try."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from service.checkpoint.address import Address
+from service.checkpoint.sweeper import Sweeper
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.planning import Deployment
@@ -19,9 +22,9 @@ from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
 from service.plan.program import discarding
+from service.runtime.layout import Layout
 from service.runtime.watermarks import channel_name
 from service.spark.query.block_size import limit_blocks
-from service.spark.query.bucket_keys import bucket_keys
 from service.spark.query.job_spec import Ship
 from service.spark.query.query import QueryBuilder, Reading
 from service.spark.query.read_limits import limit_reads
@@ -31,6 +34,9 @@ from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
 from service.spark.supervision.reports import Report, Reports
 
 Told = Mapping[str, Any]
+
+BUCKETS_A_TASK = 2
+"""Where nobody says how many: twice as many tasks can share the work one day. Each costs a batch some milliseconds."""
 
 
 class JobRunner:
@@ -55,13 +61,18 @@ class JobRunner:
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
         self._folder = scratch
+        self._sweeper = Sweeper()
+        self._client: Mapping[str, str] = {}
+        self._shards = 0
+        self._wanted = Layout(0, 0)
 
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
         a = self._deployment
         limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
         self._pace = self._new_pace()
-        fixed = self._fixed()
+        layout = self._layout()
+        self._client = self._checkpoint.client_settings()
         agree_on_kafka(self._checkpoint, a.kafka)
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         run = f"r{time.time_ns():x}"
@@ -70,7 +81,7 @@ class JobRunner:
         self._listener = BatchReportListener(self._folder / "driver", self._hear)
         self._ended = set()
         self._note_ended()
-        ship = self._ship(run, fixed)
+        ship = self._ship(run, layout)
         readings = {
             source.id: Reading(
                 properties=a.source_addresses[source.id].java,
@@ -105,6 +116,10 @@ class JobRunner:
         progress = reports.last()
         if progress is None:
             return False
+        if self._shards != self._wanted.shards:  # the batch that had begun with another number of tasks is done
+            self.stop()
+            self.start()
+            return False
         before = set(self._ended)
         self._note_progress(progress)
         if self._ended != before:
@@ -114,6 +129,11 @@ class JobRunner:
     def new_progress(self, after: int | None) -> list[Report]:
         """Spark's reports of the batches since batch `after`, oldest first."""
         return [] if self._reports is None else self._reports.since(after)
+
+    def sweep(self) -> None:
+        """Have removed what the checkpoint needs no more, now and then."""
+        if self._deployment.program.levels:
+            self._sweeper.batch_done(self._state(), self.last_batch())
 
     def keep_pace(self, records: int, seconds: float) -> None:
         """A batch took `records` of the table that gave most, and `seconds`: fit the next ones to it."""
@@ -150,6 +170,7 @@ class JobRunner:
         if self._query is not None:
             self._query.stop()
             self._query = self._reports = None
+            shutil.rmtree(self._folder, ignore_errors=True)
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -158,12 +179,24 @@ class JobRunner:
         batch = self._deployment.settings.batch
         return BatchSizing(batch.rows, batch.duration / 1000)
 
-    def _fixed(self) -> CheckpointLayout:
-        a, spark = self._deployment, self._deployment.settings.spark
-        wanted = CheckpointLayout(a.program.fingerprint, a.partitions, spark.buckets_per_partition)
-        return self._checkpoint.agree(wanted, partitions_chosen=spark.partitions > 0)
+    def _layout(self) -> Layout:
+        a, chosen = self._deployment, self._deployment.settings.spark.buckets
+        wanted = CheckpointLayout(a.program.fingerprint, chosen or BUCKETS_A_TASK * a.partitions)
+        buckets = self._checkpoint.agree(wanted, buckets_chosen=chosen > 0).buckets
+        self._wanted = Layout.of(buckets, a.partitions)
+        self._shards = self._checkpoint.shards(self._wanted.shards)
+        return Layout(buckets, self._shards)
 
-    def _ship(self, run: str, fixed: CheckpointLayout) -> Ship:
+    def _state(self) -> Address:
+        settings = self._deployment.settings
+        return Address(
+            url=self._checkpoint.url,
+            hadoop=self._client,
+            scratch=str(self._scratch),
+            cache_bytes=settings.state_cache << 20,
+        )
+
+    def _ship(self, run: str, layout: Layout) -> Ship:
         a = self._deployment
         self._agree_on_writers()
         return Ship(
@@ -174,7 +207,8 @@ class JobRunner:
                 for o in a.program.outputs
                 if o.table.connector.kind != "blackhole"
             },
-            bucket_keys=bucket_keys(fixed.partitions, fixed.buckets_per_partition),
+            layout=layout,
+            state=self._state(),
             limits=self._limits,
             scratch=str(self._scratch),
             run=run,

@@ -1,0 +1,96 @@
+"""Where the state of a job is, as a value that travels to the tasks, and what opens it there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlparse
+
+from pyarrow import fs
+
+from service.checkpoint.cache import Cache
+from service.checkpoint.files import Files, FolderFiles, StoreFiles
+
+SCHEMES = ("", "file", "s3a", "gs")
+
+NEEDED = frozenset(
+    {
+        *("access.key", "secret.key", "session.token", "aws.credentials.provider"),
+        *("endpoint", "endpoint.region", "path.style.access", "connection.ssl.enabled"),
+        *("auth.type", "auth.service.account.json.keyfile", "storage.root.url"),
+    }
+)
+"""The settings of Hadoop's clients, without their prefix, that are understood here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`url` is the folder of the job's checkpoint. `hadoop` are the settings of the client of its store, as Spark has
+    them; copies take up to `cache_bytes` in `scratch`."""
+
+    url: str
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = ""
+    cache_bytes: int = 0
+
+    def open(self) -> Files:
+        """The files; the same object for the same address in one process."""
+        return _opened(self.url, tuple(sorted(self.hadoop.items())), self.scratch, self.cache_bytes)
+
+
+@lru_cache(64)
+def _opened(url: str, hadoop: tuple[tuple[str, str], ...], scratch: str, cache_bytes: int) -> Files:
+    parts = urlparse(url)
+    if parts.scheme in ("", "file"):
+        return FolderFiles(parts.path)
+    store = {"s3a": _s3, "gs": _gcs}[parts.scheme](dict(hadoop), parts.netloc)
+    return StoreFiles(store, parts.netloc + parts.path, Cache(Path(scratch) / "blocks", cache_bytes))
+
+
+def _s3(hadoop: dict[str, str], bucket: str) -> fs.FileSystem:
+    """The client of `s3a`, told what Hadoop's is; settings of the one bucket go before those of all."""
+    told = _of_bucket(hadoop, "fs.s3a.", bucket)
+    options: dict[str, object] = {"allow_delayed_open": True, "background_writes": False}
+    if "AnonymousAWSCredentialsProvider" in told.get("aws.credentials.provider", ""):
+        options["anonymous"] = True
+    elif told.get("access.key"):
+        options |= {"access_key": told["access.key"], "secret_key": told.get("secret.key", "")}
+        if told.get("session.token"):
+            options["session_token"] = told["session.token"]
+    endpoint = told.get("endpoint", "")
+    if endpoint:
+        scheme, found, rest = endpoint.rpartition("://")
+        options["endpoint_override"] = rest
+        options["scheme"] = scheme if found else ("https" if told.get("connection.ssl.enabled") != "false" else "http")
+        options["force_virtual_addressing"] = told.get("path.style.access", "false") != "true"
+    if told.get("endpoint.region"):
+        options["region"] = told["endpoint.region"]
+    elif not endpoint:
+        options["region"] = fs.resolve_s3_region(bucket)
+    return fs.S3FileSystem(**options)
+
+
+def _gcs(hadoop: dict[str, str], bucket: str) -> fs.FileSystem:
+    """The client of `gs`: credentials of a key file, else those that the machine or the pod has."""
+    told = _of_bucket(hadoop, "fs.gs.", bucket)
+    options: dict[str, object] = {}
+    key_file = told.get("auth.service.account.json.keyfile")
+    if key_file:
+        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = key_file  # the only way to hand it over
+    if told.get("auth.type") == "UNAUTHENTICATED":
+        options["anonymous"] = True
+    root = told.get("storage.root.url", "")
+    if root:
+        parts = urlparse(root)
+        options |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
+    return fs.GcsFileSystem(**options)
+
+
+def _of_bucket(hadoop: Mapping[str, str], prefix: str, bucket: str) -> dict[str, str]:
+    """The settings that begin with `prefix`, without it; those of `bucket` replace those of all."""
+    general = {k.removeprefix(prefix): v for k, v in hadoop.items() if k.startswith(prefix)}
+    own = f"bucket.{bucket}."
+    return general | {k.removeprefix(own): v for k, v in general.items() if k.startswith(own)}

@@ -1,0 +1,77 @@
+"""What a task writes of its shard in one batch: blocks, and the manifests of the buckets that changed.
+
+Small blocks go into one file, since in an object store each file is a request; a large one has a file of its own, so
+that it is not kept for the sake of a small one, nor the other way round. The name of a file says the batch, and is
+never used again: two tries of one task, of which one may be thought dead and is not, never write the same file.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from service.checkpoint.files import ALIGNED, Files, Place
+
+FOLDER = "tailrace/state"
+
+LARGE = 4 << 20
+"""Bytes from which on a block has a file of its own."""
+
+
+class Manifest(NamedTuple):
+    """The manifest of a bucket as the runtime wrote it, and where each of its blocks is."""
+
+    text: bytes
+    blocks: Mapping[str, Place]
+
+    def to_bytes(self) -> bytes:
+        """The manifest as it is stored; the names of files are told once."""
+        files = sorted({place.file for place in self.blocks.values()})
+        number = {file: i for i, file in enumerate(files)}
+        blocks = {key: (number[p.file], p.offset, p.length) for key, p in sorted(self.blocks.items())}
+        return json.dumps({"text": self.text.decode(), "files": files, "blocks": blocks}).encode()
+
+    @staticmethod
+    def from_bytes(stored: bytes) -> Manifest:
+        """What `to_bytes` wrote."""
+        told = json.loads(stored)
+        places = {k: Place(told["files"][file], offset, length) for k, (file, offset, length) in told["blocks"].items()}
+        return Manifest(told["text"].encode(), places)
+
+
+class BlockWriter:
+    """Writes the files of one try of one task."""
+
+    def __init__(self, files: Files, batch: int, level: int, shard: int) -> None:
+        self._files = files
+        self._stem = f"{FOLDER}/{batch:09d}-{level}-{shard}-{uuid.uuid4().hex[:12]}"
+        self._small: list[pa.Buffer | bytes] = []
+        self._places: list[tuple[Place, pa.Buffer]] = []
+        self._size = 0
+        self._large = 0
+
+    def add(self, data: pa.Buffer) -> Place:
+        """Write a block, now or with `close`; where it will be."""
+        if data.size >= LARGE:
+            self._large += 1
+            place = Place(f"{self._stem}.{self._large}", 0, data.size)
+            self._files.put(place.file, [data])
+        else:
+            place = Place(self._stem, self._size, data.size)
+            padding = -data.size % ALIGNED
+            self._small += [data, bytes(padding)]
+            self._size += data.size + padding
+        self._places.append((place, data))
+        return place
+
+    def close(self) -> None:
+        """Afterwards all is written that was added."""
+        if self._small:
+            self._files.put(self._stem, self._small)
+        for place, data in self._places:
+            self._files.written(place, data)
+        self._small, self._places = [], []

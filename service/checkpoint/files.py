@@ -1,0 +1,163 @@
+"""The files of a checkpoint as Python tasks see them: written whole or not at all, read by range, never changed.
+
+A folder of this machine, or one that every machine mounts, is mapped where it is. What is in an object store is read
+through a local cache.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from service.checkpoint.cache import Cache
+
+ALIGNED = 64
+"""Blocks begin at a multiple of this in their file, so that Arrow reads their columns in place."""
+
+
+class Place(NamedTuple):
+    """Where a block is: a file, and the bytes of it."""
+
+    file: str
+    offset: int
+    length: int
+
+
+class StateMissing(Exception):
+    """A file that the state needs is not in the checkpoint."""
+
+    def __init__(self, root: str, name: str) -> None:
+        super().__init__(
+            f"the state is incomplete: {root}/{name} is missing\n"
+            "  hint:   files of a checkpoint must not be removed; restore them, or start from a fresh checkpoint"
+        )
+
+
+class Files(ABC):
+    """Names are relative to the folder of one job's checkpoint, with / between their parts."""
+
+    @abstractmethod
+    def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
+        """Write a file: afterwards it is there as a whole, and before that it is not there, or as it was."""
+
+    @abstractmethod
+    def get(self, name: str) -> bytes | None:
+        """All of a small file, or None."""
+
+    @abstractmethod
+    def block(self, place: Place) -> pa.Buffer:
+        """Part of a file. Raises StateMissing."""
+
+    @abstractmethod
+    def names(self, folder: str) -> list[str]:
+        """The names, within it, of the files in `folder`."""
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files, of which some may be gone already."""
+
+    def written(self, place: Place, data: pa.Buffer) -> None:  # noqa: B027  (nothing to do where files are mapped)
+        """A block was just written to `place`, and will be read soon."""
+
+
+class FolderFiles(Files):
+    """A checkpoint in a folder."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+
+    def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
+        path = self._root / name
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+        try:
+            self._write(temporary, parts)
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def _write(self, path: Path, parts: Sequence[pa.Buffer | bytes]) -> None:
+        try:
+            file = path.open("wb")
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("wb")
+        with file:
+            for part in parts:
+                file.write(part)
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            return (self._root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def block(self, place: Place) -> pa.Buffer:
+        try:
+            with pa.memory_map(str(self._root / place.file), "r") as mapped:
+                mapped.seek(place.offset)
+                return mapped.read_buffer(place.length)
+        except FileNotFoundError:
+            raise StateMissing(str(self._root), place.file) from None
+
+    def names(self, folder: str) -> list[str]:
+        with suppress(FileNotFoundError):
+            return sorted(entry.name for entry in os.scandir(self._root / folder))
+        return []
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self._root / name).unlink(missing_ok=True)
+
+
+class StoreFiles(Files):
+    """A checkpoint in an object store: `root` is a bucket and a folder. A put is atomic there."""
+
+    def __init__(self, store: fs.FileSystem, root: str, cache: Cache) -> None:
+        self._store = store
+        self._root = root.rstrip("/")
+        self._cache = cache
+
+    def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
+        with self._store.open_output_stream(f"{self._root}/{name}") as stream:
+            for part in parts:
+                stream.write(part)
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            with self._store.open_input_file(f"{self._root}/{name}") as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+    def block(self, place: Place) -> pa.Buffer:
+        return self._cache.fetch(f"{place.file.rpartition('/')[2]}.{place.offset}", lambda: self._load(place))
+
+    def _load(self, place: Place) -> pa.Buffer:
+        try:
+            with self._store.open_input_file(f"{self._root}/{place.file}") as file:
+                data = file.read_at(place.length, place.offset)
+        except FileNotFoundError:
+            raise StateMissing(self._root, place.file) from None
+        if len(data) != place.length:
+            raise StateMissing(self._root, place.file)
+        return pa.py_buffer(data)
+
+    def names(self, folder: str) -> list[str]:
+        found = self._store.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
+        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):
+                self._store.delete_file(f"{self._root}/{name}")
+
+    def written(self, place: Place, data: pa.Buffer) -> None:
+        self._cache.put(f"{place.file.rpartition('/')[2]}.{place.offset}", data)

@@ -1,0 +1,31 @@
+"""Removing from a checkpoint what no version needs any more, what failed tries have left behind included."""
+
+from __future__ import annotations
+
+from service.checkpoint import blocks, version
+from service.checkpoint.blocks import Manifest
+from service.checkpoint.files import Files
+from service.checkpoint.version import Version, batch_of
+
+KEPT = 10
+"""Versions that are kept. Spark goes back by one at most; the others are for whoever looks for what went wrong."""
+
+
+def sweep(files: Files, done: int) -> None:
+    """Batch `done` is done: remove what only versions before `done - KEPT` needed.
+
+    A block that the oldest version kept does not list, and that is not newer, is in no version to come either. What is
+    newer is left alone: it may belong to a task that runs now.
+    """
+    oldest = done - KEPT
+    if oldest < 0:
+        return
+    needed: set[str] = set()
+    for level in Version.before(files, oldest + 1).levels.values():
+        for place in level.manifests.values():
+            needed.add(place.file)
+            manifest = Manifest.from_bytes(files.block(place).to_pybytes())
+            needed.update(block.file for block in manifest.blocks.values())
+    old = {f"{blocks.FOLDER}/{name}" for name in files.names(blocks.FOLDER) if batch_of(name) <= oldest}
+    files.remove(sorted(old - needed))
+    files.remove(f"{version.FOLDER}/{name}" for name in files.names(version.FOLDER) if batch_of(name) < oldest)

@@ -1,0 +1,103 @@
+"""The clock of a level: what its shards hear of time, which is the same for all of them, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from operators.time import MIN_TIME, Clock
+from service.runtime.counting import measure_partitions, measure_time
+from service.runtime.envelope import Envelope, Kind
+from service.runtime.source_digest import brief
+from service.runtime.task_metrics import TaskMetrics
+from service.runtime.topology import Topology
+from service.runtime.watermarks import SourceClock, Tick, Watermark, WatermarkTracker, combine
+
+
+class Moment(NamedTuple):
+    """Time in one batch of a level: by operator, the clock that it is run with and the watermark of what it answers.
+
+    `source_ranges` is a mark of the source rows that the batch was made from.
+    """
+
+    now: int
+    clocks: Mapping[int, Clock]
+    readings: Mapping[int, Watermark]
+    source_ranges: bytes
+
+
+class LevelClock:
+    """Every shard of a level hears the same, so each keeps the same clocks: any of them can tell the others' next run.
+
+    A batch hears of every producer of an earlier level from each of `shards` shards.
+    """
+
+    def __init__(self, topology: Topology, level: int, shards: int, saved: Mapping[str, Any] | None) -> None:
+        self._topology = topology
+        self._level = level
+        self._shards = shards
+        self._operators = topology.operators_at(level)
+        self._clocks = WatermarkTracker(
+            {s.id: SourceClock(s.table.connector.idle_timeout) for s in topology.program.sources}
+        )
+        if saved is not None:
+            self._clocks.restore(saved)
+
+    def save(self) -> dict[str, Any]:
+        """What the next batch is to start from, as JSON values."""
+        return self._clocks.save()
+
+    def hear(self, here: Sequence[Envelope]) -> Moment:
+        """Begin a batch with all envelopes of a shard, of which there is at least one."""
+        # The driver's clock may be set back, or another machine take over: what was written would come from the future.
+        now = max(self._clocks.last, *(e.now for e in here))
+        self._clocks.begin_batch(now)
+        heard = self._take_in(here)
+        clocks: dict[int, Clock] = {}
+        readings: dict[int, Watermark] = {}
+        for operator in self._operators:
+            reading = combine([self._reading(e.producer, readings, heard) for e in operator.inputs])
+            previous = self._clocks.previous.get(operator.name, MIN_TIME)
+            watermark = max(previous, reading.time)
+            self._clocks.previous[operator.name] = watermark
+            clocks[operator.id] = Clock(now, watermark, previous)
+            readings[operator.id] = Watermark(operator.kernel.output_watermark(watermark), reading.idle)
+        return Moment(now, clocks, readings, brief(e.payload for e in here if e.kind == Kind.CLOCK))
+
+    def measure(self, metrics: TaskMetrics, moment: Moment) -> None:
+        """Tell the time of each operator that is not idle, and of the Kafka partitions first heard in this level."""
+        for operator in self._operators:
+            if not moment.readings[operator.id].idle:
+                measure_time(metrics, operator, moment.clocks[operator.id].watermark)
+        sources = [
+            source
+            for source in self._topology.program.sources
+            if source.watermark is not None and self._topology.levels_heard_by(source.id)[:1] == [self._level]
+        ]
+        measure_partitions(metrics, self._clocks, sources)
+
+    def _take_in(self, envelopes: Iterable[Envelope]) -> dict[int, list[Watermark]]:
+        """Learn what the envelopes say of sources; what they say of operators of earlier levels, by operator."""
+        operators: dict[int, list[Watermark]] = {}
+        clocks = self._clocks
+        for e in envelopes:
+            if e.kind == Kind.TICK:
+                tick = Tick.from_json(e.payload)
+                for source, clock in clocks.sources.items():
+                    clock.learn(tick.channels.get(source, ()), source in tick.ended, clocks.running)
+            elif e.kind == Kind.CLOCK and e.address in clocks.sources:
+                clocks.sources[e.address].observe(e.channel, e.watermark, clocks.running)
+            elif e.kind == Kind.CLOCK:
+                operators.setdefault(e.address, []).append(Watermark(e.watermark, e.idle))
+        return operators
+
+    def _reading(
+        self, producer: int, readings: Mapping[int, Watermark], heard: Mapping[int, list[Watermark]]
+    ) -> Watermark:
+        if producer in readings:
+            return readings[producer]
+        if self._topology.level_of[producer] == 0:
+            sources = sorted(self._topology.sources_of(producer))
+            return combine([self._clocks.sources[s].read(self._clocks.running) for s in sources])
+        told = heard.get(producer, [])
+        return combine(told) if len(told) == self._shards else Watermark(MIN_TIME, False)

@@ -25,7 +25,7 @@ STEP_ROWS = 32_768
 """A merge advances by about so many rows at a time."""
 
 STEP_BYTES = LARGEST
-"""... which are of so many bytes at most."""
+"""And by so many bytes at most, since rows may be of any size."""
 
 WRITTEN = "_written"
 """The hidden column of state with a time to live: the processing time at which a row was last written."""

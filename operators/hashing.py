@@ -2,11 +2,13 @@
 
 Equal values hash equally: NULLs are equal to each other, -0.0 to 0.0, every NaN to every NaN. It is computed with numpy
 from the Arrow buffers and depends on nothing but the values, so it survives every upgrade: DuckDB does not promise
-that of its own `hash()`. The words of a value are folded one by one through the finalizer of SplitMix64.
+that of its own `hash()`. The words of a value are folded one by one through the finalizer of SplitMix64; a long text or
+byte string is one word, which BLAKE2b makes of it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -107,8 +109,16 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
+LONG = 256
+"""Bytes from which on a text is hashed as a whole: each eight bytes of the longest text cost a pass over the column,
+which pays only while most texts have them."""
+
+
 def _fold_bytes(hashes: Hashes, array: pa.Array) -> Hashes:
-    """Fold in the length and then each eight bytes of a string, the last ones padded with zeros."""
+    """Fold in the length and then each eight bytes of a string, the last ones padded with zeros.
+
+    A long string is folded in as one word.
+    """
     _, offsets_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     first, end = int(offsets[0]), int(offsets[-1])
@@ -119,13 +129,24 @@ def _fold_bytes(hashes: Hashes, array: pa.Array) -> Hashes:
     starts = offsets[:-1] - first
     lengths = np.diff(offsets)
     folded = _fold_words(hashes, lengths.view(np.uint64))
-    longest = int(lengths.max())
-    for at in range(0, max(longest, 1), 8):  # one word at least: the hash of "" must not depend on its neighbours
-        rest = lengths - at
+    long = np.flatnonzero(lengths >= LONG)
+    if len(long):
+        whole = data.data
+        digests = b"".join(
+            hashlib.blake2b(whole[starts[i] : starts[i] + lengths[i]], digest_size=8).digest() for i in long
+        )
+        of_long = _fold_words(folded[long], np.frombuffer(digests, "<u8"))
+    short = np.where(lengths < LONG, lengths, 0)
+    for at in range(
+        0, max(int(short.max()), 1), 8
+    ):  # one word at least: the hash of "" must not depend on its neighbours
+        rest = short - at
         if at and (alive := np.flatnonzero(rest > 0)).size < rest.size:
             folded[alive] = _fold_words(folded[alive], _masked(windows[starts[alive] + at], rest[alive]))
         else:
             folded = _fold_words(folded, _masked(windows[starts + at if at else starts], rest))
+    if len(long):
+        folded[long] = of_long
     return folded
 
 

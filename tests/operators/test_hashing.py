@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators import hashing
 from operators.hashing import bucket_hash
 from operators.sql import Sql
 
@@ -24,6 +25,10 @@ VALUES = {
     "DOUBLE": (pa.float64(), [0.0, 1.5, -1.5, float("nan"), float("-inf"), None]),
     "DECIMAL": (pa.decimal128(38, 2), [Decimal("0.00"), Decimal("-0.01"), Decimal("9" * 36 + ".99"), None]),
     "STRING": (pa.string(), ["", "a", "b", "\0", "a\0", "eightbyt", "eightbyte", "longer than two words", "é", None]),
+    "long STRING": (
+        pa.string(),
+        ["x" * 255, "x" * 256, "x" * 257, "y" + "x" * 255, "x" * 255 + "y", "é" * 999],
+    ),
     "BYTES": (pa.binary(), [b"", b"\0", b"\0\0", b"12345678", b"123456789", None]),
     "DATE": (pa.date32(), [date(1970, 1, 1), date(2024, 2, 29), None]),
     "TIME": (pa.time64("us"), [time(0), time(23, 59, 59, 999_999), None]),
@@ -84,3 +89,14 @@ def test_a_key_of_several_columns_knows_their_order_and_their_bounds():
 def test_a_block_without_rows_has_no_hashes():
     for type_, _ in VALUES.values():
         assert hashed([], type_) == []
+
+
+def test_the_passes_over_a_column_follow_its_short_texts(monkeypatch: pytest.MonkeyPatch):
+    """One long text beside many short ones made a pass for each of its words, over all of them."""
+    passes = []
+    folding = hashing._fold_words
+    monkeypatch.setattr(
+        hashing, "_fold_words", lambda hashes, words: passes.append(len(words)) or folding(hashes, words)
+    )
+    hashed(["short"] * 1_000 + ["x" * 1_000_000], pa.string())
+    assert sum(passes) < 10_000

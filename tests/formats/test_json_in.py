@@ -255,3 +255,29 @@ def test_key_columns_are_read_from_the_key_when_the_value_has_them_not():
     )
     assert rows(source, '{"v":"a","k_id":9}', '{"v":"b"}', key=[b'{"id":1}', None]) == [(1, "a"), (None, "b")]
     assert [d[:2] for d in dead(source, '{"v":"a"}', key=[b"\xff"])] == [(0, "bad-utf8")]
+
+
+WIDE = {f"c{i}": t.BIGINT for i in range(40)}
+NESTED: dict[str, t.DataType] = {"r": t.Row(tuple(f"c{i}" for i in range(40)), (t.BIGINT,) * 40), "n": t.BIGINT}
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ('{"c0":1,"c1":2}', 1),
+        ('{"c0":1,"c1":2,"c0":3}', 3),
+        ('{"c0":1,"unread":{"c0":7,"c0":8},"c1":2}', 1),
+        ('{"\\u00630":1,"c0":5}', 5),
+    ],
+)
+def test_of_a_name_that_repeats_in_a_wide_record_the_last_one_counts(text: str, first: int):
+    (row,) = rows(table(WIDE), text)
+    assert row[0] == first
+
+
+@pytest.mark.parametrize(
+    ("text", "first"), [('{"r":{"c0":1}}', 1), ('{"r":{"c0":1,"c0":2}}', 2), ('{"r":{"c0":1},"n":1,"r":{"c0":3}}', 3)]
+)
+def test_of_a_name_that_repeats_in_a_wide_row_the_last_one_counts(text: str, first: int):
+    ((row, _),) = rows(table(NESTED), text)
+    assert row["c0"] == first

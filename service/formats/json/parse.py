@@ -111,6 +111,7 @@ class Statement:
         if self._suspects:
             selected.append(f"({' OR '.join(self._suspects)}) AS _suspect")
         self.text = f"SELECT {', '.join(selected)} FROM ({_inner(structure, mode)})"
+        self._repeats = _repeats(fields)
 
     def _part(self, place: str, name: str, type_: DataType, structure: dict[str, Any]) -> _Part:
         """How the value at `place` is read; what from_json takes it as goes into `structure`."""
@@ -154,7 +155,7 @@ class Statement:
         if self._decimals:
             suspect |= long_numbers(block)
         if self._way is ParseMode.LENIENT:
-            suspect |= self._loosely_read(block, taken)
+            suspect |= self._loosely_read(block, taken, sql)
         try:
             return FastResult([self._column(part, taken, block, suspect, sql) for part in self._parts], suspect)
         except _Unsure:
@@ -183,11 +184,24 @@ class Statement:
                 assert_never(part)
         return values if values.type == part.wanted else values.cast(part.wanted)
 
-    def _loosely_read(self, block: pa.Array, taken: Sequence[pa.Array]) -> Flags:
+    def _loosely_read(self, block: pa.Array, taken: Sequence[pa.Array], sql: Sql) -> Flags:
         """What a strict statement would have refused: a repeated name, or a missing one that must be there."""
+        columns = list(_columns(self._parts))
+        if self._repeats is not None:
+            suspect: Flags = sql(self._repeats, {"records": pa.table({"v": block})})["r"].to_numpy()
+        else:
+            suspect = self._repeated(block, taken, columns)
+        if self._options.fail_on_missing:
+            for part in columns:
+                # A name may be missing inside an ARRAY too, where there is no telling from NULL.
+                inside = pa.types.is_nested(part.wanted)
+                suspect |= inside or taken[part.column].is_null().to_numpy(zero_copy_only=False)
+        return suspect
+
+    def _repeated(self, block: pa.Array, taken: Sequence[pa.Array], columns: Sequence[_Flat | _Finished]) -> Flags:
+        """Records in which a wanted name may stand more than once, by a search for each name."""
         suspect = np.zeros(len(block), dtype=bool)
         data = characters(block)
-        columns = list(_columns(self._parts))
         present: Counter[str] = Counter()
         for part in columns:
             if isinstance(part, _Flat):
@@ -199,11 +213,6 @@ class Statement:
                 continue  # Wherever the name was found it stands once, and nowhere else.
             repeated = "(?s:.)*?".join([key_pattern(name) + r"\s*:"] * (self._fields.repeats + 1))
             suspect |= pc.match_substring_regex(block, repeated).to_numpy(zero_copy_only=False)
-        if self._options.fail_on_missing:
-            for part in columns:
-                # A name may be missing inside an ARRAY too, where there is no telling from NULL.
-                inside = pa.types.is_nested(part.wanted)
-                suspect |= inside or taken[part.column].is_null().to_numpy(zero_copy_only=False)
         return suspect
 
 
@@ -274,6 +283,45 @@ def _escaped_keys(block: pa.Array) -> Flags:
         found: Flags = pc.match_substring_regex(block, r'"[^"]*\\u00[2-7][^"]*"\s*:').to_numpy(zero_copy_only=False)
         return found
     return np.zeros(len(block), dtype=bool)
+
+
+_MANY = 24
+"""Names from which on the keys of each object are counted. That costs reading a record once more, whatever the number
+of names; a search for each name costs a pass over the whole block."""
+
+
+def _repeats(fields: Fields) -> str | None:
+    """The statement that tells in which records an object with wanted members repeats a name.
+
+    None where searching for each name is cheaper, or where the objects cannot be named: inside an ARRAY or MAP, or
+    below a name that a path cannot hold.
+    """
+    paths = _object_paths("$", fields.names, fields.types)
+    if paths is None or len(_every_name(fields.names, fields.types)) < _MANY:
+        return None
+    keys = ", ".join(f"json_keys(v, {quoted(path)}) AS k{i}" for i, path in enumerate(paths))
+    asks = " OR ".join(f"coalesce(len(k{i}) <> list_unique(k{i}), false)" for i in range(len(paths)))
+    return f"SELECT ({asks}) AS r FROM (SELECT {keys} FROM records)"
+
+
+def _object_paths(at: str, names: Sequence[str], types: Sequence[DataType]) -> list[str] | None:
+    """The paths of the objects whose members are wanted, `at` first; None if there are some that no path leads to."""
+    paths = [at]
+    for name, type_ in zip(names, types, strict=True):
+        if isinstance(type_, Array | Map) and _has_row(type_):
+            return None
+        if isinstance(type_, Row):
+            below = None if '"' in name or "\\" in name else _object_paths(f'{at}."{name}"', type_.names, type_.types)
+            if below is None:
+                return None
+            paths += below
+    return paths
+
+
+def _has_row(type_: DataType) -> bool:
+    while isinstance(type_, Array | Map):
+        type_ = type_.element if isinstance(type_, Array) else type_.value
+    return isinstance(type_, Row)
 
 
 def _every_name(names: Sequence[str], types: Sequence[DataType]) -> list[str]:

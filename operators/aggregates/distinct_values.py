@@ -1,12 +1,13 @@
-"""The multisets of values behind DISTINCT aggregates, and behind MIN and MAX where rows are taken back.
+"""The multisets of values behind DISTINCT aggregates, and behind MIN, MAX and lists where rows are taken back.
 
 A value counts from when it first comes until the last of its rows has gone: these two moments, and no others, are
-folded into the group, as an insertion and a retraction of the distinct value.
+folded into the group, as an insertion and a retraction of the distinct value. A list is made anew of all values of a
+group whenever one of them comes or goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from operators.state.block import among
 from operators.state.lookup import find_groups, nested
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.pairing import PREVIOUS, read_keyed, restrict_to, write
+from operators.state.trace import Trace
 
 
 class Moved(NamedTuple):
@@ -70,39 +72,65 @@ def fold_values(
         kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
     write(trace, pairs, kept, pairs.sort_keys[stays], timestamp or 0)
     turned = pairs.rows.select([*keys, "v"]).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
-    return Moved(sql(_deltas(keys, values), {"turned": turned}), _combined(values))
+    changed = turned  # a list of rows that are only added has each value once
+    if not layout.append:
+        changed = pairs.rows.select([*keys, "v"]).filter(pa.array(np.maximum(after, 0) != before))
+    return Moved(sql(_deltas(keys, values, at), {"turned": turned, "changed": changed}), _combined(values, at))
 
 
-def _deltas(keys: Sequence[str], values: ValueSet) -> str:
+def changed_column(at: int) -> str:
+    """The column (BOOLEAN) that says that some value of set `at` has come or gone."""
+    return f"changed{at}"
+
+
+def _deltas(keys: Sequence[str], values: ValueSet, at: int) -> str:
     items = [text for placed in values.accumulators for text in placed.create()]
     for extreme in values.extremes:
         items.append(f"{extreme.function}(v) FILTER (WHERE {WEIGHT} > 0) AS {extreme.name}")
         items.append(f"{extreme.function}(v) FILTER (WHERE {WEIGHT} < 0) AS left_{extreme.name}")
-    return f"SELECT {', '.join([*keys, *items])} FROM turned GROUP BY {', '.join(keys) or '()'}"
+    by = ", ".join(keys) or "()"
+    parts = [f"SELECT {', '.join([*keys, *items])} FROM turned GROUP BY {by}"] if items else []
+    if values.lists:
+        changed = f"COUNT(*) > 0 AS {changed_column(at)}"
+        parts.append(f"SELECT {', '.join([*keys, changed])} FROM changed GROUP BY {by}")
+    return " UNION ALL BY NAME ".join(parts)
 
 
-def _combined(values: ValueSet) -> list[str]:
+def _combined(values: ValueSet, at: int) -> list[str]:
     names = [(e.function, name) for e in values.extremes for name in (e.name, f"left_{e.name}")]
-    return [f"{function}({name}) AS {name}" for function, name in names]
+    listed = [f"COALESCE(BOOL_OR({changed_column(at)}), false) AS {changed_column(at)}"] if values.lists else []
+    return [*(f"{function}({name}) AS {name}" for function, name in names), *listed]
 
 
 def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept: pa.Table, sql: Sql) -> pa.Table:
-    """`kept` with each extreme whose value has left found anew among all values of its key."""
+    """`kept` with what has to be read anew of all values of its key: each extreme whose value has left, each list."""
     for i, values in enumerate(layout.sets):
         for extreme in values.extremes:
-            mask = kept.column(f"rescan_{extreme.name}")
-            if not pc.any(mask).as_py():
-                continue
-            rows = kept.filter(mask)
-            found = find_groups(state[f"values{i}"], bucket_hash(rows, range(len(keys))))
-            on = " AND ".join(f"kept.{k} IS NOT DISTINCT FROM best.{k}" for k in keys) or "true"
-            items, group = ", ".join([*keys, f"{extreme.function}(v) AS best"]), ", ".join(keys) or "()"
-            best = f"SELECT {items} FROM found GROUP BY {group}"
-            statement = (
-                f"SELECT kept.* REPLACE (CAST(CASE WHEN rescan_{extreme.name} THEN best ELSE {extreme.name} END"
-                f" AS {duckdb_type(values.type)}) AS {extreme.name})"
-                f" FROM kept LEFT JOIN ({best}) AS best ON {on} ORDER BY kept._at"
-            )
-            numbered = kept.append_column("_at", pa.array(np.arange(kept.num_rows)))
-            kept = sql(statement, {"kept": numbered, "found": found}).drop_columns(["_at"])
+            again = f"{extreme.function}(v)"
+            kept = _read_anew(keys, state[f"values{i}"], kept, f"rescan_{extreme.name}", {extreme.name: again}, sql)
+        if values.lists:
+            again_each = {each.name: each.text for each in values.lists}
+            kept = _read_anew(keys, state[f"values{i}"], kept, changed_column(i), again_each, sql)
     return kept
+
+
+def _read_anew(
+    keys: Sequence[str], trace: Trace, kept: pa.Table, flag: str, texts: Mapping[str, str], sql: Sql
+) -> pa.Table:
+    """`kept` with the columns `texts` computed from the values of each key in whose row `flag` is true."""
+    mask = kept.column(flag)
+    if not pc.any(mask).as_py():
+        return kept
+    rows = kept.filter(mask)
+    found = find_groups(trace, bucket_hash(rows, range(len(keys))))
+    on = " AND ".join(f"kept.{k} IS NOT DISTINCT FROM anew.{k}" for k in keys) or "true"
+    items = ", ".join([*keys, *(f"{text} AS again_{name}" for name, text in texts.items())])
+    anew = f"SELECT {items} FROM found GROUP BY {', '.join(keys) or '()'}"
+    replaced = ", ".join(
+        f"CAST(CASE WHEN {flag} THEN again_{name} ELSE {name} END"
+        f" AS {duckdb_type(kept.schema.field(name).type)}) AS {name}"
+        for name in texts
+    )
+    statement = f"SELECT kept.* REPLACE ({replaced}) FROM kept LEFT JOIN ({anew}) AS anew ON {on} ORDER BY kept._at"
+    numbered = kept.append_column("_at", pa.array(np.arange(kept.num_rows)))
+    return sql(statement, {"kept": numbered, "found": found}).drop_columns(["_at"])

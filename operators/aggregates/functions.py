@@ -2,8 +2,8 @@
 
 `AGGREGATES` maps a name to its function. A function keeps one or more *accumulators*, small sets of columns that can be
 computed from some rows and put together with those of other rows; equal accumulators of several aggregates are kept
-once. What cannot be accumulated (DISTINCT, and MIN and MAX where rows are taken back) is computed from the multiset of
-its values, which `layout` arranges.
+once. What cannot be accumulated (DISTINCT, and MIN, MAX and lists where rows are taken back) is computed from the
+multiset of its values, which `layout` arranges.
 """
 
 from __future__ import annotations
@@ -128,8 +128,13 @@ def _as_is(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) ->
     return f"CAST({columns[0][0]} AS {duckdb_type(type_)})"
 
 
+def separator_of(constants: Sequence[str]) -> str:
+    """What LISTAGG puts between values, as DuckDB text."""
+    return constants[0] if constants else "','"
+
+
 def _listed(argument: Argument) -> tuple[Accumulator, ...]:
-    separator = argument.constants[0] if argument.constants else "','"
+    separator = separator_of(argument.constants)
     literal = separator.replace("{", "{{").replace("}", "}}")
     accumulator = Accumulator(
         create=(f"STRING_AGG({argument.text}, {separator}){argument.where()}",),
@@ -179,8 +184,12 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
 EXTREMES = ("MIN", "MAX")
 """Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without its rivals."""
 
-ORDERED = ("FIRST_VALUE", "LAST_VALUE", "LISTAGG", "ARRAY_AGG")
-"""Aggregates whose answer depends on the order of arrival."""
+LISTS = ("LISTAGG", "ARRAY_AGG")
+"""Aggregates that put values one behind another: in the order of arrival, or of the values where they come from a
+multiset."""
+
+ENDS = ("FIRST_VALUE", "LAST_VALUE")
+"""Aggregates that repeat no matter how often a value occurs, and that are of no meaning without an order of arrival."""
 
 
 _DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
@@ -194,12 +203,12 @@ def refusal(function: str, *, distinct: bool, append: bool, over: bool = False, 
     """
     if function not in AGGREGATES:
         return f"{function} is not computed yet"
-    if function in ORDERED and not append:
-        return f"{function} is not computed yet over rows that may be taken back"
-    if function in ("LISTAGG", "ARRAY_AGG") and distinct:
-        return f"{function} of DISTINCT values is not computed yet"
+    if function in ENDS and not append:
+        return f"{function} is not computed over rows that may be taken back"
+    if function in LISTS and distinct and over:
+        return f"{function} of DISTINCT values is not computed yet in an OVER window"
     if distinct and over and function in _DEVIATIONS:
         return f"{function} of DISTINCT values is not computed yet in an OVER window"
-    if distinct and not bounded and function not in (*EXTREMES, *ORDERED):
+    if distinct and not bounded and function not in (*EXTREMES, *ENDS):
         return f"{function} of DISTINCT values is not computed yet over an unbounded frame"
     return None

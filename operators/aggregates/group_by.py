@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.distinct_values import Moved, fold_values, rescanned, value_trace
+from operators.aggregates.distinct_values import Moved, changed_column, fold_values, rescanned, value_trace
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
 from operators.base import Operator
@@ -127,8 +127,8 @@ class GroupBy(Operator):
         sources = {"partials": partials, **{f"moved{i}": m.deltas for i, m in enumerate(moved)}}
         plain = "SELECT * FROM partials WHERE tag = 0" if layout.sets else "SELECT * FROM partials"
         union = " UNION ALL BY NAME ".join([plain, *(f"SELECT * FROM moved{i}" for i in range(len(moved)))])
-        extremes = [text for m in moved for text in m.combined]
-        items = ", ".join([*self._key_names(), *layout.combined(), *extremes])
+        others = [text for m in moved for text in m.combined]
+        items = ", ".join([*self._key_names(), *layout.combined(), *others])
         group = ", ".join(self._key_names()) or "()"
         return sql(f"SELECT {items} FROM ({union}) GROUP BY {group}", sources)
 
@@ -140,10 +140,11 @@ class GroupBy(Operator):
         after = [text for placed in layout.all_accumulators() for text in placed.merge(PREVIOUS)]
         known = [PREVIOUS + name for name in layout.types]
         first = [_as_first_seen(name, type_) for name, type_ in self._key_types().items()]
-        if any(values.extremes for values in layout.sets):
-            after += [
-                text for values in layout.sets for e in values.extremes for text in _contested(e.function, e.name)
-            ]
+        if any(values.extremes or values.lists for values in layout.sets):
+            for i, values in enumerate(layout.sets):
+                after += [text for e in values.extremes for text in _contested(e.function, e.name)]
+                after += [f"{PREVIOUS}{each.name} AS {each.name}" for each in values.lists]
+                after += [changed_column(i)] if values.lists else []
             kept = sql(f"SELECT {', '.join([*first, *after, *known, FOUND])} FROM pairs", {"pairs": pairs.rows})
             kept = rescanned(keys, layout, state, kept, sql)
             source, tables = "kept", {"kept": kept}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES, EXTREMES, ORDERED, AggregateFunction, AggregateSpec, refusal
+from operators.aggregates.functions import AGGREGATES, ENDS, EXTREMES, LISTS, AggregateFunction, AggregateSpec, refusal, separator_of
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
 from operators.kernel import WEIGHT
@@ -55,16 +55,29 @@ class Extreme:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class ValueList:
+    """LISTAGG or ARRAY_AGG of a set in the order of its values, kept in the accumulator `name`.
+
+    `text` computes it from columns v and n, a value and how often it is there.
+    """
+
+    text: str
+    name: str
+
+
 @dataclass(slots=True)
 class ValueSet:
     """The multiset of the values of one column (under one filter), and what is read from it: accumulators of its
-    distinct values, and extremes."""
+    distinct values, extremes and lists. NULL is among the values if `nulls`."""
 
     x: str
     type: pa.DataType
     filter: str | None
+    nulls: bool = False
     accumulators: list[PlacedAccumulator] = field(default_factory=list)
     extremes: list[Extreme] = field(default_factory=list)
+    lists: list[ValueList] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -99,20 +112,32 @@ class AccumulatorLayout:
         if aggregate.arguments:
             (position,) = aggregate.arguments
             x, type_ = f"c{position}", input.field(position).type
-        extreme = aggregate.function in EXTREMES
-        if x is None or type_ is None or (self.append if extreme else not distinct or aggregate.function in ORDERED):
+        extreme, listed = aggregate.function in EXTREMES, aggregate.function in LISTS
+        if x is None or type_ is None or self._accumulates(aggregate.function, distinct):
             argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
             names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
             self.results.append(AggregateResult(function, argument, names))
             return
-        values = self._set(x, type_, condition)
+        values = self._set(x, type_, condition, nulls=aggregate.function == "ARRAY_AGG")
         argument = Argument(x="v", type=type_, filter=None, append=False, constants=aggregate.constants)
         if extreme:
             names = [(self._name(type_),)]
             values.extremes.append(Extreme(aggregate.function, names[0][0]))
+        elif listed:
+            kept = pa.list_(type_) if aggregate.function == "ARRAY_AGG" else type_
+            names = [(self._name(kept),)]
+            values.lists.append(ValueList(_list_text(aggregate, distinct), names[0][0]))
         else:
             names = [self._place(values.accumulators, accumulator) for accumulator in function.accumulators(argument)]
         self.results.append(AggregateResult(function, argument, names))
+
+    def _accumulates(self, function: str, distinct: bool) -> bool:
+        """Whether the rows can be folded without a multiset of their values."""
+        if function in ENDS:
+            return True
+        if function in EXTREMES:
+            return self.append
+        return not distinct and (self.append or function not in LISTS)
 
     def _name(self, type_: pa.DataType) -> str:
         name = f"p{len(self.types)}"
@@ -127,11 +152,11 @@ class AccumulatorLayout:
         accumulators.append(PlacedAccumulator(accumulator, names))
         return names
 
-    def _set(self, x: str, type_: pa.DataType, condition: str | None) -> ValueSet:
+    def _set(self, x: str, type_: pa.DataType, condition: str | None, nulls: bool) -> ValueSet:
         for values in self.sets:
-            if (values.x, values.filter) == (x, condition):
+            if (values.x, values.filter, values.nulls) == (x, condition, nulls):
                 return values
-        self.sets.append(ValueSet(x, type_, condition))
+        self.sets.append(ValueSet(x, type_, condition, nulls))
         return self.sets[-1]
 
     # -- partials
@@ -164,7 +189,8 @@ class AccumulatorLayout:
         count = "COUNT(*)" if self.append else f"CAST(SUM({WEIGHT}) AS BIGINT)"
         for i, values in enumerate(self.sets):
             others = [f"{values.x} AS v{i}" if i == j else text for j, text in enumerate(empty)]
-            where = f"{values.x} IS NOT NULL" + (f" AND {values.filter}" if values.filter else "")
+            conditions = ([] if values.nulls else [f"{values.x} IS NOT NULL"]) + [values.filter or "true"]
+            where = " AND ".join(conditions)
             by = ", ".join([*(str(j + 1) for j in range(len(keys))), values.x])
             select = ", ".join([*named, tagged.format(i + 1), *nothing, *others, f"{count} AS n"])
             parts.append(f"SELECT {select} FROM {source} WHERE {where} GROUP BY {by} HAVING n <> 0")
@@ -187,3 +213,13 @@ class AccumulatorLayout:
             columns = [[prefix + column for column in group] for group in answer.columns]
             items.append(f"{answer.function.finish(answer.argument, columns, type_)} AS {name}")
         return items
+
+
+def _list_text(aggregate: AggregateSpec, distinct: bool) -> str:
+    """The DuckDB aggregate that lists the values of a set, each once or as often as it is there."""
+    order = "ORDER BY v ASC NULLS LAST"
+    if aggregate.function == "ARRAY_AGG":
+        return f"LIST(v {order})" if distinct else f"FLATTEN(LIST(LIST_RESIZE([v], n, v) {order}))"
+    separator = separator_of(aggregate.constants)
+    value = "v" if distinct else f"v || REPEAT({separator} || v, n - 1)"
+    return f"STRING_AGG({value}, {separator} {order})"

@@ -192,6 +192,8 @@ def _sets(partial: GroupPartial | WindowPartial) -> int:
 CHOSEN = [group_by.AGGREGATES[i] for i in (0, 3, 10, 14)]
 """COUNT, SUM, MIN and COUNT(DISTINCT): `test_group_by.py` goes through all of them."""
 
+LISTED = [*group_by.LISTS, *group_by.DISTINCT_LISTS]
+
 
 def _full_windows(batches: Sequence[Batch]) -> Counter[Row]:
     windows = count_window.brute(batches, (0,), 3, 3)
@@ -226,6 +228,7 @@ def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
 
 
 GROUPS = group_by.grouping((0,), CHOSEN)
+LISTING = group_by.grouping((4,), LISTED)
 SESSION_SETS = 1
 """One multiset: the values of the COUNT(DISTINCT) of `session_aggregate.AGGREGATES`."""
 
@@ -258,6 +261,12 @@ CASES: dict[str, Case] = {
         lambda seed: flat(group_by.generated(seed, 10, append=False)),
         group_by.query((0,), CHOSEN),
         lambda batches: len({row[0] for row in live(batches)}) + _sets(GROUPS[0]) * len(live(batches)),
+    ),
+    "group by, lists": retracting(
+        LISTING,
+        lambda seed: flat(group_by.generated(seed, 10, append=False)),
+        group_by.query((4,), LISTED),
+        lambda batches: len({row[4] for row in live(batches)}) + _sets(LISTING[0]) * len(live(batches)),
     ),
     "regular join": retracting(
         (regular_join.joined("full"),),

@@ -74,6 +74,45 @@ AGGREGATES = [
 ]
 
 
+LISTS = [
+    (
+        AggregateSpec(function="LISTAGG", arguments=(0,), constants=("'{|}'",)),
+        pa.string(),
+        "STRING_AGG(c0, '{|}' ORDER BY c0)",
+    ),
+    (
+        AggregateSpec(function="LISTAGG", arguments=(0,), filter=4),
+        pa.string(),
+        "STRING_AGG(c0, ',' ORDER BY c0) FILTER (WHERE c4)",
+    ),
+    (
+        AggregateSpec(function="ARRAY_AGG", arguments=(1,)),
+        pa.list_(pa.int64()),
+        "LIST(c1 ORDER BY c1 NULLS LAST)",
+    ),
+    (
+        AggregateSpec(function="ARRAY_AGG", arguments=(2,), filter=4),
+        pa.list_(pa.float64()),
+        "LIST(c2 ORDER BY c2 NULLS LAST) FILTER (WHERE c4)",
+    ),
+]
+"""Lists of the values of a group, in the order of the values where rows are taken back."""
+
+DISTINCT_LISTS = [
+    (
+        AggregateSpec(function="LISTAGG", arguments=(0,), distinct=True, constants=("'; '",)),
+        pa.string(),
+        "STRING_AGG(DISTINCT c0, '; ' ORDER BY c0)",
+    ),
+    (
+        AggregateSpec(function="ARRAY_AGG", arguments=(1,), distinct=True),
+        pa.list_(pa.int64()),
+        "LIST(DISTINCT c1 ORDER BY c1 NULLS LAST)",
+    ),
+]
+MIXED = [AGGREGATES[1], AGGREGATES[10], AGGREGATES[14], *LISTS, *DISTINCT_LISTS]
+
+
 def grouping(keys, aggregates, append=False, ttl=0, schema=INPUT):
     partial = GroupPartial(input=schema, keys=keys, aggregates=tuple(a for a, _, _ in aggregates), append=append)
     types = [*(schema.field(k).type for k in keys), *(t for _, t, _ in aggregates)]
@@ -128,17 +167,35 @@ def test_each_aggregate_alone_equals_a_batch_query(place):
     holds_oracle(grouping((0,), chosen), generated(place, 10, append=False), query((0,), chosen))
 
 
+@pytest.mark.parametrize("keys", [(0,), (4,), ()])
+def test_lists_of_values_follow_rows_that_are_taken_back(keys):
+    run = holds_oracle(grouping(keys, MIXED), generated(8, 25, append=False), query(keys, MIXED), restart=True)
+    assert run.unmatched_retractions == 0
+
+
+@pytest.mark.parametrize("keys", [(4,), ()])
+def test_lists_of_distinct_values_of_rows_that_are_only_added_are_in_the_order_of_the_values(keys):
+    chosen = [AGGREGATES[0], *DISTINCT_LISTS]
+    holds_oracle(grouping(keys, chosen, append=True), generated(9, 25, append=True), query(keys, chosen))
+
+
+@pytest.mark.parametrize("place", range(len(LISTS + DISTINCT_LISTS)))
+def test_each_list_alone_equals_a_batch_query(place):
+    chosen = [*LISTS, *DISTINCT_LISTS][place : place + 1]
+    holds_oracle(grouping((4,), chosen), generated(place, 10, append=False), query((4,), chosen))
+
+
 def test_groups_do_not_depend_on_how_the_log_is_cut():
     changes = [c for batch in generated(3, 4, append=False) for c in batch.changes]
-    holds_cut(grouping((0,), AGGREGATES), changes, [every(2), every(7), every(1000)])
+    holds_cut(grouping((0,), [*AGGREGATES, *MIXED]), changes, [every(2), every(7), every(1000)])
 
 
 def test_groups_leave_nothing_when_everything_is_taken_back():
-    holds_undo(grouping((0, 4), AGGREGATES), generated(4, 10, append=False))
+    holds_undo(grouping((0, 4), [*AGGREGATES, *MIXED]), generated(4, 10, append=False))
 
 
 def test_groups_survive_a_restart_bit_by_bit():
-    holds_restart(grouping((0,), AGGREGATES), generated(5, 15, append=False))
+    holds_restart(grouping((0,), [*AGGREGATES, *MIXED]), generated(5, 15, append=False))
 
 
 @pytest.fixture
@@ -159,9 +216,10 @@ def colliding(monkeypatch):
 @pytest.mark.parametrize("append", [False, True])
 def test_keys_that_share_a_hash_are_kept_apart(append):
     batches = generated(6, 10, append)
-    holds_oracle(grouping((0, 4), AGGREGATES, append), batches, query((0, 4), AGGREGATES))
+    chosen = AGGREGATES if append else [*AGGREGATES, *MIXED]
+    holds_oracle(grouping((0, 4), chosen, append), batches, query((0, 4), chosen))
     if not append:
-        holds_undo(grouping((0, 4), AGGREGATES), batches)
+        holds_undo(grouping((0, 4), chosen), batches)
 
 
 SUM = [(AggregateSpec(function="SUM", arguments=(1,)), pa.int64(), "")]
@@ -209,7 +267,7 @@ def test_a_refresh_travels_on_as_a_row_of_weight_zero():
 
 
 def test_state_with_a_time_to_live_is_swept():
-    run = Run(grouping((0,), AGGREGATES, ttl=1000))
+    run = Run(grouping((0,), [*AGGREGATES, *MIXED], ttl=1000))
     for at in range(20):
         run(Batch([Change(row(f"user {at}", at))], now=at * 100))
     run(Batch([], now=10_000))
@@ -285,7 +343,16 @@ def test_aggregates_that_depend_on_the_order_follow_the_arrival():
     assert +run.applied == {(2, 3, "a{|}b{|}c", (None, 2, 3, None)): 1}
 
 
-@pytest.mark.parametrize("aggregate", ORDERED)
-def test_they_are_refused_where_rows_may_be_taken_back(aggregate):
+def test_a_list_that_is_taken_back_is_the_one_that_came_out():
+    run = Run(grouping((0,), [LISTS[2]]))
+    run(Batch([Change(row("ann", 2)), Change(row("ann", None))]))
+    run(Batch([Change(row("ann", 1)), Change(row("ann", 2))]))
+    run(Batch([Change(row("ann", 2), -1), Change(row("bob", 7))]))
+    before, after, last = ("ann", (2, None)), ("ann", (1, 2, 2, None)), ("ann", (1, 2, None))
+    assert [c for c in run.log if c[0][0] == "ann"] == [(before, 1), (before, -1), (after, 1), (after, -1), (last, 1)]
+
+
+@pytest.mark.parametrize("aggregate", ORDERED[:2])
+def test_the_first_and_last_value_to_arrive_are_refused_where_rows_may_be_taken_back(aggregate):
     with pytest.raises(ValueError, match="taken back"):
         Run(grouping((), [aggregate]))

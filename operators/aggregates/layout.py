@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES, ENDS, EXTREMES, LISTS, AggregateFunction, AggregateSpec, refusal, separator_of
+from operators.aggregates.functions import (
+    AGGREGATES,
+    ENDS,
+    EXTREMES,
+    LISTS,
+    AggregateFunction,
+    AggregateSpec,
+    refusal,
+    separator_of,
+)
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
 from operators.kernel import WEIGHT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from operators.aggregates.functions import refusal
+from operators.aggregates.functions import ENDS, refusal
 from service.plan.deep_stack import on_a_deep_stack
 from service.plan.describe import kind, names
 from service.plan.expressions import describe, deterministic, repeatable
@@ -50,6 +50,10 @@ class Problem:
     hint: str = ""
 
 
+_TOP_N = (
+    "which row came first depends on how changes were batched: order by a column, SELECT ... FROM (SELECT *,"
+    " ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) AS n FROM ...) WHERE n = 1, or take MIN or MAX"
+)
 _FORGETS = "set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten"
 
 
@@ -302,7 +306,8 @@ def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Pr
         bounded = not isinstance(call, OverCall) or call.frame.preceding is not None
         distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
         if why := refusal(call.function, distinct=distinct, append=append, over=over, bounded=bounded):
-            yield Problem(node.place, why, detail="" if append else f"{origin(node.input)} updates and deletes rows")
+            detail = "" if append else f"{origin(node.input)} updates and deletes rows"
+            yield Problem(node.place, why, detail, _TOP_N if call.function in ENDS and not append else "")
 
 
 def _stream_window_problems(node: StreamWindow) -> Iterator[Problem]:

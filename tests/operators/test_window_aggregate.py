@@ -44,6 +44,25 @@ AGGREGATES = [
     (AggregateSpec(function="COUNT", arguments=(1,), distinct=True), pa.int64(), "COUNT(DISTINCT c1)"),
 ]
 
+LISTS = [
+    (AggregateSpec(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (
+        AggregateSpec(function="ARRAY_AGG", arguments=(1,)),
+        pa.list_(pa.int64()),
+        "LIST(c1 ORDER BY c1 NULLS LAST)",
+    ),
+    (
+        AggregateSpec(function="ARRAY_AGG", arguments=(1,), distinct=True),
+        pa.list_(pa.int64()),
+        "LIST(DISTINCT c1 ORDER BY c1 NULLS LAST)",
+    ),
+    (
+        AggregateSpec(function="LISTAGG", arguments=(0,)),
+        pa.string(),
+        "STRING_AGG(c0, ',' ORDER BY c0)",
+    ),
+]
+
 WINDOWS = {
     "tumble": tumble(20),
     "tumble with an offset": tumble(20, 7),
@@ -154,6 +173,13 @@ def test_windows_of_rows_that_are_taken_back_equal_a_batch_query(window):
     batches = [*batches, Batch([], watermark=END_OF_TIME)]
     run = holds_oracle(windowed(window, append=False), batches, oracle(window))
     assert (run.late_count, run.unmatched_retractions, run.state_rows()) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("window", [WINDOWS["tumble"], WINDOWS["hop"]], ids=["tumble", "hop"])
+def test_lists_of_windows_are_in_the_order_of_their_values_where_rows_are_taken_back(window):
+    batches = [Batch(b.changes, watermark=b.watermark - 200) for b in cut(taken_back(9, 120), steps(9))[:-1]]
+    batches = [*batches, Batch([], watermark=END_OF_TIME)]
+    holds_oracle(windowed(window, LISTS, append=False), batches, oracle(window, LISTS))
 
 
 def test_a_window_all_of_whose_rows_were_taken_back_does_not_come_out():

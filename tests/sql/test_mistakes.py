@@ -209,16 +209,17 @@ def test_what_does_not_run_yet_says_so(query: str, what: str):
     ("query", "mistake"),
     [
         ("SELECT PERCENTILE(a1, 0.5) FROM a", "PERCENTILE is not computed yet"),
-        ("SELECT LISTAGG(DISTINCT b3) FROM b", "LISTAGG of DISTINCT values is not computed yet"),
         (
             "SELECT LAST_VALUE(n) FROM (SELECT a1, COUNT(*) AS n FROM a GROUP BY a1)",
-            "LAST_VALUE is not computed yet over rows that may be taken back\n"
-            "  detail: GROUP BY a1 updates and deletes rows",
+            "LAST_VALUE is not computed over rows that may be taken back\n"
+            "  detail: GROUP BY a1 updates and deletes rows\n"
+            "  hint:   which row came first depends on how changes were batched: order by a column, SELECT ... FROM"
+            " (SELECT *, ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) AS n FROM ...) WHERE n = 1, or take MIN or"
+            " MAX",
         ),
         (
-            "SELECT ARRAY_AGG(DISTINCT id) FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' DAY))"
-            " GROUP BY window_start, window_end",
-            "ARRAY_AGG of DISTINCT values is not computed yet",
+            "SELECT ARRAY_AGG(DISTINCT id) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM pay",
+            "ARRAY_AGG of DISTINCT values is not computed yet in an OVER window",
         ),
         (
             "SELECT COUNT(DISTINCT id) OVER (ORDER BY ts) FROM pay",
@@ -239,12 +240,39 @@ def test_an_aggregate_that_cannot_be_computed_is_told_before_anything_starts(que
     [
         "SELECT APPROX_COUNT_DISTINCT(n) FROM (SELECT a1, COUNT(*) AS n FROM a GROUP BY a1)",
         "SELECT LISTAGG(b3), FIRST_VALUE(b1), ARRAY_AGG(b2) FROM b",
+        "SELECT LISTAGG(DISTINCT b3), ARRAY_AGG(DISTINCT b1) FROM b",
+        "SELECT LISTAGG(t, '; '), ARRAY_AGG(n) FROM (SELECT a1, CAST(MAX(a2) AS STRING) AS t, COUNT(*) AS n"
+        " FROM a GROUP BY a1)",
+        "SELECT ARRAY_AGG(DISTINCT id) FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' DAY))"
+        " GROUP BY window_start, window_end",
         "SELECT COUNT(DISTINCT id) OVER (ORDER BY ts ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) FROM pay",
         "SELECT ROW_NUMBER() OVER w, LAG(id) OVER w, MAX(DISTINCT id) OVER w FROM pay WINDOW w AS (ORDER BY ts)",
     ],
 )
 def test_an_aggregate_that_can_be_computed_is_none(query: str):
     assert mistakes(query) == []
+
+
+@pytest.mark.parametrize(
+    ("item", "mistakes_of_it"),
+    [
+        ("MY_TOTAL(amount)", ["the function MY_TOTAL does not exist"]),
+        ("COUNT(*) + MY_TOTAL(amount, id) + 1", ["the function MY_TOTAL does not exist"]),
+        ("MY_TOTAL(DISTINCT amount) FILTER (WHERE id > 1)", ["the function MY_TOTAL does not exist"]),
+        ("COLLECT(amount)", ["the function COLLECT is not supported yet"]),
+        (
+            "UPPER(FOO(amount)), id",
+            [
+                "the function FOO does not exist",
+                'column "id" is neither grouped by nor aggregated',
+            ],
+        ),
+        ("FOO(who)", ["the function FOO does not exist"]),
+    ],
+)
+def test_a_function_that_does_not_exist_is_named_where_it_may_be_meant_as_an_aggregate(item, mistakes_of_it):
+    found = mistakes(f"SELECT who, {item} FROM pay GROUP BY who")
+    assert [m.splitlines()[0] for m in found] == mistakes_of_it
 
 
 def test_all_mistakes_of_a_query_are_listed():

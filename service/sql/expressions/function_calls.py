@@ -11,6 +11,7 @@ from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.expressions.context import Context
 from service.sql.functions import FORMS, FUNCTIONS, PLANNED
+from service.sql.parse.call_grammar import TYPED_LITERAL
 
 # Functions that mean something only where a query is aggregated or windowed.
 _WINDOW = (
@@ -22,6 +23,8 @@ _WINDOW = (
     | {"TUMBLE", "HOP", "SESSION", "CUMULATE", "ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE"}
     | {"WINDOW_START", "WINDOW_END", "EVENT_TIME"}
 )
+
+_GROUPING = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
 def applied(name: str, arguments: Sequence[Expression], context: Context) -> Expression:
@@ -46,13 +49,19 @@ def _cast_hint(given: Sequence[DataType]) -> str:
     return "use CAST" if any(t == types.STRING or isinstance(t, types.Text) for t in given) else ""
 
 
+def is_known(name: str) -> bool:
+    """Whether a function `name` may be called anywhere in a query."""
+    known = name in FUNCTIONS or name in FORMS or name in AGGREGATES
+    return known or name in _WINDOW or name in _GROUPING or name.endswith(TYPED_LITERAL)
+
+
 def unknown_function(name: str) -> SqlError:
     """Why a call of `name` cannot be compiled."""
     if name in AGGREGATES:
         return SqlError(f"the aggregate {name} is not allowed here", hint="aggregates stand in SELECT and HAVING")
     if name in _WINDOW:
         return SqlError(f"{name} is not allowed here", hint="it needs a window in GROUP BY or an OVER clause")
-    if name in ("GROUPING", "GROUPING_ID", "GROUP_ID"):
+    if name in _GROUPING:
         return SqlError(f"{name} is not allowed here", hint="it stands in SELECT and HAVING of a query with GROUP BY")
     if name in PLANNED:
         return SqlError(f"the function {name} is not supported yet", detail=PLANNED[name])

@@ -6,7 +6,7 @@ SELECT list and of HAVING that compute them are replaced by references.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import Aggregate, Place
 from service.sql.errors import SqlError
+from service.sql.expressions.function_calls import is_known, unknown_function
 from service.sql.resolve.aggregate_calls import AggregateCalls
 from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, key_alias, parts_of
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
@@ -28,7 +29,7 @@ from service.sql.resolve.grouping_sets import (
     is_grouping_sets,
 )
 from service.sql.resolve.relation import Relation
-from service.sql.resolve.syntax import canonical, columns_in, is_aggregate, names_of, reference, replaced
+from service.sql.resolve.syntax import call_name, canonical, columns_in, is_aggregate, names_of, reference, replaced
 from service.sql.resolve.windows import is_window_call
 from service.sql.scope import INTERNAL, Scope
 
@@ -207,8 +208,12 @@ class GroupRewriter:
     def rewrite(self, node: exp.Expr, session: ResolveContext) -> exp.Expr:
         with session.mistakes.collecting(node):
             written = replaced(node, self._part)
+            unknown = list(_unknown_calls(written))
+            for call in unknown:
+                session.mistakes.add_error(unknown_function(_called(call)), call)
+            below = {id(column) for call in unknown for column in columns_in(call)}
             for left in columns_in(written):
-                if not left.name.startswith(INTERNAL):
+                if not left.name.startswith(INTERNAL) and id(left) not in below:
                     session.mistakes.add_error(self._ungrouped(left), left)
             return written
         return node
@@ -253,3 +258,22 @@ class GroupRewriter:
             detail=f"the query groups by {', '.join(keys)}" if keys else "the query has one group, of all rows",
             hint=f"add {name} to GROUP BY, or take MAX({name})",
         )
+
+
+def _called(node: exp.Expr) -> str:
+    """The name of the function that `node` calls, FILTER (WHERE ...) and its like around it included."""
+    wrapped = isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup)
+    return call_name(node.this if wrapped else node)
+
+
+def _unknown_calls(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost calls in `node` of functions that are not known, which may be meant as aggregates of the columns
+    that they still read."""
+    if isinstance(node, exp.Query):
+        return
+    name = _called(node)
+    if name and not is_known(name) and any(not c.name.startswith(INTERNAL) for c in columns_in(node)):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from _unknown_calls(child)

@@ -1,0 +1,46 @@
+-- Folding a joined child table into its parent: the lists follow children that come, change and go, in the order of values.
+
+CREATE TABLE users (
+  id BIGINT,
+  name STRING,
+  PRIMARY KEY (id) NOT ENFORCED
+) WITH (
+  'connector' = 'kafka', 'topic' = 'users', 'scan.startup.mode' = 'earliest-offset',
+  'format' = 'debezium-json'
+);
+
+CREATE TABLE tags (
+  id BIGINT,
+  user_id BIGINT,
+  tag STRING,
+  rank INT,
+  PRIMARY KEY (id) NOT ENFORCED
+) WITH (
+  'connector' = 'kafka', 'topic' = 'tags', 'scan.startup.mode' = 'earliest-offset',
+  'format' = 'debezium-json'
+);
+
+CREATE TABLE folded (
+  id BIGINT,
+  name STRING,
+  tags STRING,
+  kinds STRING,
+  high STRING,
+  ranks ARRAY<INT>,
+  PRIMARY KEY (id) NOT ENFORCED
+) WITH (
+  'connector' = 'kafka', 'topic' = 'folded',
+  'format' = 'debezium-json'
+);
+
+INSERT INTO folded
+SELECT
+  u.id,
+  u.name,
+  LISTAGG(t.tag, ', '),
+  LISTAGG(DISTINCT t.tag),
+  LISTAGG(t.tag, '/') FILTER (WHERE t.rank > 5),
+  ARRAY_AGG(t.rank)
+FROM users AS u
+LEFT JOIN tags AS t ON u.id = t.user_id
+GROUP BY u.id, u.name;

@@ -23,8 +23,9 @@ class AggregateSpec:
     """An aggregate over columns of the input.
 
     `function` is a name of `AGGREGATES`; COUNT without arguments counts rows. `filter` is the position of a BOOLEAN
-    column: only rows where it is true are taken in. `constants` are literal arguments as DuckDB text, such as LISTAGG's
-    separator. The type of the answer is that of the operator's output column.
+    column: only rows where it is true are taken in. `constants` are literal arguments as DuckDB text: the separator of
+    LISTAGG; for JSON_ARRAYAGG a template that writes {0} as JSON and, where NULL is listed, the text of it.
+    The type of the answer is that of the operator's output column.
     """
 
     function: str
@@ -133,16 +134,33 @@ def separator_of(constants: Sequence[str]) -> str:
     return constants[0] if constants else "','"
 
 
+def json_item(constants: Sequence[str], value: str) -> str:
+    """The DuckDB text that writes `value` as an item of JSON_ARRAYAGG; NULL where it is left out."""
+    written, *nulls = (text.format(value) for text in constants)
+    return f"COALESCE({', '.join([written, *nulls])})" if nulls else written
+
+
 def _listed(argument: Argument) -> tuple[Accumulator, ...]:
-    separator = separator_of(argument.constants)
+    return (_texts(argument, argument.text, separator_of(argument.constants)),)
+
+
+def _json_listed(argument: Argument) -> tuple[Accumulator, ...]:
+    return (_texts(argument, json_item(argument.constants, argument.text), "','"),)
+
+
+def _json_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    return f"CAST('[' || COALESCE({columns[0][0]}, '') || ']' AS {duckdb_type(type_)})"
+
+
+def _texts(argument: Argument, item: str, separator: str) -> Accumulator:
+    """An accumulator of one text, the items one behind another."""
     literal = separator.replace("{", "{{").replace("}", "}}")
-    accumulator = Accumulator(
-        create=(f"STRING_AGG({argument.text}, {separator}){argument.where()}",),
+    return Accumulator(
+        create=(f"STRING_AGG({item}, {separator}){argument.where()}",),
         combine=(f"STRING_AGG({{0}}, {literal})",),
         merge=(f"COALESCE({{a0}} || {literal} || {{b0}}, {{a0}}, {{b0}})",),
         types=(pa.string(),),
     )
-    return (accumulator,)
 
 
 def _collected(argument: Argument) -> tuple[Accumulator, ...]:
@@ -178,13 +196,14 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
     "LAST_VALUE": AggregateFunction(accumulators=lambda a: _present(a, "LAST", "COALESCE({b0}, {a0})"), finish=_as_is),
     "LISTAGG": AggregateFunction(accumulators=_listed, finish=_as_is),
     "ARRAY_AGG": AggregateFunction(accumulators=_collected, finish=_as_is),
+    "JSON_ARRAYAGG": AggregateFunction(accumulators=_json_listed, finish=_json_finish),
 }
 """How each aggregate is computed, by its name in SQL."""
 
 EXTREMES = ("MIN", "MAX")
 """Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without its rivals."""
 
-LISTS = ("LISTAGG", "ARRAY_AGG")
+LISTS = ("LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG")
 """Aggregates that put values one behind another: in the order of arrival, or of the values where they come from a
 multiset."""
 

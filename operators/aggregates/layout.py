@@ -20,6 +20,7 @@ from operators.aggregates.functions import (
     LISTS,
     AggregateFunction,
     AggregateSpec,
+    json_item,
     refusal,
     separator_of,
 )
@@ -127,13 +128,13 @@ class AccumulatorLayout:
             names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
             self.results.append(AggregateResult(function, argument, names))
             return
-        values = self._set(x, type_, condition, nulls=aggregate.function == "ARRAY_AGG")
+        values = self._set(x, type_, condition, nulls=listed and _lists_nulls(aggregate))
         argument = Argument(x="v", type=type_, filter=None, append=False, constants=aggregate.constants)
         if extreme:
             names = [(self._name(type_),)]
             values.extremes.append(Extreme(aggregate.function, names[0][0]))
         elif listed:
-            kept = pa.list_(type_) if aggregate.function == "ARRAY_AGG" else type_
+            kept = pa.list_(type_) if aggregate.function == "ARRAY_AGG" else pa.string()
             names = [(self._name(kept),)]
             values.lists.append(ValueList(_list_text(aggregate, distinct), names[0][0]))
         else:
@@ -224,11 +225,18 @@ class AccumulatorLayout:
         return items
 
 
+def _lists_nulls(aggregate: AggregateSpec) -> bool:
+    """Whether NULL is listed, too."""
+    return aggregate.function == "ARRAY_AGG" or (aggregate.function == "JSON_ARRAYAGG" and len(aggregate.constants) > 1)
+
+
 def _list_text(aggregate: AggregateSpec, distinct: bool) -> str:
     """The DuckDB aggregate that lists the values of a set, each once or as often as it is there."""
     order = "ORDER BY v ASC NULLS LAST"
     if aggregate.function == "ARRAY_AGG":
         return f"LIST(v {order})" if distinct else f"FLATTEN(LIST(LIST_RESIZE([v], n, v) {order}))"
-    separator = separator_of(aggregate.constants)
-    value = "v" if distinct else f"v || REPEAT({separator} || v, n - 1)"
+    item, separator = "v", separator_of(aggregate.constants)
+    if aggregate.function == "JSON_ARRAYAGG":
+        item, separator = json_item(aggregate.constants, "v"), "','"
+    value = item if distinct else f"{item} || REPEAT({separator} || {item}, n - 1)"
     return f"STRING_AGG({value}, {separator} {order})"

@@ -95,6 +95,16 @@ LISTS = [
         pa.list_(pa.float64()),
         "LIST(c2 ORDER BY c2 NULLS LAST) FILTER (WHERE c4)",
     ),
+    (
+        AggregateSpec(function="JSON_ARRAYAGG", arguments=(1,), constants=("CAST({0} AS VARCHAR)",)),
+        pa.string(),
+        "'[' || COALESCE(STRING_AGG(CAST(c1 AS VARCHAR), ',' ORDER BY c1), '') || ']'",
+    ),
+    (
+        AggregateSpec(function="JSON_ARRAYAGG", arguments=(0,), constants=("CAST(to_json({0}) AS VARCHAR)", "'null'")),
+        pa.string(),
+        "'[' || STRING_AGG(COALESCE(CAST(to_json(c0) AS VARCHAR), 'null'), ',' ORDER BY c0 NULLS LAST) || ']'",
+    ),
 ]
 """Lists of the values of a group, in the order of the values where rows are taken back."""
 
@@ -333,6 +343,7 @@ ORDERED = [
     (AggregateSpec(function="LAST_VALUE", arguments=(1,)), pa.int64(), ""),
     (AggregateSpec(function="LISTAGG", arguments=(0,), constants=("'{|}'",)), pa.string(), ""),
     (AggregateSpec(function="ARRAY_AGG", arguments=(1,)), pa.list_(pa.int64()), ""),
+    (AggregateSpec(function="JSON_ARRAYAGG", arguments=(1,), constants=("CAST({0} AS VARCHAR)",)), pa.string(), ""),
 ]
 
 
@@ -340,7 +351,7 @@ def test_aggregates_that_depend_on_the_order_follow_the_arrival():
     run = Run(grouping((), ORDERED, append=True))
     run(Batch([Change(row("a", None)), Change(row("b", 2))]))
     run(Batch([Change(row(None, 3)), Change(row("c", None))]))
-    assert +run.applied == {(2, 3, "a{|}b{|}c", (None, 2, 3, None)): 1}
+    assert +run.applied == {(2, 3, "a{|}b{|}c", (None, 2, 3, None), "[2,3]"): 1}
 
 
 def test_a_list_that_is_taken_back_is_the_one_that_came_out():

@@ -96,6 +96,11 @@ def _collected(function: str, given: Sequence[DataType]) -> DataType:
     return Array(_one(function, given))
 
 
+def _json_array(function: str, given: Sequence[DataType]) -> DataType:
+    _one(function, given)
+    return types.STRING
+
+
 AGGREGATES: Mapping[str, Rule] = {
     "COUNT": _count,
     "SUM": _sum,
@@ -112,6 +117,7 @@ AGGREGATES: Mapping[str, Rule] = {
     "LAST_VALUE": _one,
     "LISTAGG": _text,
     "ARRAY_AGG": _collected,
+    "JSON_ARRAYAGG": _json_array,
     "APPROX_COUNT_DISTINCT": _approximate_count,
     "PERCENTILE": _percentile,
 }

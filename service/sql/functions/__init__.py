@@ -39,7 +39,8 @@ PLANNED: Mapping[str, str] = {
     **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "SHA256 is there"),
     **dict.fromkeys(("JSON_QUOTE", "JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
     **dict.fromkeys(("STR_TO_MAP", "PRINTF", "URL_DECODE_RECURSIVE"), ""),
-    **dict.fromkeys(("COLLECT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"), "ARRAY_AGG is there"),
+    "COLLECT": "ARRAY_AGG is there",
+    "JSON_OBJECTAGG": "JSON_ARRAYAGG is there",
     **dict.fromkeys(("MAP_UNION", "ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
 }
 """Functions of Flink that are refused by name, with what to know about it."""

@@ -60,7 +60,7 @@ def _quoted(text: str) -> str:
     return dumps(text, ensure_ascii=False)
 
 
-def _written(value: Expression, place: str) -> str:
+def written_as_json(value: Expression, place: str) -> str:
     """A value as JSON text; what another function has written stays as it is."""
     if value.type == types.NULL:
         return "CAST(NULL AS VARCHAR)"
@@ -86,7 +86,7 @@ def json_object(form: Form) -> Expression:
         if key is None:
             raise SqlError("a key of JSON_OBJECT must be a text constant", at=key_node)
         values.append(form.compile(node))
-        text = _written(values[-1], f"{{{len(values) - 1}}}")
+        text = written_as_json(values[-1], f"{{{len(values) - 1}}}")
         pair = f"{template_text(_quoted(key) + ':')} || {text}"
         if not absent:
             pair = f"coalesce({pair}, {template_text(_quoted(key) + ':null')})"
@@ -101,7 +101,7 @@ def json_array(form: Form) -> Expression:
     """JSON_ARRAY(v, ...): a NULL is left out unless NULL ON NULL."""
     values = tuple(form.compile(a) for a in form.arguments)
     absent = _absent(form, "ABSENT")
-    texts = [_written(v, f"{{{i}}}") for i, v in enumerate(values)]
+    texts = [written_as_json(v, f"{{{i}}}") for i, v in enumerate(values)]
     parts = texts if absent else [f"coalesce({t}, 'null')" for t in texts]
     return Call(form.name, values, STRING, _enclosed("[", parts, "]"))
 

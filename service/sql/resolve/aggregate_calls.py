@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from service.plan.expressions import Expression, Literal, describe, render
+from service.plan.expressions import Call, Expression, Literal, describe, render
 from service.plan.nodes import AggregateCall
-from service.plan.types import DataType
+from service.plan.types import DataType, Row
 from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
+from service.sql.functions.json_writing import written_as_json
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.syntax import call_name, canonical, is_aggregate
@@ -71,10 +72,14 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
         arguments = []
     elif not arguments:
         raise SqlError(f"{function} lacks an argument", at=node)
+    words = {a.name: a.expression.name for a in arguments if isinstance(a, exp.Kwarg)}
+    arguments = [a for a in arguments if not isinstance(a, exp.Kwarg)]
     typed = [session.compile(a, scope) for a in arguments]
     known = tuple(t for t in typed if t is not None)
     if len(known) < len(typed):
         raise QueryRejected
+    if function == "COUNT" and distinct and len(known) > 1:
+        known = (_together(known),)
     try:
         kind = aggregate_type(function, [t.type for t in known], distinct)
     except SqlError as error:
@@ -87,7 +92,18 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
                 raise SqlError(f"the {_CONSTANTS[function]} of {function} is a constant", at=written)
         constants = tuple(render(c) for c in known[1:])
         known = known[:1]
+    if function == "JSON_ARRAYAGG":
+        constants = (written_as_json(known[0], "{0}"), *(("'null'",) if words.get("ON NULL") == "NULL" else ()))
     return TypedCall(function, known, kind, distinct, condition, constants)
+
+
+def _together(values: tuple[Expression, ...]) -> Expression:
+    """The values as one ROW, NULL if one of them is."""
+    places = range(len(values))
+    present = " AND ".join(f"{{{i}}} IS NOT NULL" for i in places)
+    packed = ", ".join(f"f{i} := {{{i}}}" for i in places)
+    type_ = Row(tuple(f"f{i}" for i in places), tuple(v.type for v in values))
+    return Call("ROW", values, type_, f"CASE WHEN {present} THEN struct_pack({packed}) END")
 
 
 class AggregateCalls:

@@ -27,6 +27,9 @@ CREATE TABLE folded (
   kinds STRING,
   high STRING,
   ranks ARRAY<INT>,
+  json STRING,
+  objects STRING,
+  pairs BIGINT,
   PRIMARY KEY (id) NOT ENFORCED
 ) WITH (
   'connector' = 'kafka', 'topic' = 'folded',
@@ -40,7 +43,10 @@ SELECT
   LISTAGG(t.tag, ', '),
   LISTAGG(DISTINCT t.tag),
   LISTAGG(t.tag, '/') FILTER (WHERE t.rank > 5),
-  ARRAY_AGG(t.rank)
+  ARRAY_AGG(t.rank),
+  JSON_ARRAYAGG(t.tag),
+  JSON_ARRAYAGG(JSON_OBJECT('rank' VALUE t.rank, 'tag' VALUE t.tag) NULL ON NULL) FILTER (WHERE t.id IS NOT NULL),
+  COUNT(DISTINCT t.tag, t.rank)
 FROM users AS u
 LEFT JOIN tags AS t ON u.id = t.user_id
 GROUP BY u.id, u.name;

@@ -15,6 +15,9 @@ from service.sql.functions.signature import Form, Special, Table, built, constan
 
 _RAW = ("JSON_OBJECT", "JSON_ARRAY", "JSON")
 
+_ITEM = "json_item"
+"""The parameter of DuckDB's lambdas: no column has this name, since DuckDB would take the column's fields."""
+
 
 def json_text(type_: DataType) -> str:
     """DuckDB text that writes {0}, of type `type_` and not NULL, as JSON."""
@@ -30,11 +33,11 @@ def json_text(type_: DataType) -> str:
         return "'\"' || to_base64({0}) || '\"'"
     match type_:
         case Array(element):
-            return f"'[' || array_to_string(list_transform({{0}}, lambda v: {_part(element, 'v')}), ',') || ']'"
+            return f"'[' || array_to_string(list_transform({{0}}, lambda {_ITEM}: {_part(element, _ITEM)}), ',') || ']'"
         case Map(key, value) if is_text(key):
-            entry = f"CAST(to_json(v.key) AS VARCHAR) || ':' || {_part(value, 'v.value')}"
+            entry = f"CAST(to_json({_ITEM}.key) AS VARCHAR) || ':' || {_part(value, f'{_ITEM}.value')}"
             entries = "list_sort(map_entries({0}))"
-            return f"'{{{{' || array_to_string(list_transform({entries}, lambda v: {entry}), ',') || '}}}}'"
+            return f"'{{{{' || array_to_string(list_transform({entries}, lambda {_ITEM}: {entry}), ',') || '}}}}'"
         case Row(names, fields):
             parts = [
                 f"{template_text(_quoted(name) + ':')} || {_part(field, f'struct_extract_at({{0}}, {i})')}"

@@ -93,7 +93,8 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
         constants = tuple(render(c) for c in known[1:])
         known = known[:1]
     if function == "JSON_ARRAYAGG":
-        constants = (written_as_json(known[0], "{0}"), *(("'null'",) if words.get("ON NULL") == "NULL" else ()))
+        written = f"CASE WHEN {{0}} IS NOT NULL THEN {written_as_json(known[0], '{0}')} END"
+        constants = (written, *(("'null'",) if words.get("ON NULL") == "NULL" else ()))
     return TypedCall(function, known, kind, distinct, condition, constants)
 
 

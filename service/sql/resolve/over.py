@@ -161,7 +161,18 @@ def _call(
         argument, constants = _lag(function_node, scope, session)
         return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, constants)
     typed = typed_call(function_node, scope, session)
-    return _Call(text, partition, time, frame, function, typed.arguments, typed.type, typed.distinct, typed.filter, ())
+    return _Call(
+        text,
+        partition,
+        time,
+        frame,
+        function,
+        typed.arguments,
+        typed.type,
+        typed.distinct,
+        typed.filter,
+        typed.constants,
+    )
 
 
 def _by_rising_time(order: exp.Expr | None, function: str, relation: Relation) -> bool:

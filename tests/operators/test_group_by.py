@@ -284,6 +284,16 @@ def test_state_with_a_time_to_live_is_swept():
     assert run.state_rows() == 0
 
 
+def test_a_value_whose_time_to_live_has_passed_is_missing_from_the_next_list():
+    run = Run(grouping((0,), [LISTS[2]], ttl=1000))
+    run(Batch([Change(row("ann", 5))], now=0))
+    run(Batch([Change(row("ann", 7))], now=600))
+    run(Batch([Change(row("ann", 6))], now=1200))
+    run(Batch([Change(row("ann", 5), -1)], now=1300))
+    assert run.applied == {("ann", (6, 7)): 1}
+    assert [row for row, weight in run.log if weight > 0][:3] == [("ann", (5,)), ("ann", (5, 7)), ("ann", (6, 7))]
+
+
 def test_a_sum_beyond_its_type_wraps_around_as_in_flink():
     run = Run(grouping((0,), SUM))
     run(Batch([Change(row("ann", 2**63 - 1)), Change(row("ann", 1))]))

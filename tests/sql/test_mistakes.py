@@ -197,6 +197,8 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT * FROM a WHERE a2 > 1 OR a1 IN (SELECT b1 FROM b)", "a query in this place of a condition"),
         ("SELECT (SELECT MAX(b1) FROM b) FROM a", "a query as a value"),
         ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
+        ("SELECT LISTAGG(name) WITHIN GROUP (ORDER BY id) FROM item", "WITHIN GROUP of an aggregate"),
+        ("SELECT ARRAY_AGG(id) IGNORE NULLS FROM item", "IGNORE NULLS of an aggregate"),
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT * FROM pay o, LATERAL (SELECT * FROM item) r WHERE o.id = r.id", "LATERAL in FROM"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -20,6 +20,12 @@ from service.sql.scope import Scope
 
 _CONSTANTS = {"LISTAGG": "separator", "PERCENTILE": "percentage"}
 """Aggregates whose arguments after the first are constants, and what these are."""
+
+_CLAUSES: Mapping[type[exp.Expr], str] = {
+    exp.IgnoreNulls: "IGNORE NULLS",
+    exp.RespectNulls: "RESPECT NULLS",
+    exp.WithinGroup: "WITHIN GROUP",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
         condition = None if compiled is None else checked_condition(compiled, where)
         node = node.this
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        raise not_yet(f"{type(node).__name__} of an aggregate", node)
+        raise not_yet(f"{_CLAUSES[type(node)]} of an aggregate", node)
     function = call_name(node)
     arguments = list(node.expressions)
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)

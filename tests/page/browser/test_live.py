@@ -55,6 +55,7 @@ def service(
         tmp_path,
         kafka.bootstrap,
         HTTP__PORT=str(port),
+        HTTP__SAMPLES="20",
         RETRY__BACKOFF="10m",
         TOPICS__LATE=make_topic("late", partitions=1),
         TOPICS__DEAD_LETTER=make_topic("dead", partitions=1),

@@ -27,7 +27,7 @@ NEEDED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class CheckpointAddress:
     """`url` is the folder of the job's checkpoint. `hadoop` are the settings of the client of its store, as Spark has
     them; copies take up to `cache_bytes` in `scratch`."""
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from service.checkpoint.files import ALIGNED, Files, Place
+from service.checkpoint.files import ALIGNED, Files, StoredAt
 
 FOLDER = "tailrace/state"
 
@@ -26,7 +26,7 @@ class Manifest(NamedTuple):
     """The manifest of a bucket as the runtime wrote it, and where each of its blocks is."""
 
     text: bytes
-    blocks: Mapping[str, Place]
+    blocks: Mapping[str, StoredAt]
 
     def to_bytes(self) -> bytes:
         """The manifest as it is stored; the names of files are told once."""
@@ -39,7 +39,9 @@ class Manifest(NamedTuple):
     def from_bytes(stored: bytes) -> Manifest:
         """What `to_bytes` wrote."""
         told = json.loads(stored)
-        places = {k: Place(told["files"][file], offset, length) for k, (file, offset, length) in told["blocks"].items()}
+        places = {
+            k: StoredAt(told["files"][file], offset, length) for k, (file, offset, length) in told["blocks"].items()
+        }
         return Manifest(told["text"].encode(), places)
 
 
@@ -50,18 +52,18 @@ class BlockWriter:
         self._files = files
         self._stem = f"{FOLDER}/{batch:09d}-{level}-{shard}-{uuid.uuid4().hex[:12]}"
         self._small: list[pa.Buffer | bytes] = []
-        self._places: list[tuple[Place, pa.Buffer]] = []
+        self._places: list[tuple[StoredAt, pa.Buffer]] = []
         self._size = 0
         self._large = 0
 
-    def add(self, data: pa.Buffer) -> Place:
+    def add(self, data: pa.Buffer) -> StoredAt:
         """Write a block, now or with `close`; where it will be."""
         if data.size >= LARGE:
             self._large += 1
-            place = Place(f"{self._stem}.{self._large}", 0, data.size)
+            place = StoredAt(f"{self._stem}.{self._large}", 0, data.size)
             self._files.put(place.file, [data])
         else:
-            place = Place(self._stem, self._size, data.size)
+            place = StoredAt(self._stem, self._size, data.size)
             padding = -data.size % ALIGNED
             self._small += [data, bytes(padding)]
             self._size += data.size + padding

@@ -22,7 +22,7 @@ ALIGNED = 64
 """Blocks begin at a multiple of this in their file, so that Arrow reads their columns in place."""
 
 
-class Place(NamedTuple):
+class StoredAt(NamedTuple):
     """Where a block is: a file, and the bytes of it."""
 
     file: str
@@ -52,7 +52,7 @@ class Files(ABC):
         """All of a small file, or None."""
 
     @abstractmethod
-    def block(self, place: Place) -> pa.Buffer:
+    def block(self, place: StoredAt) -> pa.Buffer:
         """Part of a file. Raises StateMissing."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Files(ABC):
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, of which some may be gone already."""
 
-    def written(self, place: Place, data: pa.Buffer) -> None:  # noqa: B027  (nothing to do where files are mapped)
+    def written(self, place: StoredAt, data: pa.Buffer) -> None:  # noqa: B027  (nothing to do where files are mapped)
         """A block was just written to `place`, and will be read soon."""
 
 
@@ -99,7 +99,7 @@ class FolderFiles(Files):
         except FileNotFoundError:
             return None
 
-    def block(self, place: Place) -> pa.Buffer:
+    def block(self, place: StoredAt) -> pa.Buffer:
         try:
             with pa.memory_map(str(self._root / place.file), "r") as mapped:
                 mapped.seek(place.offset)
@@ -137,10 +137,10 @@ class StoreFiles(Files):
         except FileNotFoundError:
             return None
 
-    def block(self, place: Place) -> pa.Buffer:
+    def block(self, place: StoredAt) -> pa.Buffer:
         return self._cache.fetch(f"{place.file.rpartition('/')[2]}.{place.offset}", lambda: self._load(place))
 
-    def _load(self, place: Place) -> pa.Buffer:
+    def _load(self, place: StoredAt) -> pa.Buffer:
         try:
             with self._store.open_input_file(f"{self._root}/{place.file}") as file:
                 data = file.read_at(place.length, place.offset)
@@ -159,5 +159,5 @@ class StoreFiles(Files):
             with suppress(FileNotFoundError):
                 self._store.delete_file(f"{self._root}/{name}")
 
-    def written(self, place: Place, data: pa.Buffer) -> None:
+    def written(self, place: StoredAt, data: pa.Buffer) -> None:
         self._cache.put(f"{place.file.rpartition('/')[2]}.{place.offset}", data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from service.checkpoint.address import Address
+from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.sweep import sweep
 
 EVERY = 20
@@ -19,7 +19,7 @@ class Sweeper:
         self._next = 0
         self._thread: threading.Thread | None = None
 
-    def batch_done(self, address: Address, batch: int) -> None:
+    def batch_done(self, address: CheckpointAddress, batch: int) -> None:
         """Batch `batch` is done: sweep, if it is time to and the last sweep is over."""
         if batch < self._next or (self._thread is not None and self._thread.is_alive()):
             return
@@ -28,7 +28,7 @@ class Sweeper:
         self._thread.start()
 
 
-def _swept(address: Address, batch: int) -> None:
+def _swept(address: CheckpointAddress, batch: int) -> None:
     try:
         sweep(address.open(), batch)
     except Exception as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from service.checkpoint.files import Files, Place, StateMissing
+from service.checkpoint.files import Files, StateMissing, StoredAt
 
 FOLDER = "tailrace/versions"
 
@@ -23,7 +23,7 @@ class ShardState(NamedTuple):
 
     level: int
     clocks: Mapping[str, Any] | None
-    manifests: Mapping[int, Place]
+    manifests: Mapping[int, StoredAt]
 
     def to_json(self) -> bytes:
         """The payload of an envelope."""
@@ -34,28 +34,28 @@ class ShardState(NamedTuple):
         """What `to_json` wrote."""
         told = json.loads(payload)
         return ShardState(
-            told["level"], told["clocks"], {int(k): Place(*place) for k, place in told["manifests"].items()}
+            told["level"], told["clocks"], {int(k): StoredAt(*place) for k, place in told["manifests"].items()}
         )
 
 
-class Level(NamedTuple):
+class LevelState(NamedTuple):
     """One level of a version."""
 
     clocks: Mapping[str, Any] | None
-    manifests: Mapping[int, Place]
+    manifests: Mapping[int, StoredAt]
 
 
 @dataclass(frozen=True)
 class Version:
     """The state after a batch, by level."""
 
-    levels: Mapping[int, Level]
+    levels: Mapping[int, LevelState]
 
     @staticmethod
     def of(told: Iterable[ShardState], levels: int, buckets: int) -> Version:
         """The version that the tasks of a batch have told of. Raises ValueError where a bucket is missing."""
         clocks: dict[int, Mapping[str, Any]] = {}
-        manifests: dict[int, dict[int, Place]] = {level: {} for level in range(1, levels + 1)}
+        manifests: dict[int, dict[int, StoredAt]] = {level: {} for level in range(1, levels + 1)}
         for shard in told:
             manifests[shard.level].update(shard.manifests)
             if shard.clocks is not None:
@@ -63,7 +63,7 @@ class Version:
         for level, known in manifests.items():
             if known.keys() != set(range(buckets)):
                 raise ValueError(f"level {level} has told of {len(known)} of its {buckets} buckets")
-        return Version({level: Level(clocks.get(level), known) for level, known in manifests.items()})
+        return Version({level: LevelState(clocks.get(level), known) for level, known in manifests.items()})
 
     def write(self, files: Files, batch: int) -> None:
         """Make it the state after `batch`."""
@@ -86,8 +86,8 @@ class Version:
             raise StateMissing("the checkpoint", _name(batch - 1))
         return Version(
             {
-                int(number): Level(
-                    level["clocks"], {bucket: Place(*place) for bucket, place in enumerate(level["manifests"])}
+                int(number): LevelState(
+                    level["clocks"], {bucket: StoredAt(*place) for bucket, place in enumerate(level["manifests"])}
                 )
                 for number, level in json.loads(written).items()
             }

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from service.checkpoint.address import Address
-from service.checkpoint.files import Files, Place, StateMissing
+from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.files import Files, StateMissing, StoredAt
 from tests.spark.fake_s3 import fake_s3
 
 
@@ -20,7 +20,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
     """A checkpoint that has nothing yet."""
     scratch = str(tmp_path / "scratch")
     if request.param == "folder":
-        yield Address(str(tmp_path / "checkpoint")).open()
+        yield CheckpointAddress(str(tmp_path / "checkpoint")).open()
     elif request.param == "s3a":
         with fake_s3() as (address, _):
             told = {
@@ -31,14 +31,14 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
                 "fs.s3a.bucket.bucket.access.key": "own",
                 "fs.s3a.secret.key": "secret",
             }
-            yield Address("s3a://bucket/folder/job", told, scratch, 1 << 20).open()
+            yield CheckpointAddress("s3a://bucket/folder/job", told, scratch, 1 << 20).open()
     else:
         # In a process of its own: Arrow's client waits for an answer without letting another thread give it.
         command = [sys.executable, "-m", "tests.spark.fake_gcs", str(tmp_path)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as store:
             assert store.stdout is not None
             told = {"fs.gs.storage.root.url": store.stdout.readline().strip(), "fs.gs.auth.type": "UNAUTHENTICATED"}
-            yield Address("gs://bucket/folder/job", told, scratch, 1 << 20).open()
+            yield CheckpointAddress("gs://bucket/folder/job", told, scratch, 1 << 20).open()
             assert store.stdin is not None
             store.stdin.close()
 
@@ -47,7 +47,7 @@ def test_a_file_is_read_as_it_was_written_whole_and_in_part(files: Files) -> Non
     assert files.get("tailrace/state/one") is None
     files.put("tailrace/state/one", [b"abc", pa.py_buffer(b"defgh"), b""])
     assert files.get("tailrace/state/one") == b"abcdefgh"
-    assert files.block(Place("tailrace/state/one", 2, 4)).to_pybytes() == b"cdef"
+    assert files.block(StoredAt("tailrace/state/one", 2, 4)).to_pybytes() == b"cdef"
     files.put("tailrace/state/one", [b"anew"])
     assert files.get("tailrace/state/one") == b"anew"
 
@@ -64,10 +64,10 @@ def test_the_files_of_a_folder_are_listed_and_removed(files: Files) -> None:
 
 def test_a_block_whose_file_is_gone_is_named(files: Files) -> None:
     with pytest.raises(StateMissing, match="tailrace/state/gone is missing"):
-        files.block(Place("tailrace/state/gone", 0, 1))
+        files.block(StoredAt("tailrace/state/gone", 0, 1))
 
 
 def test_a_large_block_is_written_and_read_in_ranges(files: Files) -> None:
     data = bytes(range(256)) * (12 << 12)
     files.put("tailrace/state/large", [data])
-    assert files.block(Place("tailrace/state/large", len(data) - 300, 300)).to_pybytes() == data[-300:]
+    assert files.block(StoredAt("tailrace/state/large", len(data) - 300, 300)).to_pybytes() == data[-300:]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from service.checkpoint.blocks import FOLDER, LARGE, BlockWriter, Manifest
-from service.checkpoint.files import ALIGNED, Files, FolderFiles, Place, StateMissing
+from service.checkpoint.files import ALIGNED, Files, FolderFiles, StateMissing, StoredAt
 from service.checkpoint.sweep import KEPT, sweep
 from service.checkpoint.version import ShardState, Version
 
@@ -21,7 +21,7 @@ def files(tmp_path: Path) -> Files:
 
 def shard(*buckets: int, level: int = 1, clocks: bool = False) -> ShardState:
     """What a task tells of some buckets."""
-    places = {bucket: Place(f"{FOLDER}/000000000-{level}", bucket * 100, 10) for bucket in buckets}
+    places = {bucket: StoredAt(f"{FOLDER}/000000000-{level}", bucket * 100, 10) for bucket in buckets}
     return ShardState(level, {"last": level} if clocks else None, places)
 
 
@@ -63,7 +63,9 @@ def test_a_task_that_writes_nothing_makes_no_file(files: Files) -> None:
 
 
 def test_a_manifest_survives_its_file() -> None:
-    manifest = Manifest(b'{"a": 1}', {"op:1": Place("x", 0, 5), "op:0": Place("y", 64, 7), "op:2": Place("x", 64, 1)})
+    manifest = Manifest(
+        b'{"a": 1}', {"op:1": StoredAt("x", 0, 5), "op:0": StoredAt("y", 64, 7), "op:2": StoredAt("x", 64, 1)}
+    )
     assert Manifest.from_bytes(manifest.to_bytes()) == manifest
 
 
@@ -75,7 +77,7 @@ class Job:
         self._chosen = Random(1)
         self.held: list[dict[str, bytes]] = [{} for _ in range(buckets)]
         self._manifests: list[Manifest | None] = [None] * buckets
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, StoredAt] = {}
 
     def batch(self, number: int) -> None:
         """Run batch `number`: one lost try, then one that counts; some buckets change."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.checkpoint.address import Address
+from service.checkpoint.address import CheckpointAddress
 from service.plan.lowering.lower import compile_job
 from service.runtime.layout import Layout
 from service.spark.query.job_spec import Job, Ship, packed
@@ -31,7 +31,7 @@ def _ship(number: int) -> Ship:
         decoders={},
         encoders={},
         layout=Layout(2, 2),
-        state=Address("/checkpoint"),
+        state=CheckpointAddress("/checkpoint"),
         limits={},
         scratch="",
         run="",

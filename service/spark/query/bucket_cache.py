@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from service.checkpoint.blocks import Manifest
-from service.checkpoint.files import Place
+from service.checkpoint.files import StoredAt
 from service.runtime.bucket import Bucket
 
 BATCHES = 16
@@ -24,7 +24,7 @@ class Resident(NamedTuple):
 
     bucket: Bucket
     manifest: Manifest
-    place: Place
+    place: StoredAt
 
 
 class Residents:
@@ -40,7 +40,7 @@ class Residents:
             self._kept = {address: kept for address, kept in self._kept.items() if kept[1] > batch - BATCHES}
         self._batch = batch
 
-    def take(self, address: Address, place: Place | None) -> Resident | None:
+    def take(self, address: Address, place: StoredAt | None) -> Resident | None:
         """The bucket, if it is here as the manifest at `place` describes it; it is given back by `keep`."""
         kept, _ = self._kept.pop(address, (None, 0))
         return kept if kept is not None and kept.place == place else None

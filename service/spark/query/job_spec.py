@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from operators.sql import Sql
-from service.checkpoint.address import Address
+from service.checkpoint.address import CheckpointAddress
 from service.formats.contract import Decoder, Encoder
 from service.host.machine import cores, memory
 from service.kafka.writer.settings import WriterSettings
@@ -35,7 +35,7 @@ class Ship:
     decoders: Mapping[int, Decoder]
     encoders: Mapping[int, Encoder]
     layout: Layout
-    state: Address
+    state: CheckpointAddress
     limits: Mapping[str, int]
     scratch: str
     run: str

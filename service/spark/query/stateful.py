@@ -14,8 +14,8 @@ from pyspark import TaskContext
 
 from operators.time import MIN_TIME
 from service.checkpoint.blocks import BlockWriter, Manifest
-from service.checkpoint.files import Place
-from service.checkpoint.version import Level, ShardState, Version
+from service.checkpoint.files import StoredAt
+from service.checkpoint.version import LevelState, ShardState, Version
 from service.runtime.bucket import Bucket, SealedBucket
 from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
 from service.runtime.shard import Shard
@@ -51,7 +51,7 @@ class LevelTask:
             else:
                 yield envelope
         files = job.ship.state.open()
-        before = Version.before(files, batch).levels.get(self._level, Level(None, {}))
+        before = Version.before(files, batch).levels.get(self._level, LevelState(None, {}))
         residents = _residents(job)
         residents.begin(batch)
         buckets = _Buckets(job, self._level, before, BlockWriter(files, batch, self._level, number), residents)
@@ -66,7 +66,7 @@ class LevelTask:
 class _Buckets:
     """The keeper of the buckets of one task."""
 
-    def __init__(self, job: Job, level: int, before: Level, writer: BlockWriter, residents: Residents) -> None:
+    def __init__(self, job: Job, level: int, before: LevelState, writer: BlockWriter, residents: Residents) -> None:
         self._job = job
         self._level = level
         self._before = before.manifests
@@ -104,7 +104,7 @@ class _Buckets:
         manifest = self._manifests[number] = Manifest(saved.manifest, blocks)
         self._done[number] = Resident(bucket, manifest, self._writer.add(pa.py_buffer(manifest.to_bytes())))
 
-    def close(self, numbers: range) -> dict[int, Place]:
+    def close(self, numbers: range) -> dict[int, StoredAt]:
         """Afterwards everything is written; where the manifest of each bucket is."""
         for number in numbers:
             if number not in self._done and number not in self._before:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from service.checkpoint.address import Address
+from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.sweeper import Sweeper
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
@@ -187,9 +187,9 @@ class JobRunner:
         self._shards = self._checkpoint.shards(self._wanted.shards)
         return Layout(buckets, self._shards)
 
-    def _state(self) -> Address:
+    def _state(self) -> CheckpointAddress:
         settings = self._deployment.settings
-        return Address(
+        return CheckpointAddress(
             url=self._checkpoint.url,
             hadoop=self._client,
             scratch=str(self._scratch),

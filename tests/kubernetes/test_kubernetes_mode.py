@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.kubernetes.cluster.cluster import Cluster
@@ -20,35 +18,33 @@ def running(answered: MakeRelease) -> Release:
     return answered({**EXECUTORS, "spark": {"partitions": PARTITIONS, "executor": {"instances": 2}}})
 
 
-def buckets(running: Release, executor: str) -> set[str]:
-    """The buckets of state of which an executor has copies."""
-    folders = running.kubectl(
-        "exec", executor, "--", "find", "/tmp", "-ignore_readdir_race", "-type", "d", "-name", "l*b*"
-    )
-    return set(re.findall(r"/(l\d+b\d+)$", folders, re.MULTILINE))
-
-
 def names(running: Release) -> set[str]:
     """The executors that run."""
     return {str(pod["metadata"]["name"]) for pod in running.executors()}
 
 
-def until_spread(running: Release, executors: int) -> None:
-    """Wait until each bucket of each level is on one executor, and no executor has two more of a level than another."""
-
-    def spread() -> bool:
-        held = [buckets(running, name) for name in names(running)]
-        levels = {bucket.split("b")[0] for bucket in set[str]().union(*held)}
-        everywhere = sorted(f"{level}b{number}" for level in levels for number in range(PARTITIONS))
-        counts = [[sum(b.startswith(f"{level}b") for b in each) for each in held] for level in levels]
-        once = bool(levels) and sorted(bucket for each in held for bucket in each) == everywhere
-        return once and len(held) == executors and all(max(level) - min(level) <= 1 for level in counts)
-
-    until(f"{executors} executors share the buckets", spread, explain=running.told, every=2)
+WORKERS = "service.spark.driver.worker_daemon"
+"""What forks the Python workers of an executor; its first task of ours starts it."""
 
 
-def test_two_executors_share_the_buckets(running: Release):
-    until_spread(running, 2)
+def works(running: Release, executor: str) -> bool:
+    """Whether an executor has been given tasks: state is files of the checkpoint, so that any of them may have any."""
+    processes = running.kubectl("exec", executor, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    return WORKERS in processes
+
+
+def until_all_work(running: Release, executors: int) -> None:
+    """Wait until so many executors run, each with tasks."""
+
+    def all_work() -> bool:
+        present = names(running)
+        return len(present) == executors and all(works(running, each) for each in present)
+
+    until(f"{executors} executors share the tasks", all_work, explain=running.told, every=2)
+
+
+def test_two_executors_share_the_tasks(running: Release):
+    until_all_work(running, 2)
 
 
 def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, orders: Orders):
@@ -60,7 +56,7 @@ def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, or
     orders.until_answered(running.told)
     until("there are two executors again", lambda: len(names(running)) == 2, explain=running.told)
     assert lost not in names(running)
-    until_spread(running, 2)
+    until_all_work(running, 2)
 
 
 def test_a_deleted_driver_comes_back_with_new_executors_and_nothing_is_lost(running: Release, orders: Orders):
@@ -94,7 +90,7 @@ def test_executors_are_scaled_from_one_to_three(running: Release, orders: Orders
         until(f"{instances} executors run", lambda: len(names(running)) == instances, explain=running.told)  # noqa: B023
         orders.feed(1000)
         orders.until_answered(running.told)
-        until_spread(running, instances)
+        until_all_work(running, instances)
 
 
 def test_an_uninstall_takes_the_executors_with_it(running: Release):

@@ -1,4 +1,4 @@
-"""OVER windows; the data tables of seeds 000 and 004 as they stand, and the properties of every kernel."""
+"""OVER windows: two data tables as users would have them, and the properties of every kernel."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_rows_come_out_in_the_order_of_their_times():
     assert times == sorted(times)
 
 
-# -- the data of seed 000
+# -- prices of items, over rows and over two minutes
 
 ITEMS = """
 ITEM001 Electronic 10:01 20 20 20
@@ -230,7 +230,7 @@ def test_the_highest_price_on_sale_before(frame, column, together):
     assert [(row[0], row[4]) for row, _ in run.log] == expected
 
 
-# -- the data of seed 004
+# -- behaviours of users, counted up to each row
 
 
 def test_behaviours_are_counted_per_user():

@@ -1,4 +1,4 @@
-"""Regular joins; the pseudo-code of seed 001 in sentences, and the properties of every kernel."""
+"""Regular joins: what each change of a side means for the answer, and the properties of every kernel."""
 
 from __future__ import annotations
 

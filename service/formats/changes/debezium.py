@@ -20,8 +20,6 @@ _SOURCE_KEYS = {
     "value.source.schema": "schema",
     "value.source.table": "table",
 }
-DEBEZIUM_METADATA = ("value.schema", "value.ingestion-timestamp", *_SOURCE_KEYS, "value.source.properties")
-"""The keys that a METADATA column of a debezium-json table may have besides Kafka's own."""
 
 _UNKNOWN = Rejection("bad-value", 'the change has no "op" that is known: c, r, u or d')
 _NO_BEFORE = Rejection(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from operators.state.operator_state import TraceSpec
 
 
-class Operator:
+class KernelDefaults:
     """The defaults of `operators.kernel.Kernel`; a kernel is a frozen dataclass that extends this."""
 
     __slots__ = ()

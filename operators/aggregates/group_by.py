@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from operators.aggregates.distinct_values import Moved, changed_column, fold_values, rescanned, value_trace
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import difference, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
@@ -30,7 +30,7 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPartial(Operator):
+class GroupPartial(KernelDefaults):
     """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`.
 
     `append` says that the input never retracts (all weights are 1), which lets more aggregates be folded. The output is
@@ -72,7 +72,7 @@ def partial_types(partial: GroupPartial) -> dict[str, pa.DataType]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupBy(Operator):
+class GroupBy(KernelDefaults):
     """Keep the aggregates of each group; the input is the output of `partial`.
 
     `output` has the keys, then the aggregates, with the types that the query gives them. A group that has not been

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
@@ -44,7 +44,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalJoinOperator(Operator):
+class IntervalJoinOperator(KernelDefaults):
     """Pairs with `lower` <= left time - right time <= `upper`, in ms, both inclusive; append-only on all sides.
 
     Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`. `processing` says that the times are

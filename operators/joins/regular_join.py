@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
@@ -27,7 +27,7 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegularJoin(Operator):
+class RegularJoin(KernelDefaults):
     """Rows of `left` with the rows of `right` whose keys are equal and for which `residual` is true.
 
     `null_safe[i]` makes NULL equal to NULL on key i. `residual` is DuckDB text over the columns of left, then right.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional, weighted
 from operators.hashing import bucket_hash
@@ -41,7 +41,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemporalJoinOperator(Operator):
+class TemporalJoinOperator(KernelDefaults):
     """Left rows with the version of the right row of the same key at their time, if `residual` is true of both.
 
     Right changes are an upsert stream: a weight of 0 or more is a version from its time on, -1 ends the row from its

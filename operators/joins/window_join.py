@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.kinds import JoinKind
@@ -30,7 +30,7 @@ _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowJoinOperator(Operator):
+class WindowJoinOperator(KernelDefaults):
     """Keys, `null_safe`, `residual`, ports and output as in `RegularJoinOperator`; both inputs only insert.
 
     `left_time` and `right_time` are the positions of window_time, `processing` says that the windows are of processing

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
@@ -28,7 +28,7 @@ __all__ = ["Frame", "OverCallSpec", "OverOperator"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverOperator(Operator):
+class OverOperator(KernelDefaults):
     """OVER windows that share PARTITION BY and ORDER BY. `output` has the input's columns, then one a call.
 
     `time` is the position of the time attribute; with `processing` rows are emitted at once in arrival order. A row is

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes
 from operators.kernel import Step
 from operators.sql import Sql
@@ -19,7 +19,7 @@ ARRIVED = "arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitOperator(Operator):
+class LimitOperator(KernelDefaults):
     """The rows numbered `first` to `last` as they arrive, from 1; all rows of the input have weight 1."""
 
     output: pa.Schema

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, listed, no_changes
 from operators.hashing import bucket_hash
@@ -50,7 +50,7 @@ Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetractingTopNOperator(Operator):
+class RetractingTopNOperator(KernelDefaults):
     """The rows that `ranking` asks for, at all times.
 
     A row that has not been written for `ttl` ms of processing time is forgotten (0 = never), and nothing is said of it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, listed, no_changes
 from operators.kernel import WEIGHT, Step
@@ -20,7 +20,7 @@ from operators.windows.event_time import milliseconds, timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeSortOperator(Operator):
+class TimeSortOperator(KernelDefaults):
     """The rows of the input, all of weight 1, sorted by `order`, whose first column is the time attribute.
 
     A row that is not newer than the watermark is late: others of its time or later ones have come out. Rows that tie

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import listed, no_changes
 from operators.hashing import bucket_hash
 from operators.kernel import Step
@@ -35,7 +35,7 @@ ARRIVED = "arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopNOperator(Operator):
+class TopNOperator(KernelDefaults):
     """The rows that `ranking` asks for, at all times; all rows of the input have weight 1.
 
     A group to which no row has come for `ttl` ms of processing time is forgotten as a whole (0 = never), so that what

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes
 from operators.kernel import Step
 from operators.ranking.ranking import Ranking
@@ -21,7 +21,7 @@ ARRIVAL = "_arrival"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopNPartialOperator(Operator):
+class TopNPartialOperator(KernelDefaults):
     """The top rows of each block, in their order of arrival; all rows have weight 1.
 
     Where all rows are ranked together they meet in one bucket, which need not see the others.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, listed, no_changes
 from operators.kernel import WEIGHT, Step
@@ -25,7 +25,7 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTopNOperator(Operator):
+class WindowTopNOperator(KernelDefaults):
     """The rows that `ranking` asks for, whose partitions are windows; all rows of the input have weight 1.
 
     `time` is the position of the windows' time, their end - 1 ms: a window closes when the watermark reaches it, and a

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.failures import UNKNOWN, reason_of
 from operators.kernel import WEIGHT, Step
@@ -26,7 +26,7 @@ _ASKED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calc(Operator):
+class Calc(KernelDefaults):
     """One expression a column of the output, for the rows for which `where` is true.
 
     Expressions are DuckDB text over c0, c1, ... of the input; `$now` is the processing time. `where` reads the input.

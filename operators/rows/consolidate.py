@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes
 from operators.hashing import bucket_hash
@@ -19,7 +19,7 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consolidate(Operator):
+class Consolidate(KernelDefaults):
     """Sum the weights of equal rows. `key` are the positions of the sink's key, () for the whole row.
 
     A row whose changes cancel is left out, but one that was written again unchanged (weight 0) is kept. An append-only

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes, listed, no_changes
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
@@ -29,7 +29,7 @@ BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Materialize(Operator):
+class Materialize(KernelDefaults):
     """One row a `key`: of those that are there, the one whose count grew in the latest batch; of several, the
     greatest. Rows of one key come out together, what leaves before what comes."""
 

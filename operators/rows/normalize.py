@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import listed, no_changes
 from operators.hashing import bucket_hash
@@ -21,7 +21,7 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalizeOperator(Operator):
+class NormalizeOperator(KernelDefaults):
     """A row of weight 0 or more replaces the row of its key; one of weight -1 deletes it, whatever else it holds.
 
     Rows count in the order of the block. The net change of each key is emitted. A key that has not been written for

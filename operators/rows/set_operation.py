@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.hashing import bucket_hash
@@ -63,7 +63,7 @@ class SetKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetOperationOperator(Operator):
+class SetOperationOperator(KernelDefaults):
     """Port 0 is left, port 1 is right; both have the columns of `output`, and NULL is equal to NULL.
 
     A row that no side has written for `ttl` ms of processing time is forgotten (0 = never).

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes
 from operators.kernel import Step
 from operators.sql import Sql
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnionAll(Operator):
+class UnionAll(KernelDefaults):
     """All rows of `ports` inputs, each of which has the columns `output`."""
 
     ports: int

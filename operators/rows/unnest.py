@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes, duckdb_type, no_changes, positional
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
@@ -20,7 +20,7 @@ AT = "_at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnnestOperator(Operator):
+class UnnestOperator(KernelDefaults):
     """The columns of `input`, then those of an element of the list or map at `column`.
 
     The fields of an element that is a struct are columns of their own, and so are key and value of an entry; with

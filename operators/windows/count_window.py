@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -21,7 +21,7 @@ from operators.windows.window_output import WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountWindow(Operator):
+class CountWindow(KernelDefaults):
     """The last `size` rows at every `every`-th row of a partition, once there are `size` of them.
 
     Rows are taken in the order of arrival, and none is late. `time` is the position of a time attribute, or None for

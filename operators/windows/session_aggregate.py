@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
@@ -25,7 +25,7 @@ from operators.windows.window_totals import totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionAggregate(Operator):
+class SessionAggregate(KernelDefaults):
     """The input is the output of `partial`, or (`whole`) the rows that `partial` reads, so that late ones can be shown.
 
     A row is late if the session that it makes or joins had closed with the batch before. Sessions come out in the order

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import AccumulatorLayout
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.kernel import Step
@@ -22,7 +22,7 @@ from operators.windows.sessions import Extents, extents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPartial(Operator):
+class SessionPartial(KernelDefaults):
     """A stateless step, before the exchange or just before `SessionAggregate`.
 
     `time` is the position of the time attribute and `gap` the length in ms after which a session ends; `zone` is as in

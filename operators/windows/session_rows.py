@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.hashing import Hashes, bucket_hash
 from operators.kernel import WEIGHT, Step
@@ -25,7 +25,7 @@ from operators.windows.sessions import Extents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRows(Operator):
+class SessionRows(KernelDefaults):
     """The rows that `partial` reads, which has no aggregates; its keys are those of PARTITION BY.
 
     The columns of `output` are those of the input, then window_start, window_end and window_time as `SessionAggregate`

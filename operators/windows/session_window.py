@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.block import Positions
@@ -33,7 +33,7 @@ _REMEMBERED = ("open", "first", "last", "start", "wakes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionWindow(Operator):
+class SessionWindow(KernelDefaults):
     """Sessions with a pause of more than `timeout` ms between them, checked every `longest` ms by the clock of `zone`.
 
     Rows are taken by time once the watermark reaches it; where `time` is None, at once and with the time of the batch.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
@@ -29,7 +29,7 @@ from operators.windows.window_output import WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlidingWindow(Operator):
+class SlidingWindow(KernelDefaults):
     """The rows of the `size` ms up to a row and the `delay` ms after it, once the time of the last of them has passed.
 
     `fires` is the position of a BOOLEAN column that says which rows fire a window, None if all do. `time` is the

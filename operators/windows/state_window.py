@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -24,7 +24,7 @@ from operators.windows.window_output import WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateWindow(Operator):
+class StateWindow(KernelDefaults):
     """`begin` and `emit` are positions of BOOLEAN columns; without `emit` a row that begins a window ends the last.
 
     Rows are taken by time once the watermark reaches it, or, where `time` is None, in the order of arrival. A window

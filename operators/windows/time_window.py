@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
@@ -26,7 +26,7 @@ _TIME = "_time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeWindow(Operator):
+class TimeWindow(KernelDefaults):
     """The rows of each window of `window`, aligned to the clock of `zone`, once the watermark or the clock passes it.
 
     `time` is the position of the event time, None for processing time. A row is late when all its windows were closed.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
@@ -31,7 +31,7 @@ from operators.windows.window_totals import totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowAggregateOperator(Operator):
+class WindowAggregateOperator(KernelDefaults):
     """The input is the output of `partial`. Windows come out in the order of their ends.
 
     `output` has the keys, the aggregates, then window_start, window_end and window_time as `WindowRowsOperator` defines

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import AccumulatorLayout
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.kernel import Step
@@ -24,7 +24,7 @@ from operators.windows.slices import Times, last_ends, local, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowPartial(Operator):
+class WindowPartial(KernelDefaults):
     """A stateless step, before the exchange or just before `WindowAggregateOperator`.
 
     `time` is the position of the time attribute and `zone` as in `WindowRowsOperator`; with `Attached` windows `time`

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from operators.base import Operator
+from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
@@ -21,7 +21,7 @@ from operators.windows.slices import local, slice_text, windows_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowRowsOperator(Operator):
+class WindowRowsOperator(KernelDefaults):
     """The columns of `input`, then window_start, window_end (wall clock of `zone`) and window_time (end - 1 ms, UTC).
 
     `time` is the position of the time attribute, a TIMESTAMP; `zone` is None where it is wall-clock time already, else

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 import operators
-from operators.base import Operator
+from operators.base import KernelDefaults
 from tests.operators.kernels import CASES, Case, sizes
 from tests.operators.properties import (
     Batch,
@@ -24,10 +24,10 @@ from tests.operators.properties import (
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
-def _all_operators() -> Iterator[type[Operator]]:
+def _all_operators() -> Iterator[type[KernelDefaults]]:
     for module in pkgutil.walk_packages(operators.__path__, "operators."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, Operator) and value is not Operator:
+            if isinstance(value, type) and issubclass(value, KernelDefaults) and value is not KernelDefaults:
                 yield value
 
 

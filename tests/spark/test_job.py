@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.checkpoint.address import CheckpointAddress
 from service.plan.lowering.lower import compile_job
 from service.runtime.layout import Layout
-from service.spark.query.job_spec import Job, Ship, packed
+from service.spark.query.job_spec import JobSpec, WorkerJob, packed
 from service.sql.pipeline import read
 
 PIPELINE = """
@@ -18,15 +18,15 @@ INSERT INTO high SELECT n FROM numbers WHERE n >= 5;
 
 
 def test_jobs_that_take_turns_are_each_loaded_once() -> None:
-    blobs = [packed(_ship(number)) for number in range(2)]
-    first = [Job.load(blob) for blob in blobs]
-    again = [Job.load(bytes(bytearray(blob))) for blob in blobs * 2]
-    assert [job.ship.program.name for job in first] == ["low", "high"]
+    blobs = [packed(_spec(number)) for number in range(2)]
+    first = [WorkerJob.load(blob) for blob in blobs]
+    again = [WorkerJob.load(bytes(bytearray(blob))) for blob in blobs * 2]
+    assert [job.spec.program.name for job in first] == ["low", "high"]
     assert all(job is kept for job, kept in zip(again, first * 2, strict=True))
 
 
-def _ship(number: int) -> Ship:
-    return Ship(
+def _spec(number: int) -> JobSpec:
+    return JobSpec(
         program=compile_job(read(PIPELINE).jobs[number]),
         decoders={},
         encoders={},

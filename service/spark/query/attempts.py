@@ -28,14 +28,16 @@ _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
 """What is raised where Spark's side of the task has failed, which is the one that can say of what."""
 
 
-class TriedEnough(Exception):
+class AttemptsExhausted(Exception):
     """An earlier try of this task has failed; the text is what it said, with its frames."""
 
 
 @contextmanager
-def tried(folder: Path) -> Iterator[None]:
-    """Around all that a task does in Python: raises TriedEnough instead where it has failed often enough. What it fails
-    of is left in `folder`, which is that of the run."""
+def limit_attempts(folder: Path) -> Iterator[None]:
+    """Run all that a task does in Python, or raise AttemptsExhausted where the task has failed often enough.
+
+    What an attempt fails of is left in `folder`, which is that of the run.
+    """
     context = TaskContext.get()
     assert context is not None
     notes = folder / "tries" / f"{context.stageId()}-{context.partitionId()}"
@@ -43,7 +45,7 @@ def tried(folder: Path) -> Iterator[None]:
         _stop_if_hopeless(notes)
     try:
         yield
-    except (TriedEnough, *_OF_THE_OTHER_SIDE):
+    except (AttemptsExhausted, *_OF_THE_OTHER_SIDE):
         raise
     except Exception as error:
         _note(notes, context.attemptNumber(), error)
@@ -53,7 +55,7 @@ def tried(folder: Path) -> Iterator[None]:
 def _stop_if_hopeless(notes: Path) -> None:
     failed = sorted(notes.iterdir(), key=lambda note: int(note.stem)) if notes.is_dir() else []
     if len(failed) >= TRIES or any(note.suffix == ".final" for note in failed):
-        raise TriedEnough(failed[-1].read_text())
+        raise AttemptsExhausted(failed[-1].read_text())
 
 
 def _note(notes: Path, attempt: int, error: Exception) -> None:

@@ -19,7 +19,7 @@ Address = tuple[int, int]
 """A bucket's level and number."""
 
 
-class Resident(NamedTuple):
+class CachedBucket(NamedTuple):
     """A bucket, the manifest that it was left with, and where that is."""
 
     bucket: Bucket
@@ -27,11 +27,11 @@ class Resident(NamedTuple):
     place: StoredAt
 
 
-class Residents:
+class BucketCache:
     """The buckets of one run in this worker."""
 
     def __init__(self) -> None:
-        self._kept: dict[Address, tuple[Resident, int]] = {}
+        self._kept: dict[Address, tuple[CachedBucket, int]] = {}
         self._batch = 0
 
     def begin(self, batch: int) -> None:
@@ -40,11 +40,11 @@ class Residents:
             self._kept = {address: kept for address, kept in self._kept.items() if kept[1] > batch - BATCHES}
         self._batch = batch
 
-    def take(self, address: Address, place: StoredAt | None) -> Resident | None:
+    def take(self, address: Address, place: StoredAt | None) -> CachedBucket | None:
         """The bucket, if it is here as the manifest at `place` describes it; it is given back by `keep`."""
         kept, _ = self._kept.pop(address, (None, 0))
         return kept if kept is not None and kept.place == place else None
 
-    def keep(self, address: Address, resident: Resident) -> None:
+    def keep(self, address: Address, cached: CachedBucket) -> None:
         """The bucket has done its batch."""
-        self._kept[address] = resident, self._batch
+        self._kept[address] = cached, self._batch

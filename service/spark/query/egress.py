@@ -17,23 +17,23 @@ from service.runtime.counting import count_changes
 from service.runtime.envelope import Envelope, Kind, port_of, unpack
 from service.runtime.net import dead_rows, without_culprits
 from service.runtime.task_metrics import TaskMetrics
-from service.spark.query.job_spec import Job
+from service.spark.query.job_spec import WorkerJob
 
 
 class Egress:
     """Encodes one task's share of a batch."""
 
-    def __init__(self, job: Job, sql: Sql, metrics: TaskMetrics) -> None:
+    def __init__(self, job: WorkerJob, sql: Sql, metrics: TaskMetrics) -> None:
         self._job = job
         self._sql = sql
         self._metrics = metrics
-        self._outputs = {o.id: o for o in job.ship.program.outputs}
+        self._outputs = {o.id: o for o in job.spec.program.outputs}
         self._unwritten: list[tuple[Output, pa.Table]] = []
 
     def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
         """Records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is named
         even without records: its marker must say that the batch is done."""
-        by_writer: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(len(self._job.ship.writers))}
+        by_writer: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(len(self._job.spec.writers))}
         lines: list[str] = []
         for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
             output = self._outputs[identifier]
@@ -45,16 +45,16 @@ class Egress:
                 continue
             topic = output.table.connector.topics[0]
             self._metrics.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
-            by_writer[self._job.ship.writer_of[identifier]].extend(_addressed(encoded, topic))
+            by_writer[self._job.spec.writer_of[identifier]].extend(_addressed(encoded, topic))
         self._count_dead(envelopes)
-        side = self._job.ship.side_writer
+        side = self._job.spec.side_writer
         if side is not None:
             by_writer[side].extend(self._side_records(envelopes))
         return by_writer, lines
 
     def _encoded(self, output: Output, changes: pa.Table) -> pa.Table:
         """The records of net changes; a row that cannot be written is a dead letter, and the others are."""
-        encoder = self._job.ship.encoders[output.id]
+        encoder = self._job.spec.encoders[output.id]
         found, culprits = without_culprits(changes, lambda rows: encoder.encode(rows, self._sql))
         if culprits:
             self._metrics.count("dead_records_total", len(culprits), operator=f"sink {output.table.name}")
@@ -63,7 +63,7 @@ class Egress:
 
     def samples(self, envelopes: Sequence[Envelope]) -> list[Sample]:
         """The first few dead letters and late rows, whether or not there is a topic for them."""
-        most = self._job.ship.samples
+        most = self._job.spec.samples
         dead: list[Sample] = []
         late: list[Sample] = []
         for envelope in envelopes:
@@ -77,18 +77,18 @@ class Egress:
         return dead[:most] + late[:most]
 
     def _side_records(self, envelopes: Sequence[Envelope]) -> Iterable[pa.RecordBatch]:
-        ship = self._job.ship
-        if ship.dead_letter_topic:
+        spec = self._job.spec
+        if spec.dead_letter_topic:
             for tables in self._gathered(envelopes, Kind.REJECTED).values():
-                records = fitted(rejected_records(pa.concat_tables(tables)), ship.side_bytes)
-                yield from _addressed(records, ship.dead_letter_topic)
-            yield from self._rows(envelopes, Kind.DEAD, NOT_COMPUTED, ship.dead_letter_topic)
+                records = fitted(rejected_records(pa.concat_tables(tables)), spec.side_bytes)
+                yield from _addressed(records, spec.dead_letter_topic)
+            yield from self._rows(envelopes, Kind.DEAD, NOT_COMPUTED, spec.dead_letter_topic)
             for output, rows in self._unwritten:
                 names = [output.table.columns[i].name for i in output.columns]
                 records = row_records(rows, names, f"sink {output.table.name}", NOT_COMPUTED, self._sql)
-                yield from _addressed(fitted(records, ship.side_bytes), ship.dead_letter_topic)
-        if ship.late_topic:
-            yield from self._rows(envelopes, Kind.LATE, "late", ship.late_topic)
+                yield from _addressed(fitted(records, spec.side_bytes), spec.dead_letter_topic)
+        if spec.late_topic:
+            yield from self._rows(envelopes, Kind.LATE, "late", spec.late_topic)
 
     def _count_dead(self, envelopes: Sequence[Envelope]) -> None:
         """Count dead letters by reason, one of `rejected.REASONS`; what operators say in their words is no label."""
@@ -99,7 +99,7 @@ class Egress:
             elif envelope.kind == Kind.DEAD:
                 reasons[NOT_COMPUTED] += unpack(envelope.payload).num_rows
         reasons[NOT_COMPUTED] += sum(rows.num_rows for _, rows in self._unwritten)
-        topic = self._job.ship.dead_letter_topic
+        topic = self._job.spec.dead_letter_topic
         for reason, records in sorted(reasons.items()):
             self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
 
@@ -107,7 +107,7 @@ class Egress:
         """Rows that an operator refused, under the names that its input has in the query."""
         for envelope in envelopes:
             if envelope.kind == kind:
-                yield from _addressed(fitted(self._refused(envelope, why), self._job.ship.side_bytes), topic)
+                yield from _addressed(fitted(self._refused(envelope, why), self._job.spec.side_bytes), topic)
 
     def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
         operator = self._job.topology.operators[envelope.address]

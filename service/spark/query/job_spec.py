@@ -21,7 +21,7 @@ from service.runtime.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Ship:
+class JobSpec:
     """Everything that travels to the workers.
 
     `decoders` and `encoders` are by source and by output. `limits` are the end offsets of bounded channels. `writers`
@@ -53,37 +53,37 @@ JOBS = 16
 """How many jobs a worker keeps: those of one pipeline share the workers, and take turns."""
 
 
-class Job:
+class WorkerJob:
     """A shipped job in a worker: unpickled once a process, whatever the number of tasks."""
 
-    def __init__(self, ship: Ship) -> None:
-        self.ship = ship
-        self.topology = Topology(ship.program)
+    def __init__(self, spec: JobSpec) -> None:
+        self.spec = spec
+        self.topology = Topology(spec.program)
 
     @cached_property
     def folder(self) -> Path:
         """The folder of this run of the driver, on this host."""
-        return Path(self.ship.scratch) / self.ship.run
+        return Path(self.spec.scratch) / self.spec.run
 
     @property
     def layout(self) -> Layout:
         """How keys are spread over buckets, and buckets over tasks."""
-        return self.ship.layout
+        return self.spec.layout
 
     @classmethod
-    def load(cls, blob: bytes) -> Job:
+    def load(cls, blob: bytes) -> WorkerJob:
         """The job of a blob, the same object for the same bytes."""
         return _unpacked(blob)
 
 
 @lru_cache(JOBS)
-def _unpacked(blob: bytes) -> Job:
-    return Job(pickle.loads(blob))
+def _unpacked(blob: bytes) -> WorkerJob:
+    return WorkerJob(pickle.loads(blob))
 
 
-def packed(ship: Ship) -> bytes:
-    """The blob that `Job.load` reads. Everything in it is of importable classes, so it is small and pickled by name."""
-    return pickle.dumps(ship, protocol=pickle.HIGHEST_PROTOCOL)
+def packed(spec: JobSpec) -> bytes:
+    """Pickle a specification for `WorkerJob.load`; everything in it is of importable classes, so the blob is small."""
+    return pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 _SQL: list[Sql] = []

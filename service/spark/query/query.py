@@ -18,7 +18,7 @@ from service.formats import datagen
 from service.plan.program import Program, Source
 from service.runtime.topology import Topology
 from service.spark.query.heartbeat import SPARK_SCHEMA
-from service.spark.query.job_spec import Ship, packed
+from service.spark.query.job_spec import JobSpec, packed
 from service.spark.query.read_limits import OPTION
 from service.spark.query.source import POSITION, IngestTask
 from service.spark.query.stateful import LevelTask
@@ -36,7 +36,7 @@ FETCH: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceOptions:
     """How one source is read: Java client properties, the start offsets of a first run, the cap of the first batch."""
 
     properties: Mapping[str, str]
@@ -47,16 +47,16 @@ class Reading:
 class QueryBuilder:
     """Builds and starts the query of one shipped job."""
 
-    def __init__(self, session: SparkSession, ship: Ship, readings: Mapping[int, Reading]) -> None:
+    def __init__(self, session: SparkSession, spec: JobSpec, source_options: Mapping[int, SourceOptions]) -> None:
         self._session = session
-        self._ship = ship
-        self._blob = packed(ship)
-        self._readings = readings
-        self._topology = Topology(ship.program)
+        self._spec = spec
+        self._blob = packed(spec)
+        self._source_options = source_options
+        self._topology = Topology(spec.program)
 
     def start(self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any]) -> StreamingQuery:
         """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions."""
-        program = self._ship.program
+        program = self._spec.program
         branches = [self._ingested(source) for source in program.sources]
         levels = sorted({level for s in program.sources for level in self._topology.levels_heard_by(s.id)})
         branches.append(self._ticks(tick_ms, levels, topics))
@@ -76,7 +76,7 @@ class QueryBuilder:
 
     def _exchanged(self, envelopes: DataFrame) -> DataFrame:
         """Each envelope in the partition of the shard that serves its bucket."""
-        layout = self._ship.layout
+        layout = self._spec.layout
         shard = expr(f"CAST(bucket * {layout.shards} DIV {layout.buckets} AS INT)")
         return envelopes.repartitionById(layout.shards, shard)
 
@@ -87,26 +87,26 @@ class QueryBuilder:
     def _made(self, source: Source) -> DataFrame:
         """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
         numbers = self._session.readStream.format("rate").option("numPartitions", "1")
-        columns = ["value AS position", "timestamp"] + ([NOW] if needs_now(self._ship.program) else [])
+        columns = ["value AS position", "timestamp"] + ([NOW] if needs_now(self._spec.program) else [])
         return numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load().selectExpr(*columns)
 
     def _read(self, source: Source) -> DataFrame:
-        reading = self._readings[source.id]
-        needs = self._ship.decoders[source.id].needs()
+        options = self._source_options[source.id]
+        needs = self._spec.decoders[source.id].needs()
         reader = (
             self._session.readStream.format("kafka")
             .option("subscribe", ",".join(source.table.connector.topics))
-            .option("startingOffsets", reading.starting_offsets)
-            .option(OPTION, str(reading.batch_rows))
+            .option("startingOffsets", options.starting_offsets)
+            .option(OPTION, str(options.batch_rows))
             .option("failOnDataLoss", "true")
             .option("includeHeaders", str("headers" in needs).lower())
         )
-        for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in reading.properties.items()}}.items():
+        for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in options.properties.items()}}.items():
             reader = reader.option(key, value)
         columns = [_NAMED[name] for name in needs if name not in ("topic", "partition", "offset")] + [POSITION]
         if len(source.table.connector.topics) > 1:
             columns.append("topic")
-        if needs_now(self._ship.program):
+        if needs_now(self._spec.program):
             columns.append(NOW)
         return reader.load().selectExpr(*columns)
 
@@ -114,10 +114,10 @@ class QueryBuilder:
         return (
             self._session.readStream.format("tailrace-tick")
             .option("interval", str(tick_ms))
-            .option("heads", json.dumps(self._ship.layout.heads()))
+            .option("heads", json.dumps(self._spec.layout.heads()))
             .option("levels", json.dumps(levels))
             .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
-            .option("ended", str(Path(self._ship.scratch) / self._ship.run / "ended.json"))
+            .option("ended", str(Path(self._spec.scratch) / self._spec.run / "ended.json"))
             .load()
         )
 

@@ -20,22 +20,22 @@ from pyspark.sql.types import StructType
 
 from service.checkpoint.version import ShardState, Version
 from service.formats.samples import Sample
-from service.kafka.writer import abort_counter as tally
+from service.kafka.writer import abort_counter
 from service.kafka.writer.client import TransactionClient
 from service.runtime.envelope import EGRESS, Kind, from_batch
 from service.runtime.source_digest import digest
 from service.runtime.task_metrics import TaskMetrics
-from service.spark.query.attempts import tried
+from service.spark.query.attempts import limit_attempts
 from service.spark.query.egress import Egress
 from service.spark.query.executor_memory import measure_executor
-from service.spark.query.job_spec import Job, worker_sql
+from service.spark.query.job_spec import WorkerJob, worker_sql
 
 DRIVER_PATIENCE = 5
 """Seconds that a batch waits for a driver that does not listen; what it misses are metrics."""
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskReport(WriterCommitMessage):
     """What one task tells the driver: its metrics, lines for 'print' tables, samples of what went its own way, and
     where the state is that came with its rows (JSON of `ShardState`)."""
 
@@ -64,11 +64,11 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write all that one task was given, in one transaction a Kafka cluster."""
-        job = Job.load(self._blob)
-        with tried(job.folder):
+        job = WorkerJob.load(self._blob)
+        with limit_attempts(job.folder):
             return self._write(job, iterator)
 
-    def _write(self, job: Job, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def _write(self, job: WorkerJob, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
         batch = int(context.getLocalProperty("streaming.sql.batchId") or -1)
@@ -81,10 +81,10 @@ class SinkWriter(DataSourceStreamArrowWriter):
             if envelope.kind == Kind.METRICS:
                 metrics.absorb(envelope.payload)
         if not envelopes:
-            return Written(metrics.to_json(), (), (), ())
-        partition = context.partitionId() if job.ship.program.levels else crc32(envelopes[0].channel.encode())
+            return TaskReport(metrics.to_json(), (), (), ())
+        partition = context.partitionId() if job.spec.program.levels else crc32(envelopes[0].channel.encode())
         with metrics.timed("encode"):
-            egress = Egress(job, worker_sql(job.ship.scratch), metrics)
+            egress = Egress(job, worker_sql(job.spec.scratch), metrics)
             by_writer, lines = egress.records(envelopes)
             samples = egress.samples(envelopes)
         planned = max(e.now for e in envelopes)
@@ -92,13 +92,13 @@ class SinkWriter(DataSourceStreamArrowWriter):
         with metrics.timed("write"):
             for number, records in by_writer.items():
                 self._commit_to_kafka(job, number, partition, batch, source_ranges, records, metrics)
-        measure_executor(metrics, job.ship.scratch)
+        measure_executor(metrics, job.spec.scratch)
         state = tuple(e.payload for e in envelopes if e.kind == Kind.STATE)
-        return Written(metrics.to_json(), tuple(lines), tuple(samples), state)
+        return TaskReport(metrics.to_json(), tuple(lines), tuple(samples), state)
 
     def _commit_to_kafka(
         self,
-        job: Job,
+        job: WorkerJob,
         number: int,
         partition: int,
         batch: int,
@@ -107,9 +107,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
         metrics: TaskMetrics,
     ) -> None:
         # Beside the folder of this run: a query that is started again after a failure still hears of it.
-        aborts = Path(job.ship.scratch) / f"{crc32(job.ship.program.name.encode()):08x}.aborts"
+        aborts = Path(job.spec.scratch) / f"{crc32(job.spec.program.name.encode()):08x}.aborts"
         settings = replace(
-            job.ship.writers[number],
+            job.spec.writers[number],
             parent_pid=os.getppid(),
             socket_folder=str(job.folder / "writer"),
             aborts=str(aborts),
@@ -120,18 +120,18 @@ class SinkWriter(DataSourceStreamArrowWriter):
                     client.send(block)
             report = client.commit()
         metrics.count("transactions_total", outcome=report.outcome)
-        metrics.count("transactions_total", tally.take(aborts), outcome="aborted")
+        metrics.count("transactions_total", abort_counter.take(aborts), outcome="aborted")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Note the state that the batch leaves behind, before Spark notes the batch as done; then tell the driver
         process what the batch was: one that does not listen misses metrics, not rows."""
-        job = Job.load(self._blob)
+        job = WorkerJob.load(self._blob)
         total = TaskMetrics()
-        written = [message for message in messages if isinstance(message, Written)]
-        if job.ship.program.levels:
+        written = [message for message in messages if isinstance(message, TaskReport)]
+        if job.spec.program.levels:
             told = (ShardState.from_json(payload) for message in written for payload in message.state)
-            version = Version.of(told, job.ship.program.levels, job.layout.buckets)
-            version.write(job.ship.state.open(), batchId)
+            version = Version.of(told, job.spec.program.levels, job.layout.buckets)
+            version.write(job.spec.state.open(), batchId)
         for each in written:
             total.absorb(each.metrics)
         news: dict[str, Any] = {
@@ -144,7 +144,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
             with socket.socket(socket.AF_UNIX) as connection:
                 # Not `settimeout`, with which a queue that is full for a moment is an error at once.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", DRIVER_PATIENCE, 0))
-                connection.connect(job.ship.driver_socket)
+                connection.connect(job.spec.driver_socket)
                 connection.sendall(json.dumps(news).encode())
         except OSError:
             return

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from service.runtime.envelope import blocks_of
 from service.runtime.ingest import Ingest
-from service.spark.query.attempts import tried
-from service.spark.query.job_spec import Job, worker_sql
+from service.spark.query.attempts import limit_attempts
+from service.spark.query.job_spec import WorkerJob, worker_sql
 
 OFFSET_BITS = 44
 """Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition."""
@@ -33,19 +33,19 @@ class IngestTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records in, envelopes out; `now` is filled in by Spark afterwards, from the batch's own time."""
-        job = Job.load(self._blob)
-        with tried(job.folder):
+        job = WorkerJob.load(self._blob)
+        with limit_attempts(job.folder):
             yield from self._read(job, batches)
 
-    def _read(self, job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _read(self, job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         source = job.topology.sources[self._source]
         task = Ingest(
             job.topology,
             source,
-            job.ship.decoders[self._source],
+            job.spec.decoders[self._source],
             job.layout,
-            worker_sql(job.ship.scratch),
-            job.ship.limits,
+            worker_sql(job.spec.scratch),
+            job.spec.limits,
         )
         topics = source.table.connector.topics or (source.table.name,)
         first = next((batch for batch in batches if batch.num_rows), None)

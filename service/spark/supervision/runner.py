@@ -25,8 +25,8 @@ from service.plan.program import discarding
 from service.runtime.layout import Layout
 from service.runtime.watermarks import channel_name
 from service.spark.query.block_size import limit_blocks
-from service.spark.query.job_spec import Ship
-from service.spark.query.query import QueryBuilder, Reading
+from service.spark.query.job_spec import JobSpec
+from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
 from service.spark.supervision.batch_reports import BatchReportListener
 from service.spark.supervision.batch_sizing import BatchSizing
@@ -81,9 +81,9 @@ class JobRunner:
         self._listener = BatchReportListener(self._folder / "driver", self._hear)
         self._ended = set()
         self._note_ended()
-        ship = self._ship(run, layout)
-        readings = {
-            source.id: Reading(
+        spec = self._spec(run, layout)
+        source_options = {
+            source.id: SourceOptions(
                 properties=a.source_addresses[source.id].java,
                 starting_offsets="earliest" if self._checkpoint.started() else a.starting_offsets(source.id),
                 batch_rows=self._pace.rows,
@@ -97,7 +97,7 @@ class JobRunner:
             else {"channels": [channel_name(source.id, source.table.name, 0)]}
             for source in a.program.sources
         }
-        self._query = QueryBuilder(self._session, ship, readings).start(
+        self._query = QueryBuilder(self._session, spec, source_options).start(
             checkpoint=self._checkpoint.url,
             tick_ms=a.settings.batch.tick,
             trigger_ms=a.settings.batch.trigger,
@@ -196,10 +196,10 @@ class JobRunner:
             cache_bytes=settings.state_cache << 20,
         )
 
-    def _ship(self, run: str, layout: Layout) -> Ship:
+    def _spec(self, run: str, layout: Layout) -> JobSpec:
         a = self._deployment
         self._agree_on_writers()
-        return Ship(
+        return JobSpec(
             program=discarding(a.program),
             decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
             encoders={

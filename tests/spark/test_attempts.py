@@ -13,7 +13,7 @@ from service.kafka.errors import DigestMismatch, KafkaConfigError, KafkaUnreacha
 from service.runtime.bucket import StateMismatch
 from service.runtime.ingest import BadInput
 from service.spark.query import attempts as tries
-from service.spark.query.attempts import FINAL, TriedEnough, tried
+from service.spark.query.attempts import FINAL, AttemptsExhausted, limit_attempts
 from service.spark.supervision.jobs import summary
 
 
@@ -42,7 +42,7 @@ class Task:
         return self
 
     def _body(self, error: Exception | None) -> Iterator[int]:
-        with tried(self._folder):
+        with limit_attempts(self._folder):
             yield 1
             self.computed += 1
             if error is not None:
@@ -57,7 +57,7 @@ def task(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Task:
 def test_an_error_of_its_own_is_met_four_times_and_then_only_told(task: Task):
     task.run([ValueError(f"number {n}") for n in range(16)])
     assert task.computed == 4
-    assert isinstance(task.last, TriedEnough)
+    assert isinstance(task.last, AttemptsExhausted)
     assert "ValueError: number 3" in str(task.last)
 
 
@@ -71,7 +71,9 @@ def test_an_error_that_the_next_try_would_meet_again_is_met_once(task: Task, err
     task.run([error] * 16)
     assert task.computed == 1
     frames = 'Traceback (most recent call last):\n  File "a.py", line 1, in b\n'
-    said = summary(RuntimeError(f"PythonException: {frames}service.spark.query.attempts.TriedEnough: {task.last}"))
+    said = summary(
+        RuntimeError(f"PythonException: {frames}service.spark.query.attempts.AttemptsExhausted: {task.last}")
+    )
     assert said.startswith(f"{type(error).__module__}.{type(error).__name__}: {error}\n  raised at: File")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.processes import Held, Peak, family, memory_by_kind
+from bench.processes import Cpu, Held, Peak, family, memory_by_kind
 
 MIB = 2**20
 PROCESSES = [
@@ -91,6 +91,15 @@ def test_memory_is_counted_anew_only_when_more_is_resident(proc: Path):
         peak.look()
         assert peak.bytes == expected * MIB
         (proc / "10" / "smaps_rollup").write_text(f"Pss:  {220 * 1024} kB\n")
+
+
+def test_a_process_that_exits_keeps_its_kind(proc: Path):
+    cpu = Cpu(10, Path("/run-a"), proc)
+    (proc / "11" / "stat").write_text("11 (java) S 10" + " 0" * 9 + " 300 100 0")
+    cpu.look()
+    (proc / "11" / "cmdline").write_text("")
+    cpu.look()
+    assert cpu.by_kind()["JVM"] == pytest.approx(400 / os.sysconf("SC_CLK_TCK"))
 
 
 def test_own_and_mapped_memory_add_up():

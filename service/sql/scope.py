@@ -13,6 +13,9 @@ from service.sql.errors import SqlError, did_you_mean
 INTERNAL = "\0"
 """First character of the names of columns that the resolver adds: a user cannot write it, a message never shows it."""
 
+POSITION = f"{INTERNAL}#"
+"""What stands before a number in a name that the resolver writes for the column at that position."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
@@ -91,6 +94,9 @@ class Scope:
     def lookup(self, parts: Sequence[str]) -> Found:
         """The column that `parts`, the dotted name as written, refers to: `column`, `table.column`, either followed by
         fields of a ROW. Raises SqlError, without a place, where there is none or more than one."""
+        if parts[0].startswith(POSITION):
+            index = int(parts[0].removeprefix(POSITION))
+            return Found(index, self.field(index), tuple(parts[1:]))
         if len(parts) > 1 and parts[0] in self.qualifiers:
             return self._one(
                 parts, [i for i, c in enumerate(self.columns) if (c.qualifier, c.name) == tuple(parts[:2])], 2

@@ -87,10 +87,11 @@ project a.a1, x.a1
         """SELECT id, pay.ts, name FROM pay JOIN item USING (id)""",
         """
 project id, pay.ts, name
-  inner join id = id
-    scan pay
-    normalize id
-      scan item
+  project id, who, amount, ts, at, id, name
+    inner join id = id
+      scan pay
+      normalize id
+        scan item
 """,
         "id BIGINT, ts TIMESTAMP(3), name STRING",
     ),

@@ -11,31 +11,55 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from service.plan.expressions import Column
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
-from service.sql.resolve.from_clause import resolve_relation
-from service.sql.resolve.join_conditions import (
-    sort_conditions,
-)
+from service.sql.resolve.from_clause import aliased, resolve_relation
+from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
-from service.sql.resolve.relation import Relation
+from service.sql.resolve.join_order import by_leading
+from service.sql.resolve.relation import Relation, visible
 from service.sql.resolve.syntax import conjuncts, has_query, positions
-from service.sql.resolve.table_hints import state_ttls
+from service.sql.resolve.table_hints import leading, state_ttls
 from service.sql.resolve.temporal_joins import is_temporal, resolve_versioned, temporal_join
 from service.sql.resolve.unnest import single_row, unnested
-from service.sql.scope import Scope
+from service.sql.resolve.using import equations, merged_columns, reordered, shown_once
 
 
 def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
     """The relation of FROM, and the conjuncts of WHERE that are still to be filtered by."""
     where = list(conjuncts(select.args["where"].this)) if select.args.get("where") else []
     joins: list[exp.Join] = select.args.get("joins") or []
-    sources = [select.args["from_"].this, *(j.this for j in joins)]
-    relations = _all(sources, session)
+    first = select.args["from_"].this
+    wanted = leading(select)
+    led = None if wanted is None else by_leading(first, joins, wanted, session)
+    if led is None:
+        return _chain(first, joins, where, select, session)
+    where = [c for condition in led.conditions for c in conjuncts(condition)] + where
+    joined, where = _chain(led.first, led.joins, where, select, session)
+    written = [i for name in led.written for i, c in enumerate(joined.scope) if c.qualifier == name]
+    hidden = [i for i in range(len(joined.scope)) if i not in set(written)]
+    return reordered(joined, [*written, *hidden], session.place(select)), where
+
+
+def _chain(
+    first: exp.Expr,
+    joins: Sequence[exp.Join],
+    where: list[exp.Expr],
+    select: exp.Select,
+    session: ResolveContext,
+    *,
+    inner: bool = False,
+) -> tuple[Relation, list[exp.Expr]]:
+    """Tables that are joined from left to right, and the conditions of `where` that no join has taken.
+
+    Hints are those of `select`, of which this may be an `inner` part.
+    """
+    sources = [first, *(j.this for j in joins)]
+    relations = _all(sources, select, session)
     _check_names(relations, sources, session)
-    qualifiers = [q for r in relations for q in r.scope.qualifiers]
-    ttls = state_ttls(select, qualifiers, session)
+    ttls = state_ttls(select, [q for r in relations for q in r.scope.qualifiers], session, inner=inner)
     movable = all(_kind(j, session) in (JoinKind.INNER, JoinKind.LEFT) for j in joins)
     joined = relations[0]
     left_ttl = _ttl(joined, ttls, session)
@@ -44,7 +68,7 @@ def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation,
         if isinstance(join.this, exp.Unnest):
             joined = _unnested(joined, join, join.this, kind, session)
             continue
-        conditions = _on(join, joined, right, session)
+        conditions = list(conjuncts(join.args.get("on")))
         if movable and kind is JoinKind.INNER:
             scope, width = joined.scope.beside(right.scope), len(joined.scope)
             taken = [c for c in where if not has_query(c) and _spans(positions(c, scope), width)]
@@ -55,21 +79,46 @@ def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation,
     return joined, where
 
 
-def _all(sources: Sequence[exp.Expr], session: ResolveContext) -> list[Relation]:
+def _all(sources: Sequence[exp.Expr], select: exp.Select, session: ResolveContext) -> list[Relation]:
     found: list[Relation] = []
     for place, source in enumerate(sources):
         if isinstance(source, exp.Unnest):
             # It reads what is left of it, once that is joined; the name of its columns is known before.
             found.append(single_row() if place else _first_unnested(source, session))
             continue
-        versioned = place > 0 and is_temporal(source)
         try:
-            found.append(resolve_versioned(source, session) if versioned else resolve_relation(source, session))
+            if place > 0 and is_temporal(source):
+                found.append(resolve_versioned(source, session))
+            else:
+                found.append(_in_parentheses(source, select, session))
         except QueryRejected:
             continue
     if len(found) < len(sources):
         raise QueryRejected
     return found
+
+
+def _in_parentheses(source: exp.Expr, select: exp.Select, session: ResolveContext) -> Relation:
+    """An item of FROM, which may be a join in parentheses: its tables keep their names, unless it has an alias."""
+    if not _is_joined(source):
+        return resolve_relation(source, session)
+    first = source.this.copy()
+    joins = first.args.get("joins") or []
+    first.set("joins", None)
+    joined, _ = _chain(first, joins, [], select, session, inner=True)
+    if source.args.get("alias") is None:
+        return joined
+    return aliased(visible(joined, session.place(source)), source, session)
+
+
+def _is_joined(source: exp.Expr) -> bool:
+    """Whether `source` is a table, or a join, in parentheses."""
+    if not isinstance(source, exp.Subquery):
+        return False
+    inner = source.this
+    if isinstance(inner, exp.Table) and not isinstance(inner.this, exp.Values):
+        return True
+    return isinstance(inner, exp.Table | exp.Subquery) and (bool(inner.args.get("joins")) or _is_joined(inner))
 
 
 def _first_unnested(unnest: exp.Unnest, session: ResolveContext) -> Relation:
@@ -114,37 +163,23 @@ def _spans(found: set[int] | None, width: int) -> bool:
 
 
 def _kind(join: exp.Join, session: ResolveContext) -> JoinKind:
-    if join.args.get("method"):
+    natural = str(join.args.get("method") or "").upper() == "NATURAL"
+    if join.args.get("method") and not natural:
         raise session.give_up(not_yet(f"{join.args['method']} JOIN", join))
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""
     if kind in ("SEMI", "ANTI"):
         raise session.give_up(not_yet(f"{kind} JOIN", join, "write WHERE [NOT] EXISTS (SELECT ...)"))
     if isinstance(join.this, exp.Lateral) and not is_temporal(join.this):
         raise session.give_up(not_yet(type(join.this).__name__.upper(), join))
-    if side and not join.args.get("on") and not join.args.get("using"):
+    if natural and (join.args.get("on") or join.args.get("using")):
+        raise session.give_up(
+            SqlError("NATURAL JOIN takes no condition", hint="leave out NATURAL, or the condition", at=join.this)
+        )
+    if side and not natural and not join.args.get("on") and not join.args.get("using"):
         raise session.give_up(
             SqlError(f"{side.upper()} JOIN needs a condition", hint="write ON or USING", at=join.this)
         )
     return JoinKind(side.lower()) if side else JoinKind.INNER
-
-
-def _on(join: exp.Join, left: Relation, right: Relation, session: ResolveContext) -> list[exp.Expr]:
-    """The conjuncts of ON, or the equations of USING."""
-    if join.args.get("on"):
-        return list(conjuncts(join.args["on"]))
-    found: list[exp.Expr] = []
-    for name in join.args.get("using") or ():
-        pair = []
-        for side in (left, right):
-            with session.mistakes.collecting(name):
-                index = side.scope.lookup([name.name]).index
-                pair.append(side.scope.columns[index].qualifier)
-        if len(pair) == 2:
-            sides = [
-                exp.Column(this=name.copy(), table=exp.Identifier(this=qualifier, quoted=True)) for qualifier in pair
-            ]
-            found.append(exp.EQ(this=sides[0], expression=sides[1]))
-    return found
 
 
 def _join(
@@ -156,20 +191,14 @@ def _join(
     join: exp.Join,
     session: ResolveContext,
 ) -> Relation:
-    using = frozenset(n.name for n in join.args.get("using") or ())
-    if using and kind in (JoinKind.RIGHT, JoinKind.FULL):
-        raise session.give_up(not_yet(f"{kind.value.upper()} JOIN with USING", join, "write ON"))
+    merged = merged_columns(join, left, right, session)
+    nodes = [*equations(merged, len(left.scope), join.this), *nodes]
     if is_temporal(join.this):
         joined = temporal_join(left, right, kind, nodes, ttls[0], join.this, session)
-        return _shown_once(joined, len(joined.scope) - len(right.scope), using) if using else joined
-    found = sort_conditions(nodes, left, right, session)
-    joined = join_of(left, right, kind, found, ttls, join.this, session)
-    return _shown_once(joined, len(joined.scope) - len(right.scope), using) if using else joined
-
-
-def _shown_once(joined: Relation, width: int, using: frozenset[str]) -> Relation:
-    """The columns of USING are shown once, those of the left input."""
-    columns = tuple(
-        replace(c, listed=False) if i >= width and c.name in using else c for i, c in enumerate(joined.scope.columns)
-    )
-    return replace(joined, scope=Scope(columns))
+        # Between both inputs stand the left keys that are no columns, under names of their own.
+        start = next(i for i in range(len(left.scope), len(joined.scope)) if not joined.scope.columns[i].internal)
+    else:
+        found = sort_conditions(nodes, left, right, session)
+        joined = join_of(left, right, kind, found, ttls, join.this, session)
+        start = len(left.scope) + sum(not isinstance(key, Column) for key, _, _ in found.keys)
+    return shown_once(joined, merged, start, kind, join.this, session) if merged else joined

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from service.sql.errors import SqlError, offset_of
 from service.sql.expressions.aggregate_types import AGGREGATES
-from service.sql.scope import Scope
+from service.sql.scope import POSITION, Scope
 
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
@@ -72,6 +72,11 @@ def reference(name: str, like: exp.Expr) -> exp.Column:
     if start is not None:
         column.meta["start"] = start
     return column
+
+
+def positional(index: int, like: exp.Expr) -> exp.Column:
+    """A reference to the column at `index` of the scope that it is compiled over, whatever its name."""
+    return reference(f"{POSITION}{index}", like)
 
 
 def canonical(node: exp.Expr, scope: Scope) -> str:

@@ -35,13 +35,28 @@ def with_options(table: Table, node: exp.Table, session: ResolveContext) -> Tabl
     return replace(table, connector=connector)
 
 
-def state_ttls(select: exp.Select, qualifiers: Iterable[str], session: ResolveContext) -> Mapping[str, int]:
-    """How long state is kept, in ms, by the alias that /*+ STATE_TTL('alias' = '1d') */ names."""
+def leading(select: exp.Select) -> exp.Expr | None:
+    """The hint /*+ LEADING(a, b) */ of a query, if it has one."""
+    hint = select.args.get("hint")
+    return next((call for call in (hint.expressions if hint else ()) if call.name.upper() == "LEADING"), None)
+
+
+def state_ttls(
+    select: exp.Select, qualifiers: Iterable[str], session: ResolveContext, *, inner: bool = False
+) -> Mapping[str, int]:
+    """How long state is kept, in ms, by the alias that /*+ STATE_TTL('alias' = '1d') */ names.
+
+    A part of a query, which is `inner`, knows some of its names only.
+    """
     hint = select.args.get("hint")
     known = tuple(qualifiers)
     found: dict[str, int] = {}
     for call in hint.expressions if hint else ():
+        if call.name.upper() == "LEADING":
+            continue
         if call.name.upper() in _OF_BATCHES:
+            if inner:
+                continue
             session.mistakes.note(
                 f"the hint {call.name} has no effect", detail="it is one for joins of batches", at=call
             )
@@ -49,12 +64,14 @@ def state_ttls(select: exp.Select, qualifiers: Iterable[str], session: ResolveCo
         if call.name.upper() != "STATE_TTL":
             session.mistakes.add(
                 f"the hint {call.name} has no meaning here",
-                detail="SELECT takes STATE_TTL('alias' = '1d', ...)",
-                hint=did_you_mean(call.name, ["STATE_TTL"]),
+                detail="SELECT takes STATE_TTL('alias' = '1d', ...) and LEADING(alias, ...)",
+                hint=did_you_mean(call.name, ["STATE_TTL", "LEADING"]),
                 at=call,
             )
             continue
         for pair in call.expressions:
+            if inner and isinstance(pair, exp.EQ) and pair.left.name not in known:
+                continue
             with session.mistakes.collecting(pair):
                 name, value = _pair(pair, known)
                 found[name] = value

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from operators.hashing import bucket_hash
 
-FORMAT = 3
+FORMAT = 4
 """The version of how blocks, manifests and accumulators are laid out."""
 
 

@@ -1,8 +1,8 @@
 """The state of OVER windows: one `FrameState` for each kind of frame, which keeps what later rows need of those
 emitted.
 
-RANGE frames need the rows of the last so many milliseconds; they stay where they waited. ROWS frames (and LAG) need the
-last so many rows of each key. Unbounded frames need the accumulators of each key.
+RANGE frames need the rows of the last so many milliseconds of each key, ROWS frames (and LAG) the last so many rows.
+Unbounded frames need the accumulators of each key.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import PREVIOUS, read_keyed, write
+from operators.windows.history import PartitionHistory
 from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
 
@@ -54,11 +55,6 @@ class FrameState(ABC):
     def name(self) -> str:
         """The trace that it is kept in."""
 
-    @property
-    def reach(self) -> int:
-        """How many ms emitted rows stay among the waiting ones; -1 if they need not."""
-        return -1
-
     @abstractmethod
     def spec(self) -> TraceSpec:
         """What kind of trace that is."""
@@ -72,6 +68,11 @@ class FrameState(ABC):
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         """The answers of each call for the rows that are `due`, sorted by time; what has to be is remembered."""
+
+    @property
+    def reach(self) -> int | None:
+        """How many ms behind the watermark emitted rows are kept, where they go by their time."""
+        return None
 
     def expire(self, state: State, now: int) -> None:
         """Forget the keys without a row for longer than the time to live."""
@@ -121,7 +122,7 @@ def _numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeFrameState(FrameState):
-    """RANGE frames: the rows of the last `reach` ms, among those that wait.
+    """RANGE frames: the rows that have been emitted in the time of the last two frames.
 
     A row behind the watermark by less than the longest frame is on time if it is newer than the last row emitted
     for its key; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
@@ -130,7 +131,7 @@ class RangeFrameState(FrameState):
 
     @property
     def name(self) -> str:
-        return "rows"
+        return "frame"
 
     @property
     def frame(self) -> int:
@@ -138,32 +139,33 @@ class RangeFrameState(FrameState):
         return max(call.frame.preceding or 0 for call, _ in self.calls.values())
 
     @property
-    def reach(self) -> int:
-        return 2 * self.frame
+    def history(self) -> PartitionHistory:
+        """The emitted rows."""
+        return PartitionHistory(self.schema, self.partition, self.frame)
 
     def spec(self) -> TraceSpec:
-        return TraceSpec(schema=self.schema, kind=TableKind.TIME_ORDERED)
+        return self.history.spec()
+
+    @property
+    def reach(self) -> int | None:
+        return 2 * self.frame
 
     def expire(self, state: State, now: int) -> None:
-        """Emitted rows go with the watermark."""
-
-    def _of_keys(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
-        """Those of `rows` whose partition has the hash of one of `keys`."""
-        if not self.partition or rows.num_rows == 0:
-            return rows
-        wanted = distinct(bucket_hash(keys, self.partition))
-        return rows.filter(pa.array(among(bucket_hash(rows, self.partition), wanted)))
+        """Emitted rows go with the watermark, not with the time to live."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        emitted = self._of_keys(state[self.name].between(int(times.min()) - 1, previous), rows)
-        newest = self.later_than_emitted(rows, times, emitted.rename_columns([*self.schema.names, TIME]), sql)
+        partitions = self.history.partitions(rows)
+        emitted, of = self.history.read(state[self.name], partitions, times, np.full(len(times), previous))
+        newest = self.later_than_emitted(rows, times, emitted.append_column(TIME, pa.array(of)), sql)
         return newest & ~out_of_reach(times, self.frame, previous)
 
     def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
-        known = self._of_keys(state[self.name].between(int(times[0]) - self.frame - 1, previous), due)
-        before = _numbered(known.select(self.schema.names), sort_keys_of(known), -known.num_rows)
+        trace = state[self.name]
+        known, of = self.history.read(trace, self.history.partitions(due), times - self.frame, times)
+        self.history.add(trace, due, times)
+        before = _numbered(known, of, -known.num_rows)
         rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
         return self.by_number(self.in_windows(rows, {}, sql), due.num_rows)
 

@@ -50,7 +50,7 @@ class OverOperator(KernelDefaults):
         return (self.input,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        traces = {m.name: m.spec() for m in self._frame_states() if m.name != "rows"}
+        traces = {frame_state.name: frame_state.spec() for frame_state in self._frame_states()}
         return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED), **traces}
 
     def _frame_states(self) -> list[FrameState]:
@@ -65,23 +65,23 @@ class OverOperator(KernelDefaults):
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(self.time))
         previous, watermark = (END_OF_TIME, clock.now) if self.processing else (clock.previous, clock.watermark)
-        early = ~has_passed(times, previous)
-        late, behind = rows.slice(0, 0), rows
-        if early.any():
-            waiting.add(rows.filter(pa.array(early)), times[early])
-            behind, times = rows.filter(pa.array(~early)), times[~early]
-        if not self.processing and behind.num_rows:
-            behind, times, late = self.split_late(frame_states, state, behind, times, previous, sql)
-        due = waiting.between(previous, watermark).select(self.input.names)
-        if behind.num_rows:
-            due = pa.concat_tables([due, behind]).combine_chunks()
+        ahead, behind = ~has_passed(times, watermark), has_passed(times, previous)
+        due = [waiting.between(previous, watermark).select(self.input.names)]
+        if self.processing:
+            due, late = [rows], rows.slice(0, 0)
+        else:
+            due.append(rows.filter(pa.array(~ahead & ~behind)))
+            waiting.add(rows.filter(pa.array(ahead)), times[ahead])
+            rows, times = rows.filter(pa.array(behind)), times[behind]
+            on_time, late = self.split_late(frame_states, state, rows, times, previous, sql)
+            due.append(on_time)
+            waiting.expire(watermark)
         changes = no_changes(self.output)
-        if due.num_rows:
-            changes = self._evaluate(frame_states, state, due, previous, clock, sql)
-        reach = max((frame_state.reach for frame_state in frame_states), default=-1)
-        if reach >= 0 and behind.num_rows:
-            waiting.add(behind, times)
-        waiting.expire(watermark - max(reach, 0))
+        if any(rows.num_rows for rows in due):
+            changes = self._evaluate(frame_states, state, pa.concat_tables(due).combine_chunks(), previous, clock, sql)
+        for frame_state in frame_states:
+            if frame_state.reach is not None:
+                state[frame_state.name].expire(watermark - frame_state.reach)
         return Step(
             changes=changes, late={0: weigh(late, 1)} if late.num_rows else {}, late_count=late.num_rows, dead=dead
         )
@@ -94,13 +94,14 @@ class OverOperator(KernelDefaults):
         times: np.ndarray,
         previous: int,
         sql: Sql,
-    ) -> tuple[pa.Table, np.ndarray, pa.Table]:
-        """Split rows behind the watermark into those newer than all that was emitted for their keys, their times, and
-        late rows."""
+    ) -> tuple[pa.Table, pa.Table]:
+        """Split rows behind the watermark into those newer than all that was emitted for their keys, and late rows."""
+        if rows.num_rows == 0:
+            return rows, rows
         on_time = np.ones(rows.num_rows, dtype=np.bool_)
         for frame_state in frame_states:
             on_time &= frame_state.on_time(state, rows, times, previous, sql)
-        return rows.filter(pa.array(on_time)), times[on_time], rows.filter(pa.array(~on_time))
+        return rows.filter(pa.array(on_time)), rows.filter(pa.array(~on_time))
 
     def _evaluate(
         self, frame_states: Sequence[FrameState], state: State, due: pa.Table, previous: int, clock: Clock, sql: Sql

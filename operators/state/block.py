@@ -60,6 +60,8 @@ class BlockStore:
         self.next_id = next_id
         self.added: dict[str, pa.Buffer] = {}
         self.removed: list[str] = []
+        self.rows_read = 0
+        """How many rows lookups have taken out of blocks; those that merges move are not counted."""
 
     def load(self, block: Block) -> Loaded:
         """The rows of `block`, without a copy."""

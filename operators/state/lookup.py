@@ -36,7 +36,9 @@ def find(trace: Trace, wanted: Hashes) -> pa.Table:
                 break
     if not parts:
         return trace.visible(trace.spec.stored.empty_table())
-    return trace.visible(pa.Table.from_batches(parts).combine_chunks())
+    rows = pa.Table.from_batches(parts).combine_chunks()
+    trace.note_read(rows.num_rows)
+    return trace.visible(rows)
 
 
 def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.RecordBatch, Positions]]:
@@ -70,11 +72,15 @@ def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
 
 
 def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
-    """The rows of `trace` with a sort key from `lows[i]` to `highs[i]`, both included; no two of these overlap."""
+    """The rows of `trace` with a sort key from `lows[i]` to `highs[i]`, both included; no two of these overlap.
+
+    Rows that are only added come out oldest first, as far as they have the same sort key.
+    """
     parts: list[pa.RecordBatch] = []
     ages: list[npt.NDArray[np.int64]] = []
     lowest, highest = (int(lows.min()), int(highs.max())) if len(lows) else (1, 0)
-    for age, run in enumerate(trace.contents.runs.values()):
+    runs = list(enumerate(trace.contents.runs.values()))
+    for age, run in runs if trace.spec.kind is TableKind.KEYED else reversed(runs):
         for block in run:
             if block.high < lowest or block.low > highest:
                 continue
@@ -89,6 +95,7 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
     if not parts:
         return trace.visible(trace.spec.stored.empty_table())
     table = pa.Table.from_batches(parts).combine_chunks()
+    trace.note_read(table.num_rows)
     if trace.spec.kind is TableKind.KEYED and len(parts) > 1:
         table = table.take(pa.array(newest(sort_keys_of(table), np.concatenate(ages))))
     return trace.visible(table)

@@ -69,6 +69,12 @@ class State:
         }
         return SealedState(json.dumps(known, separators=(",", ":"), sort_keys=True).encode(), added, removed)
 
+    @property
+    def rows_read(self) -> int:
+        """How many rows lookups have taken out of blocks since this state was opened: what the work of a batch follows,
+        merges aside."""
+        return self._store.rows_read
+
     def table_sizes(self) -> Mapping[str, TableSize]:
         """Rows and bytes kept, by trace."""
         return {

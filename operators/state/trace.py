@@ -109,6 +109,10 @@ class Trace:
         """The rows of `block`."""
         return self._store.load(block)
 
+    def note_read(self, rows: int) -> None:
+        """Count `rows` that a lookup takes out of blocks."""
+        self._store.rows_read += rows
+
     def visible(self, rows: pa.Table) -> pa.Table:
         """`rows` without tombstones and expired rows, and without the tombstone column."""
         if self.spec.kind is TableKind.KEYED:
@@ -140,6 +144,7 @@ class Trace:
         if not parts:
             return self.spec.stored.empty_table()
         rows = pa.Table.from_batches(parts)
+        self.note_read(rows.num_rows)
         if len(parts) == 1:
             return rows
         rows = rows.combine_chunks()
@@ -227,7 +232,7 @@ class Trace:
         """Advance the merges by what this batch wrote, and begin those that are due."""
         contents = self.contents
         written, self._written = self._written, 0
-        self._sweep()
+        self._sweep(max(STEP_ROWS, 8 * written))
         self._begin()
         step = min(max(STEP_ROWS, written), self._rows_in(STEP_BYTES))
         batch_fuel = max(STEP_ROWS, 8 * written)
@@ -313,8 +318,9 @@ class Trace:
         if rows.num_rows:
             self.contents.runs[target] = (*self.contents.runs[target], *self._store.write(rows, expires_by))
 
-    def _sweep(self) -> None:
-        """Write those blocks anew that hold more of what is too old than of what is not."""
+    def _sweep(self, fuel: int) -> None:
+        """Write those blocks anew that hold more of what is too old than of what is not, as many as `fuel` rows allow:
+        the blocks of a large run are all of one age."""
         contents, expires_by = self.contents, self.spec.expires_by
         if expires_by is None or self.spec.kind is TableKind.TIME_ORDERED or contents.expired_upto == MIN_TIME:
             return
@@ -324,9 +330,10 @@ class Trace:
                 continue
             kept: list[Block] = []
             for block in run:
-                if contents.expired_upto - block.oldest <= block.newest - contents.expired_upto:
+                if fuel <= 0 or contents.expired_upto - block.oldest <= block.newest - contents.expired_upto:
                     kept.append(block)
                     continue
+                fuel -= block.rows
                 rows = pa.Table.from_batches([self._store.load(block).rows])
                 rows = rows.filter(pc.greater(rows.column(expires_by), contents.expired_upto))
                 self._store.drop(block)

@@ -22,10 +22,13 @@ from operators.state.block import SORT_KEY, Positions, among, distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
+from operators.windows.history import PartitionHistory
 from operators.windows.partitions import first_of_each
 from operators.windows.ranges import Mask, Ordered, Ranges, places_of
 from operators.windows.slices import Times
 from operators.windows.window_output import WindowOutput
+
+_PARTITION = "_partition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +54,22 @@ class SlidingWindow(KernelDefaults):
     def output(self) -> pa.Schema:
         return self.result.output
 
+    @property
+    def _history(self) -> PartitionHistory:
+        return PartitionHistory(self.result.input, self.partition, self.size + self.delay)
+
+    @property
+    def _at_arrival(self) -> bool:
+        """Whether each row fires when it comes."""
+        return self.time is None and self.delay == 0
+
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {"rows": TraceSpec(schema=self.result.input, kind=TableKind.TIME_ORDERED)}
+        """The rows of each partition, and when those that fire a window do."""
+        rows = {"rows": self._history.spec()}
+        if self._at_arrival:
+            return rows
+        firing = pa.schema([pa.field(_PARTITION, pa.uint64())])
+        return {**rows, "firing": TraceSpec(schema=firing, kind=TableKind.TIME_ORDERED)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0]
@@ -68,7 +85,7 @@ class SlidingWindow(KernelDefaults):
                 late = {0: weigh(rows.filter(pa.array(behind)).drop_columns([WEIGHT]), 1)}
                 rows, times = rows.filter(pa.array(~behind)), times[~behind]
         rows = rows.drop_columns([WEIGHT])
-        if self.time is None and self.delay == 0:
+        if self._at_arrival:
             ordered, windows = self._at_once(state, rows, times, clock, sql)
         else:
             ordered, windows = self._passed(state, rows, times, clock, sql)
@@ -77,28 +94,31 @@ class SlidingWindow(KernelDefaults):
 
     def _at_once(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """In processing time each row fires when it comes, over those that have come before it."""
-        kept = state["rows"]
-        firing = self._firing(rows)
-        before = kept.between(clock.now - self.size, clock.now) if firing.any() else kept.spec.stored.empty_table()
-        kept.add(rows, times)
+        kept, firing = state["rows"], self._firing(rows)
+        partitions, of = self._history.partitions(rows)[firing], times[firing]
+        before, before_times = self._history.read(kept, partitions, of - self.size + 1, of)
+        self._history.add(kept, rows, times)
         kept.expire(clock.now - self.size)
-        return self._windows(before, rows, times, np.concatenate([np.zeros(before.num_rows, np.bool_), firing]), sql)
+        rows, times = pa.concat_tables([before, rows]), np.concatenate([before_times, times])
+        return self._windows(rows, times, np.concatenate([np.zeros(before.num_rows, np.bool_), firing]), sql)
 
     def _passed(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """Each row fires when the watermark, or the clock, has passed its time by the delay."""
-        kept, nothing = state["rows"], rows.slice(0, 0)
+        kept, waiting = state["rows"], state["firing"]
         clock = running_clock(state, clock, self.time is None)
-        kept.add(rows, times)
+        self._history.add(kept, rows, times)
+        firing = self._firing(rows)
+        partitions = pa.table({_PARTITION: self._history.partitions(rows)[firing]})
+        waiting.add(partitions, times[firing])
         upto, after = clock.watermark - self.delay, clock.previous - self.delay
-        due = kept.between(after, upto)
-        firing = due.column(SORT_KEY).to_numpy()[self._firing(due)]
-        read = kept.spec.stored.empty_table()
-        if len(firing):
-            read = kept.between(int(firing.min()) - self.size, int(firing.max()) + self.delay)
+        due = waiting.between(after, upto)
+        waiting.expire(upto)
+        of = due.column(SORT_KEY).to_numpy()
+        partitions = due.column(_PARTITION).to_numpy()
+        read, found = self._history.read(kept, partitions, of - self.size + 1, of + self.delay)
         kept.expire(upto - self.size)
-        of = read.column(SORT_KEY).to_numpy()
-        fires = self._firing(read) & (of > after) & (of <= upto)
-        return self._windows(read, nothing, times[:0], fires, sql)
+        fires = self._firing(read) & (found > after) & (found <= upto)
+        return self._windows(read, found, fires, sql)
 
     def _firing(self, rows: pa.Table) -> Mask:
         """Which rows fire a window."""
@@ -107,10 +127,9 @@ class SlidingWindow(KernelDefaults):
         flags: Mask = rows.column(self.fires).fill_null(False).to_numpy()
         return flags
 
-    def _windows(self, kept: pa.Table, coming: pa.Table, times: Times, fires: Mask, sql: Sql) -> tuple[Ordered, Ranges]:
-        """The windows of the rows that fire one, among `kept` rows and those `coming` now."""
-        rows = pa.concat_tables([kept.select(self.result.input.names), coming]).combine_chunks()
-        times = np.concatenate([kept.column(SORT_KEY).to_numpy(), times])
+    def _windows(self, rows: pa.Table, times: Times, fires: Mask, sql: Sql) -> tuple[Ordered, Ranges]:
+        """The windows of the `rows` that fire one, among all of them; those of one partition are in order."""
+        rows = rows.combine_chunks()
         if self.partition and rows.num_rows:
             # Of the others no window is asked.
             hashes = bucket_hash(rows, self.partition)

@@ -78,6 +78,7 @@ class Run:
 
     kernels: Sequence[Kernel]
     restart: bool = False
+    sql: Sql = SQL
     applied: Counter[Row] = field(default_factory=Counter)
     log: list[tuple[Row, int]] = field(default_factory=list)
     late: list[Row] = field(default_factory=list)
@@ -100,7 +101,7 @@ class Run:
         self._watermark = watermark
         inputs = [block(schema, batch.changes, port) for port, schema in enumerate(self.kernels[0].inputs)]
         for at, kernel in enumerate(self.kernels):
-            step = kernel.advance(self.states[at], inputs, clock, SQL)
+            step = kernel.advance(self.states[at], inputs, clock, self.sql)
             assert step.changes.schema == weighted(kernel.output)
             self._note(step)
             self._seal(at)

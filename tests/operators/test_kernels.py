@@ -24,7 +24,7 @@ from tests.operators.properties import (
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
-def _all_operators() -> Iterator[type[KernelDefaults]]:
+def all_operators() -> Iterator[type[KernelDefaults]]:
     for module in pkgutil.walk_packages(operators.__path__, "operators."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and issubclass(value, KernelDefaults) and value is not KernelDefaults:
@@ -52,7 +52,7 @@ ELSEWHERE = [
 
 def test_every_operator_is_in_the_table():
     tested = {type(kernel) for case in CASES.values() for kernel in case.kernels}
-    missing = sorted(kind.__name__ for kind in set(_all_operators()) - tested)
+    missing = sorted(kind.__name__ for kind in set(all_operators()) - tested)
     assert missing == ELSEWHERE, "add a case to tests/operators/kernels.py"
 
 

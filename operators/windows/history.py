@@ -1,0 +1,91 @@
+"""The rows of each partition by time: what a frame or a window of a few partitions needs is found without the others.
+
+The sort key of a row is half of the hash of its partition, then its time: one partition's rows of one stretch of time
+are one range of a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.hashing import Hashes, bucket_hash
+from operators.state.block import SortKeys
+from operators.state.lookup import find_between
+from operators.state.operator_state import TableKind, TraceSpec
+from operators.state.trace import Trace
+from operators.windows.slices import Times
+
+_TIME = "_time"
+_LOW_HALF = 0xFFFFFFFF
+_STRETCH_BITS = 30
+"""A stretch of the expected length has so many bits of units, so that the 32 there are for the time go round behind
+all that is kept: longer stretches have coarser units."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHistory:
+    """Rows of `schema` in partitions by the columns at `keys`, of which stretches of about `length` ms are read."""
+
+    schema: pa.Schema
+    keys: tuple[int, ...]
+    length: int
+
+    def spec(self) -> TraceSpec:
+        """A table whose rows expire by their times."""
+        schema = pa.schema([*self.schema, pa.field(_TIME, pa.int64())])
+        return TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp=_TIME)
+
+    def add(self, trace: Trace, rows: pa.Table, times: Times) -> None:
+        """Keep `rows`, whose times are in ms."""
+        prefixes = self.partitions(rows) & ~np.uint64(_LOW_HALF)
+        trace.add(rows.append_column(_TIME, pa.array(times)), prefixes | self._units(times))
+
+    def partitions(self, rows: pa.Table) -> Hashes:
+        """The hash of the partition of each of `rows`."""
+        return bucket_hash(rows, self.keys)
+
+    def read(self, trace: Trace, partitions: Hashes, lows: Times, highs: Times) -> tuple[pa.Table, Times]:
+        """The rows of some `partitions`, by their hashes, and their times, in order; rows of one time as they came.
+
+        Of each partition at least those from the least of its `lows` to the greatest of its `highs`, both included, and
+        at times others: of partitions that share half of a hash, and of other times.
+        """
+        if len(partitions) == 0 or not trace.blocks():
+            return self.schema.empty_table(), np.empty(0, dtype=np.int64)
+        rows = find_between(trace, *self._ranges(partitions & ~np.uint64(_LOW_HALF), lows, highs))
+        times = rows.column(_TIME)
+        if rows.num_rows:
+            inside = pc.and_(pc.greater_equal(times, int(lows.min())), pc.less_equal(times, int(highs.max())))
+            rows = rows.filter(inside)
+        found: Times = rows.column(_TIME).to_numpy()
+        order = np.argsort(found, kind="stable")
+        return rows.select(self.schema.names).take(pa.array(order)), found[order]
+
+    def _unit(self, times: Times) -> Times:
+        """The number of the unit of time that each of `times` is in."""
+        unit = max(1, self.length >> _STRETCH_BITS)
+        return times // unit
+
+    def _units(self, times: Times) -> SortKeys:
+        return (self._unit(times) & _LOW_HALF).astype(np.uint64)
+
+    def _ranges(self, prefixes: Hashes, lows: Times, highs: Times) -> tuple[Hashes, Hashes]:
+        """From where to where the sort keys of each partition lie; one whose times go round has two such ranges."""
+        order = np.argsort(prefixes, kind="stable")
+        ordered = prefixes[order]
+        heads = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        different = ordered[heads]
+        first = np.minimum.reduceat(lows[order], heads)
+        last = np.maximum.reduceat(highs[order], heads)
+        starts, ends = self._units(first), self._units(last)
+        whole = self._unit(last) - self._unit(first) >= _LOW_HALF
+        starts[whole], ends[whole] = 0, _LOW_HALF
+        wraps = starts > ends
+        return (
+            np.concatenate([different | starts, different[wraps]]),
+            np.concatenate([different | np.where(wraps, np.uint64(_LOW_HALF), ends), different[wraps] | ends[wraps]]),
+        )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from operators.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    from operators.state.operator_state import TraceSpec
+    from operators.kernel import Kernel, Step
+    from operators.sql import Sql
+    from operators.state.operator_state import State, TraceSpec
+    from operators.time import Clock
 
 
 class KernelDefaults:
@@ -19,6 +24,15 @@ class KernelDefaults:
     def traces(self) -> Mapping[str, TraceSpec]:
         """No state."""
         return {}
+
+    def steps(self: Kernel, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
+        """The answer in one step."""
+        yield self.advance(state, inputs, clock, sql)
+
+    @property
+    def piecewise(self) -> bool:
+        """A batch is given as a whole."""
+        return False
 
     def output_watermark(self, watermark: int) -> int:
         """The watermark passes unchanged."""

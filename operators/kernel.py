@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +39,25 @@ class Step:
     late_count: int = 0
 
 
+def together(steps: Iterable[Step], empty: pa.Table) -> Step:
+    """Steps of one operator, one after the other, as one; `empty` is a block of its changes without rows."""
+    steps = list(steps)
+    if len(steps) == 1:
+        return steps[0]
+    return Step(
+        changes=pa.concat_tables([empty, *(s.changes for s in steps)]),
+        late=_by_port([s.late for s in steps]),
+        dead=_by_port([s.dead for s in steps]),
+        unmatched_retractions=sum(s.unmatched_retractions for s in steps),
+        late_count=sum(s.late_count for s in steps),
+    )
+
+
+def _by_port(found: list[Mapping[int, pa.Table]]) -> dict[int, pa.Table]:
+    ports = sorted({port for each in found for port in each})
+    return {port: pa.concat_tables([each[port] for each in found if port in each]) for port in ports}
+
+
 class Kernel(Protocol):
     """An operator: an immutable, picklable specification with one function.
 
@@ -59,6 +78,15 @@ class Kernel(Protocol):
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         """Fold one batch of changes (one table a port, possibly empty) into `state` and return what follows from it."""
+
+    def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
+        """The answer of `advance` in one step or more, each of a bounded size where one batch may answer without bound;
+        `state` is that after the batch when the last step is out."""
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether the rows of a batch may be given in several calls of `advance`: one input, no state, and what is
+        answered to two blocks serves as well as what is answered to both in one."""
 
     def output_watermark(self, watermark: int) -> int:
         """The watermark of the output when that of the inputs is `watermark` (both in milliseconds)."""

@@ -50,6 +50,10 @@ class GroupPartial(KernelDefaults):
     def output(self) -> pa.Schema:
         return positional(partial_types(self).values())
 
+    @property
+    def piecewise(self) -> bool:
+        return True
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
         if rows.num_rows == 0:

@@ -7,7 +7,7 @@ matches it, it has none, and right rows are kept as long as such a question may 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,9 @@ from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
-from operators.joins.matching import NOTHING, Matches, Pairs, condition, match_where_computable
-from operators.kernel import WEIGHT, Step
+from operators.joins.matching import Matches, Pairs, Parts, condition, match_in_pieces, taken
+from operators.kernel import WEIGHT, Step, together
+from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.block import distinct
 from operators.state.lookup import find
@@ -95,6 +96,9 @@ class IntervalJoinOperator(KernelDefaults):
         return -self.lower, self.upper
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
+
+    def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         clock = running_clock(state, clock, self.processing)
         sides: list[_Rows] = []
         dead: dict[int, pa.Table] = {}
@@ -111,20 +115,23 @@ class IntervalJoinOperator(KernelDefaults):
             self._known(state, name, mine, sides[1 - port], keys[1 - port])
             for port, (name, mine) in enumerate(zip(("left", "right"), sides, strict=True))
         ]
-        matches = self._pairs(known[0], known[1], sql, clock.now)
-        pairs = matches.pairs
-        failed = matches.dead(known[0].rows, np.ones(len(matches.failed.left), dtype=np.bool_))
-        if failed is not None:
-            dead[0] = pa.concat_tables([dead[0], failed]) if 0 in dead else failed
-        tables = self._together(known, pairs, state, sql)
+        met = [np.zeros(side.fresh, dtype=np.bool_) for side in sides]
+        failed: list[pa.Table] = [] if 0 not in dead else [dead[0]]
+        held: list[pa.Table] = []
+        for found in gathered(self._together(known, met, failed, state, clock.now, sql)):
+            if held:
+                yield Step(changes=pa.concat_tables(held))
+            held = found
+        if failed:
+            dead[0] = pa.concat_tables(failed)
+        tables = list(held)
         late: dict[int, pa.Table] = {}
         for port, name in enumerate(("left", "right")):
-            met = np.bincount(pairs[port], minlength=known[port].rows.num_rows)[: sides[port].fresh] > 0
             closed = out_of_reach(sides[port].times, self._reach()[port], clock.previous)
             if self._asks()[port]:
                 tables.append(self._padded(port, unmatched[port]))
-                tables.append(self._padded(port, sides[port].rows.filter(pa.array(closed & ~met))))
-            elif (hopeless := closed & ~met & has_passed(sides[port].times, clock.previous)).any():
+                tables.append(self._padded(port, sides[port].rows.filter(pa.array(closed & ~met[port]))))
+            elif (hopeless := closed & ~met[port] & has_passed(sides[port].times, clock.previous)).any():
                 late[port] = weigh(sides[port].rows.filter(pa.array(hopeless)), 1)
             self._keep(state, port, name, sides[port], closed)
         for port, name in enumerate(("left", "right")):
@@ -132,7 +139,7 @@ class IntervalJoinOperator(KernelDefaults):
                 tables.append(self._expired(state, port, name, clock.watermark, sql))
         self._forget(state, clock.watermark)
         changes = pa.concat_tables([no_changes(self.output), *tables])
-        return Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
+        yield Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
 
     def _known(self, state: State, name: str, mine: _Rows, other: _Rows, other_keys: Sequence[int]) -> _Rows:
         """The new rows of one side, then those kept that have a key of the other's new rows."""
@@ -147,29 +154,47 @@ class IntervalJoinOperator(KernelDefaults):
         equal = condition(self.left_keys, self.right_keys, self.null_safe, width)
         return near if equal == "true" else f"{equal} AND {near}"
 
-    def _pairs(self, left: _Rows, right: _Rows, sql: Sql, now: int) -> Matches:
+    def _pairs(self, left: _Rows, right: _Rows, sql: Sql, now: int) -> Iterator[Matches]:
         """All pairs of which one row at least has just come."""
-        if self.lower > self.upper:
-            return Matches(NOTHING, NOTHING)
         parts = [
             (left.rows.slice(0, left.fresh), right.rows, 0, 0),
             (left.rows.slice(left.fresh), right.rows.slice(0, right.fresh), left.fresh, 0),
         ]
-        return match_where_computable(sql, self._near(), self.residual, parts, len(self.left), now)
+        return self._matches(parts, sql, now)
 
-    def _together(self, known: Sequence[_Rows], pairs: Pairs, state: State, sql: Sql) -> list[pa.Table]:
+    def _matches(self, parts: Parts, sql: Sql, now: int) -> Iterator[Matches]:
+        if self.lower > self.upper:
+            return iter(())
+        keys = (self.left_keys, self.right_keys)
+        return match_in_pieces(sql, self._near(), self.residual, parts, keys, len(self.left), now)
+
+    def _together(
+        self, known: Sequence[_Rows], met: Sequence[Mask], failed: list[pa.Table], state: State, now: int, sql: Sql
+    ) -> Iterator[pa.Table]:
+        """The pairs, in pieces. Meanwhile the fresh rows that have `met` a partner are marked, and rows whose condition
+        cannot be computed are added to `failed`."""
         left, right = known
-        if self.kind == "anti":
-            return []
-        if self.kind == "semi":
-            first = distinct(pairs.left)
-            before = first[first >= left.fresh]
-            if len(before):
-                had = self._matched(left.rows.take(pa.array(before)), state, sql)
-                first = np.concatenate([first[first < left.fresh], before[~had]])
-            return [self._weighed(left.rows.take(pa.array(first)).columns)]
-        rows = left.rows.take(pa.array(pairs.left)), right.rows.take(pa.array(pairs.right))
-        return [self._weighed([*rows[0].columns, *rows[1].columns])]
+        for matches in self._pairs(left, right, sql, now):
+            pairs = matches.pairs
+            for places, mine in zip(pairs, met, strict=True):
+                mine[places[places < len(mine)]] = True
+            dead = matches.dead(left.rows, np.ones(len(matches.failed.left), dtype=np.bool_))
+            if dead is not None:
+                failed.append(dead)
+            if self.kind == "semi":
+                yield self._weighed(left.rows.take(pa.array(self._first(left, pairs, state, sql))).columns)
+            elif self.kind != "anti":
+                for _, mine_rows, others in taken(left.rows, right.rows, pairs):
+                    yield self._weighed([*mine_rows.columns, *others.columns])
+
+    def _first(self, left: _Rows, pairs: Pairs, state: State, sql: Sql) -> np.ndarray:
+        """The rows of left that match for the first time."""
+        first = distinct(pairs.left)
+        before = first[first >= left.fresh]
+        if len(before):
+            had = self._matched(left.rows.take(pa.array(before)), state, sql)
+            first = np.concatenate([first[first < left.fresh], before[~had]])
+        return first
 
     def _matched(self, rows: pa.Table, state: State, sql: Sql, port: int = 0) -> Mask:
         """Which `rows` of the side `port` match a row that is kept of the other side."""
@@ -178,10 +203,9 @@ class IntervalJoinOperator(KernelDefaults):
         others = kept.select(self.inputs[1 - port].names)
         parts = [(rows, others, 0, 0)] if port == 0 else [(others, rows, 0, 0)]
         matched = np.zeros(rows.num_rows, dtype=np.bool_)
-        if self.lower <= self.upper:
-            # Of inner joins alone a condition asks for the time, and they do not come here.
-            pairs = match_where_computable(sql, self._near(), self.residual, parts, len(self.left), 0).pairs
-            matched[pairs[port]] = True
+        # Of inner joins alone a condition asks for the time, and they do not come here.
+        for found in self._matches(parts, sql, 0):
+            matched[found.pairs[port]] = True
         return matched
 
     def _expired(self, state: State, port: int, name: str, watermark: int, sql: Sql) -> pa.Table:

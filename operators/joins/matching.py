@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +10,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.failures import reason_of
+from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT
+from operators.pieces import LARGEST, row_bytes, runs
 from operators.sql import NOT_COMPUTABLE, Sql
 from operators.time import time_parameter
 
 Places = npt.NDArray[np.int64]
+
+CANDIDATES = 4 << 20
+"""Pairs with equal keys that one statement looks at, unless that is less than a few for each row: the places of those
+that match take 16 bytes each."""
+
+_FEW = 4
+_BINS = 1 << 20
 
 
 class Pairs(NamedTuple):
@@ -84,6 +93,67 @@ def match_where_computable(sql: Sql, on: str, residual: str | None, parts: Parts
         pairs = match(sql, f"{on} AND TRY(({residual}))", parts, width, now)
         failed = match(sql, f"{on} AND TRY(struct_pack(a := ({residual}))) IS NULL", parts, width, now)
         return Matches(pairs, failed, reason_of(error))
+
+
+def match_in_pieces(
+    sql: Sql,
+    on: str,
+    residual: str | None,
+    parts: Parts,
+    keys: tuple[Sequence[int], Sequence[int]],
+    width: int,
+    now: int,
+) -> Iterator[Matches]:
+    """The answer of `match_where_computable` in pieces, of which none holds many more than CANDIDATES pairs.
+
+    `keys` are the columns of left and right that `on` says are equal. The matches of a row of left are in one piece.
+    """
+    parts = [part for part in parts if part[0].num_rows and part[1].num_rows]
+    most = max(CANDIDATES, _FEW * sum(left.num_rows + right.num_rows for left, right, _, _ in parts))
+    if sum(left.num_rows * right.num_rows for left, right, _, _ in parts) <= most:
+        if parts:
+            yield match_where_computable(sql, on, residual, parts, width, now)
+        return
+    counts = [_candidates(left, right, keys, most) for left, right, _, _ in parts]
+    if sum(int(each.sum()) for each in counts) <= most:
+        yield match_where_computable(sql, on, residual, parts, width, now)
+        return
+    for (left, right, left_base, right_base), count in zip(parts, counts, strict=True):
+        for run in runs(count, most):
+            piece = left.slice(run.start, run.stop - run.start), right, left_base + run.start, right_base
+            yield match_where_computable(sql, on, residual, [piece], width, now)
+
+
+def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequence[int]], most: int) -> Places:
+    """How many rows of `right` each row of `left` may match, by its key; too many are told rather than too few."""
+    if not keys[0]:
+        return np.full(left.num_rows, right.num_rows, dtype=np.int64)
+    asked, known = bucket_hash(left, keys[0]), bucket_hash(right, keys[1])
+    # By a part of the hash first, which needs no sorting: mostly that says already that the pairs are few.
+    mask = np.uint64(_BINS - 1)
+    bins = np.bincount((known & mask).astype(np.int64), minlength=_BINS)
+    counts: Places = bins[(asked & mask).astype(np.int64)]
+    if int(counts.sum()) <= most:
+        return counts
+    different, times = np.unique(known, return_counts=True)
+    at = np.minimum(np.searchsorted(different, asked), len(different) - 1)
+    return np.where(different[at] == asked, times[at], 0)
+
+
+def taken(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[tuple[slice, pa.Table, pa.Table]]:
+    """The rows of `pairs` beside each other, in runs of at most LARGEST bytes."""
+    if not len(pairs.left):
+        return
+    for run in _runs(left, right, pairs):
+        yield run, left.take(pa.array(pairs.left[run])), right.take(pa.array(pairs.right[run]))
+
+
+def _runs(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[slice]:
+    # Small tables, few pairs: no row has to be looked at.
+    if len(pairs.left) * (left.nbytes + right.nbytes) <= LARGEST:
+        return iter((slice(0, len(pairs.left)),))
+    sizes = row_bytes(left)[pairs.left] + row_bytes(right)[pairs.right]
+    return runs(sizes, LARGEST)
 
 
 def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:

@@ -8,7 +8,7 @@ semi join has the left rows that match, an anti join those that do not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,10 @@ from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
-from operators.joins.matching import Pairs, condition, match_where_computable
+from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.joins.side import Numbers, Side, Touched
-from operators.kernel import WEIGHT, Step
+from operators.kernel import WEIGHT, Step, together
+from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
@@ -84,14 +85,17 @@ class RegularJoin(KernelDefaults):
         return left, right
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        sides = self._sides()
+        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
+
+    def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
+        left, right = sides = self._sides()
         for side in sides:
             if side.ttl:
                 state[side.name].expire(clock.now - side.ttl)
         if not any(rows.num_rows for rows in inputs):
-            return Step(changes=no_changes(self.output))
+            yield Step(changes=no_changes(self.output))
+            return
         split = [split_matchable(rows, side.keys, self.null_safe) for side, rows in zip(sides, inputs, strict=True)]
-        left, right = sides
         left_changed, right_changed = (
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
         )
@@ -99,74 +103,79 @@ class RegularJoin(KernelDefaults):
             left.matching(state, right.hashes(right_changed), left_changed),
             right.matching(state, left.hashes(left_changed), right_changed),
         )
-        width = len(self.left)
-        on = condition(self.left_keys, self.right_keys, self.null_safe, width)
-        right_rows = pa.concat_tables([right_changed.rows, right_matching.rows])
-        parts = [
-            (left_changed.rows, right_rows, 0, 0),
-            (left_matching.rows, right_changed.rows, left_changed.rows.num_rows, 0),
-        ]
-        matches = match_where_computable(sql, on, self.residual, parts, width, clock.now)
-        pairs = matches.pairs
-        old, new = _joined(left_changed.old, left_matching.old), _joined(left_changed.new, left_matching.new)
-        other_old, other_new = (
-            _joined(right_changed.old, right_matching.old),
-            _joined(right_changed.new, right_matching.new),
+        touched = (
+            _Both(left_changed, left_matching, counted=left.tracks_degree),
+            _Both(right_changed, right_matching, counted=right.tracks_degree),
         )
-        degree_deltas = (
-            _degree_deltas(pairs.left, old, other_old[pairs.right], other_new[pairs.right]),
-            _degree_deltas(pairs.right, other_old, old[pairs.left], new[pairs.left]),
-        )
-        left.keep(state, left_changed, left_matching, degree_deltas[0], clock.now)
-        right.keep(state, right_changed, right_matching, degree_deltas[1], clock.now)
-        tables = self._padded_changes(
-            left, left_changed, left_matching, degree_deltas[0], split[0][1]
-        ) + self._padded_changes(right, right_changed, right_matching, degree_deltas[1], split[1][1])
-        if self.kind not in ("semi", "anti"):
-            before, after = old[pairs.left] * other_old[pairs.right], new[pairs.left] * other_new[pairs.right]
-            rows = (pa.concat_tables([left_changed.rows, left_matching.rows]), right_rows)
-            tables.append(self._together(rows, pairs, before, after))
-        tables.sort(key=_first_weight)
-        came = (new[matches.failed.left] > 0) & (other_new[matches.failed.right] > 0)
-        dead = matches.dead(pa.concat_tables([left_changed.rows, left_matching.rows]), came)
-        return Step(
-            changes=pa.concat_tables([no_changes(self.output), *tables]),
-            dead={} if dead is None else {0: dead},
+        failed: list[pa.Table] = []
+        held: list[pa.Table] = []
+        for tables in gathered(self._pairs(touched, clock.now, sql, failed)):
+            if held:
+                yield Step(changes=pa.concat_tables(held))
+            held = tables
+        padded: list[pa.Table] = []
+        for side, both, (_, unmatched) in zip(sides, touched, split, strict=True):
+            side.keep(state, both.changed, both.matching, both.gained, clock.now)
+            padded += self._padded_changes(side, both, unmatched)
+        last = sorted([*padded, *held], key=_first_weight)
+        yield Step(
+            changes=pa.concat_tables([no_changes(self.output), *last]),
+            dead={0: pa.concat_tables(failed)} if failed else {},
             unmatched_retractions=left_changed.unmatched_retractions + right_changed.unmatched_retractions,
         )
 
-    def _together(self, rows: tuple[pa.Table, pa.Table], pairs: Pairs, before: Numbers, after: Numbers) -> pa.Table:
+    def _pairs(self, touched: tuple[_Both, _Both], now: int, sql: Sql, failed: list[pa.Table]) -> Iterator[pa.Table]:
+        """The changes of pairs, in pieces. Meanwhile the rows of `touched` gain their matches, and rows whose condition
+        cannot be computed are added to `failed`."""
+        left, right = touched
+        width, split = len(self.left), left.changed.rows.num_rows
+        parts = [
+            (left.changed.rows, right.rows, 0, 0),
+            (left.matching.rows, right.changed.rows, split, 0),
+        ]
+        on = condition(self.left_keys, self.right_keys, self.null_safe, width)
+        keys = (self.left_keys, self.right_keys)
+        for matches in match_in_pieces(sql, on, self.residual, parts, keys, width, now):
+            pairs = matches.pairs
+            left.gain(pairs.left, right.old[pairs.right], right.new[pairs.right])
+            right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
+            if self.kind not in ("semi", "anti"):
+                yield from self._together(left, right, pairs)
+            came = (left.new[matches.failed.left] > 0) & (right.new[matches.failed.right] > 0)
+            dead = matches.dead(left.rows, came)
+            if dead is not None:
+                failed.append(dead)
+
+    def _together(self, left: _Both, right: _Both, pairs: Pairs) -> Iterator[pa.Table]:
         """The pairs whose number has changed, and those written again unchanged."""
+        before = left.old[pairs.left] * right.old[pairs.right]
+        after = left.new[pairs.left] * right.new[pairs.right]
         weights = after - before
         emitted = (weights != 0) | (after > 0) & (before == after)
-        left, right = rows[0].take(pa.array(pairs.left[emitted])), rows[1].take(pa.array(pairs.right[emitted]))
-        return self._weighed([*left.columns, *right.columns], weights[emitted])
+        weights = weights[emitted]
+        for run, mine, others in taken(left.rows, right.rows, Pairs(pairs.left[emitted], pairs.right[emitted])):
+            yield self._weighed([*mine.columns, *others.columns], weights[run])
 
     def _weighed(self, columns: Sequence[pa.ChunkedArray], weights: Numbers) -> pa.Table:
         table = pa.table([*columns, pa.array(weights)], names=[*self.output.names, WEIGHT])
         return as_changes(table, self.output)
 
-    def _padded_changes(
-        self, side: Side, changed: Touched, matching: Touched, degree_deltas: Numbers, unmatched: pa.Table
-    ) -> list[pa.Table]:
+    def _padded_changes(self, side: Side, both: _Both, unmatched: pa.Table) -> list[pa.Table]:
         """The changes of rows that stand for themselves: padded rows, and those of a semi or anti join.
 
         `unmatched` are changes of rows that can match nothing, whatever comes.
         """
         if not side.tracks_degree:
             return []
-        split = len(changed.sort_keys)
-        count = [
-            (t.old, t.new, t.degrees, t.degrees_after(g))
-            for t, g in ((changed, degree_deltas[:split]), (matching, degree_deltas[split:]))
-        ]
-        old, new, had, has = (np.concatenate(numbers) for numbers in zip(*count, strict=True))
+        old, new, split = both.old, both.new, len(both.changed.sort_keys)
+        had = np.concatenate([both.changed.degrees, both.matching.degrees])
+        has = np.where(old > 0, had, 0) + both.gained
         semi = self.kind == "semi"
         before, after = old * ((had > 0) == semi), new * ((has > 0) == semi)
         refreshed = np.arange(len(old)) < split
         weights = after - before
         emitted = (weights != 0) | refreshed & (after > 0) & (before == after)
-        rows = pa.concat_tables([changed.rows, matching.rows])
+        rows = both.rows
         gone, come = emitted & (weights < 0), emitted & (weights >= 0)
         tables = [self._padded(side, rows.filter(pa.array(mask)), weights[mask]) for mask in (gone, come)]
         if not semi and unmatched.num_rows:
@@ -183,15 +192,22 @@ class RegularJoin(KernelDefaults):
         return self._weighed(columns, weights)
 
 
-def _joined(first: Numbers, second: Numbers) -> Numbers:
-    return np.concatenate([first, second])
+class _Both:
+    """The rows of one side that a batch touches, those that it changes first, and how many matches each has gained
+    where they are counted: of a row that was there, the change of its partners; of a new one, all of them."""
 
+    def __init__(self, changed: Touched, matching: Touched, *, counted: bool) -> None:
+        self.changed, self.matching = changed, matching
+        self.rows = pa.concat_tables([changed.rows, matching.rows])
+        self.old = np.concatenate([changed.old, matching.old])
+        self.new = np.concatenate([changed.new, matching.new])
+        self.gained = np.zeros(len(self.old), dtype=np.int64)
+        self._counted = counted
 
-def _degree_deltas(places: Numbers, old: Numbers, other_old: Numbers, other_new: Numbers) -> Numbers:
-    """How many matches each row gains: of one that was there, the change of its partners; of a new one, all of them."""
-    degree_deltas = np.zeros(len(old), dtype=np.int64)
-    np.add.at(degree_deltas, places, other_new - np.where(old[places] > 0, other_old, 0))
-    return degree_deltas
+    def gain(self, places: Numbers, other_old: Numbers, other_new: Numbers) -> None:
+        """Count matches of the rows at `places` with rows of the other side that were and are there so often."""
+        if self._counted:
+            np.add.at(self.gained, places, other_new - np.where(self.old[places] > 0, other_old, 0))
 
 
 def _first_weight(table: pa.Table) -> int:

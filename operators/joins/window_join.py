@@ -7,7 +7,7 @@ of which the window's start and end are two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +17,10 @@ from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.kinds import JoinKind
-from operators.joins.matching import Matches, Pairs, condition, match_where_computable
-from operators.kernel import WEIGHT, Step
+from operators.joins.matching import Pairs, condition, match_in_pieces, taken
+from operators.kernel import WEIGHT, Step, together
+from operators.pieces import gathered
 from operators.sql import Sql
-from operators.state.block import distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.trace import Trace
 from operators.time import Clock
@@ -65,6 +65,9 @@ class WindowJoinOperator(KernelDefaults):
         }
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
+
+    def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         clock = running_clock(state, clock, self.processing)
         dead: dict[int, pa.Table] = {}
         late: dict[int, pa.Table] = {}
@@ -77,12 +80,17 @@ class WindowJoinOperator(KernelDefaults):
             closed.append(rows)
             if behind.num_rows:
                 late[port] = behind
-        matches = self._matches(closed[0], closed[1], clock, sql)
-        failed = matches.dead(closed[0], np.ones(len(matches.failed.left), dtype=np.bool_))
-        if failed is not None:
-            dead[0] = pa.concat_tables([dead[0], failed]) if 0 in dead else failed
-        changes = self._joined(closed[0], closed[1], matches.pairs)
-        return Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
+        met = [np.zeros(rows.num_rows, dtype=np.bool_) for rows in closed]
+        failed = [dead[0]] if 0 in dead else []
+        held: list[pa.Table] = []
+        for found in gathered(self._together(closed[0], closed[1], met, failed, clock.now, sql)):
+            if held:
+                yield Step(changes=pa.concat_tables(held))
+            held = found
+        if failed:
+            dead[0] = pa.concat_tables(failed)
+        changes = pa.concat_tables([no_changes(self.output), *held, *self._alone(closed[0], closed[1], met)])
+        yield Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
 
     def _closed(self, waiting: Trace, rows: pa.Table, time: int, clock: Clock) -> tuple[pa.Table, pa.Table]:
         """The rows of the windows that close in this batch, and those that come after their window has closed."""
@@ -96,40 +104,44 @@ class WindowJoinOperator(KernelDefaults):
         waiting.expire(clock.watermark)
         return pa.concat_tables([part.select(names) for part in parts]).combine_chunks(), rows.filter(pa.array(behind))
 
-    def _matches(self, left: pa.Table, right: pa.Table, clock: Clock, sql: Sql) -> Matches:
-        width = len(self.left)
+    def _together(
+        self, left: pa.Table, right: pa.Table, met: Sequence[Mask], failed: list[pa.Table], now: int, sql: Sql
+    ) -> Iterator[pa.Table]:
+        """The pairs of the windows that have closed, in pieces. Meanwhile the rows that have `met` a partner are
+        marked, and rows whose condition cannot be computed are added to `failed`."""
+        width, keys = len(self.left), (self.left_keys, self.right_keys)
         on = condition(self.left_keys, self.right_keys, self.null_safe, width)
-        return match_where_computable(sql, on, self.residual, [(left, right, 0, 0)], width, clock.now)
+        for matches in match_in_pieces(sql, on, self.residual, [(left, right, 0, 0)], keys, width, now):
+            pairs = matches.pairs
+            for places, mine in zip(pairs, met, strict=True):
+                mine[places] = True
+            dead = matches.dead(left, np.ones(len(matches.failed.left), dtype=np.bool_))
+            if dead is not None:
+                failed.append(dead)
+            if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
+                continue
+            # The order in which DuckDB finds pairs is its own: that of the rows is theirs.
+            order = np.lexsort((pairs.right, pairs.left))
+            for _, mine_rows, others in taken(left, right, Pairs(pairs.left[order], pairs.right[order])):
+                yield self._weighed([*mine_rows.columns, *others.columns])
 
-    def _joined(self, left: pa.Table, right: pa.Table, pairs: Pairs) -> pa.Table:
-        """The whole answer of the windows that have closed."""
-        if left.num_rows == 0 and (right.num_rows == 0 or self.kind not in (JoinKind.RIGHT, JoinKind.FULL)):
-            return no_changes(self.output)
+    def _alone(self, left: pa.Table, right: pa.Table, met: Sequence[Mask]) -> list[pa.Table]:
+        """What a row says that stands alone: of an outer join that has met nothing, of a semi join that has."""
         if self.kind is JoinKind.SEMI:
-            return self._weighed(left.take(pa.array(distinct(pairs.left))).columns)
+            return [self._weighed(left.filter(pa.array(met[0])).columns)]
         if self.kind is JoinKind.ANTI:
-            return self._weighed(left.filter(pa.array(_unmatched(pairs.left, left))).columns)
-        # The order in which DuckDB finds pairs is its own: that of the rows is theirs.
-        order = np.lexsort((pairs.right, pairs.left))
-        rows = left.take(pa.array(pairs.left[order])), right.take(pa.array(pairs.right[order]))
-        tables = [self._weighed([*rows[0].columns, *rows[1].columns])]
+            return [self._weighed(left.filter(pa.array(~met[0])).columns)]
+        tables: list[pa.Table] = []
         if self.kind in (JoinKind.LEFT, JoinKind.FULL):
-            alone = left.filter(pa.array(_unmatched(pairs.left, left)))
+            alone = left.filter(pa.array(~met[0]))
             tables.append(self._weighed([*alone.columns, *_nulls(alone.num_rows, self.right)]))
         if self.kind in (JoinKind.RIGHT, JoinKind.FULL):
-            alone = right.filter(pa.array(_unmatched(pairs.right, right)))
+            alone = right.filter(pa.array(~met[1]))
             tables.append(self._weighed([*_nulls(alone.num_rows, self.left), *alone.columns]))
-        return pa.concat_tables(tables)
+        return tables
 
     def _weighed(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:
         return as_changes(weigh(pa.table(list(columns), names=self.output.names), 1), self.output)
-
-
-def _unmatched(places: np.ndarray, rows: pa.Table) -> Mask:
-    """Which rows are at none of the `places`."""
-    alone = np.ones(rows.num_rows, dtype=np.bool_)
-    alone[places] = False
-    return alone
 
 
 def _nulls(count: int, schema: pa.Schema) -> list[pa.Array]:

@@ -34,6 +34,10 @@ class TopNPartialOperator(KernelDefaults):
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.output,)
 
+    @property
+    def piecewise(self) -> bool:
+        return True
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
         if rows.num_rows > self.ranking.last:

@@ -45,6 +45,10 @@ class Calc(KernelDefaults):
     def reads_now(self) -> bool:
         return any(map(asks_time, (*self.expressions, self.where or "")))
 
+    @property
+    def piecewise(self) -> bool:
+        return True
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
         if rows.num_rows == 0:

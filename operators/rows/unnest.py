@@ -52,6 +52,10 @@ class UnnestOperator(KernelDefaults):
             return [(f"struct_extract_at(e, {i})", field.type) for i, field in enumerate(fields, 1)]
         return [("e", type_.value_type)]
 
+    @property
+    def piecewise(self) -> bool:
+        return True
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
         if rows.num_rows == 0:

@@ -47,6 +47,10 @@ class SessionPartial(KernelDefaults):
     def output(self) -> pa.Schema:
         return positional(piece_types(self).values())
 
+    @property
+    def piecewise(self) -> bool:
+        return True
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.time)
         if rows.num_rows == 0:

@@ -50,6 +50,10 @@ class WindowPartial(KernelDefaults):
     def output(self) -> pa.Schema:
         return positional(partial_types(self).values())
 
+    @property
+    def piecewise(self) -> bool:
+        return True
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
         rows, late = self.split_late(rows, event_clock(clock, self.processing).previous, sql)

@@ -6,10 +6,12 @@ import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.operator_state import State
 from service.plan.program import Operator
@@ -96,42 +98,74 @@ class Bucket:
     def advance(self, here: Sequence[Envelope], moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
         """Run one batch: the rows of `here`, in order, to envelopes for later levels and the sinks."""
         exchanged_rows = _rows(here)
-        produced: dict[int, pa.Table] = {}
-        sequence = 0
+        produced: dict[int, list[pa.Table]] = {}
+        sequence = count(1)
+        for operator in self._operators:
+            if self._fed_piecewise(operator):
+                continue  # it has had its rows when the operator before it had them
+            inputs = self._inputs(operator, produced, exchanged_rows)
+            yield from self._run(operator, inputs, moment, metrics, produced, sequence)
+        for operator in self._operators:
+            measure_state(metrics, operator, self._states[operator.id])
+
+    def _run(
+        self,
+        operator: Operator,
+        inputs: Sequence[pa.Table],
+        moment: Moment,
+        metrics: TaskMetrics,
+        produced: dict[int, list[pa.Table]],
+        sequence: Iterator[int],
+    ) -> Iterator[Envelope]:
+        """Run an operator over rows of its inputs, and over each piece of its answer those operators of this level that
+        take rows piece by piece; what others of this level wait for is `produced`."""
+        steps = operator.kernel.steps(self._states[operator.id], inputs, moment.clocks[operator.id], self._sql)
+        readers = [o for o in self._operators if any(e.key is None and e.producer == operator.id for e in o.inputs)]
+        produced.setdefault(operator.id, [])
+        while True:
+            with metrics.timed("operators"):
+                step = next(steps, None)
+            if step is None:
+                return
+            count_step(metrics, operator, step)
+            yield from self._leaving(operator, step, moment, metrics, sequence)
+            for reader in readers:
+                if self._fed_piecewise(reader):
+                    yield from self._run(reader, [step.changes], moment, metrics, produced, sequence)
+            if not all(map(self._fed_piecewise, readers)):
+                produced[operator.id].append(step.changes)
+
+    def _fed_piecewise(self, operator: Operator) -> bool:
+        return operator.kernel.piecewise and operator.inputs[0].key is None
+
+    def _leaving(
+        self, operator: Operator, step: Step, moment: Moment, metrics: TaskMetrics, sequence: Iterator[int]
+    ) -> Iterator[Envelope]:
+        """What of a step goes to later levels and to the sinks."""
+        reading = moment.readings[operator.id]
 
         def leave(
-            bucket: int, level: int, kind: Kind, address: int, rows: pa.Table, after: Operator, port: str = ""
+            bucket: int, level: int, kind: Kind, address: int, rows: pa.Table, port: str = ""
         ) -> Iterator[Envelope]:
-            nonlocal sequence
-            reading = moment.readings[after.id]
             channel = f"l{self._level:03d}/b{self._number:05d}{port}"
             for payload in packed([rows] if rows.num_rows else []):
-                sequence += 1
                 yield Envelope(
-                    *(bucket, level, kind, address, channel, sequence),
+                    *(bucket, level, kind, address, channel, next(sequence)),
                     *(moment.now, reading.time, reading.idle, payload),
                 )
 
-        for operator in self._operators:
-            state, clock = self._states[operator.id], moment.clocks[operator.id]
-            inputs = self._inputs(operator, produced, exchanged_rows)
-            with metrics.timed("operators"):
-                step = operator.kernel.advance(state, inputs, clock, self._sql)
-            produced[operator.id] = step.changes
-            count_step(metrics, operator, step)
-            measure_state(metrics, operator, state)
-            for port, late in step.late.items():
-                yield from leave(self._number, EGRESS, Kind.LATE, operator.id, late, operator, f"/{port}")
-            for port, dead in step.dead.items():
-                yield from leave(self._number, EGRESS, Kind.DEAD, operator.id, dead, operator, f"/{port}")
-            for address, exchange in self._topology.exchanges_from(operator.id):
-                for bucket, part in partition_by_hash(step.changes, exchange.key, self._buckets):
-                    yield from leave(bucket, exchange.level, Kind.ROWS, address, part, operator)
-            for output in self._topology.outputs_of(operator.id):
-                if output.discards:
-                    count_changes(metrics, "output_changes_total", step.changes, sink=output.table.name)
-                    continue
-                yield from leave(self._number, EGRESS, Kind.OUTPUT, output.id, step.changes, operator)
+        for port, late in step.late.items():
+            yield from leave(self._number, EGRESS, Kind.LATE, operator.id, late, f"/{port}")
+        for port, dead in step.dead.items():
+            yield from leave(self._number, EGRESS, Kind.DEAD, operator.id, dead, f"/{port}")
+        for address, exchange in self._topology.exchanges_from(operator.id):
+            for bucket, part in partition_by_hash(step.changes, exchange.key, self._buckets):
+                yield from leave(bucket, exchange.level, Kind.ROWS, address, part)
+        for output in self._topology.outputs_of(operator.id):
+            if output.discards:
+                count_changes(metrics, "output_changes_total", step.changes, sink=output.table.name)
+                continue
+            yield from leave(self._number, EGRESS, Kind.OUTPUT, output.id, step.changes)
 
     def seal(self) -> SealedBucket:
         """End the batch: what has to be remembered for the next."""
@@ -150,16 +184,20 @@ class Bucket:
         return SealedBucket(json.dumps(manifest, sort_keys=True).encode(), added, tuple(removed))
 
     def _inputs(
-        self, operator: Operator, produced: Mapping[int, pa.Table], exchanged_rows: Mapping[int, list[pa.Table]]
+        self, operator: Operator, produced: Mapping[int, list[pa.Table]], exchanged_rows: Mapping[int, list[pa.Table]]
     ) -> list[pa.Table]:
         tables: list[pa.Table] = []
         for edge, schema in zip(operator.inputs, operator.kernel.inputs, strict=True):
             if edge.key is None:
-                tables.append(produced[edge.producer])
+                tables.append(_whole(produced[edge.producer]))
                 continue
             parts = exchanged_rows.get(self._topology.address_of(edge.producer, operator.level, edge.key), [])
             tables.append(pa.concat_tables(parts) if parts else empty(schema))
         return tables
+
+
+def _whole(tables: list[pa.Table]) -> pa.Table:
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
 
 def _key(operator: str, block: str) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.columns import no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import WEIGHT, Step, together
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
@@ -21,7 +21,7 @@ from service.runtime.counting import count_changes, count_step
 from service.runtime.envelope import EGRESS, Envelope, Kind, packed
 from service.runtime.exchange import partition_by_hash
 from service.runtime.layout import Layout
-from service.runtime.net import together, without_culprits
+from service.runtime.net import with_culprits, without_culprits
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
@@ -147,7 +147,7 @@ class Ingest:
         steps, culprits = without_culprits(inputs[0], lambda rows: kernel.advance(state, [rows], clock, self._sql))
         if len(steps) == 1 and not culprits:
             return steps[0]
-        return together(steps, no_changes(kernel.output), culprits)
+        return with_culprits(together(steps, no_changes(kernel.output)), culprits)
 
     def _inputs(self, operator: Operator, produced: Mapping[int, pa.Table]) -> Sequence[pa.Table]:
         return [

@@ -6,7 +6,8 @@ others: the block is halved until the rows are found that cannot be computed, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import duckdb
@@ -54,21 +55,9 @@ def dead_rows(culprits: list[Culprit]) -> pa.Table:
     return rows.append_column("_reason", pa.array([each.reason for each in culprits], pa.string()))
 
 
-def together(steps: list[Step], empty: pa.Table, culprits: list[Culprit]) -> Step:
-    """The steps of an operator with one input and no state as one; `empty` is a block of its changes without rows."""
-    late, dead = _by_port([s.late for s in steps]), _by_port([s.dead for s in steps])
-    if culprits:
-        found = dead_rows(culprits)
-        dead[0] = pa.concat_tables([dead[0], found]) if 0 in dead else found
-    return Step(
-        changes=pa.concat_tables([empty, *(s.changes for s in steps)]),
-        late=late,
-        dead=dead,
-        unmatched_retractions=sum(s.unmatched_retractions for s in steps),
-        late_count=sum(s.late_count for s in steps),
-    )
-
-
-def _by_port(found: list[Mapping[int, pa.Table]]) -> dict[int, pa.Table]:
-    ports = sorted({port for each in found for port in each})
-    return {port: pa.concat_tables([each[port] for each in found if port in each]) for port in ports}
+def with_culprits(step: Step, culprits: list[Culprit]) -> Step:
+    """The step of an operator with one input, and the culprits among its dead rows."""
+    if not culprits:
+        return step
+    found = dead_rows(culprits)
+    return replace(step, dead={**step.dead, 0: pa.concat_tables([*([step.dead[0]] if 0 in step.dead else []), found])})

@@ -1,0 +1,71 @@
+"""The pairs of a join come out in pieces of a bounded size, and what follows takes them piece by piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from operators import pieces
+from operators.joins import matching
+from operators.sql import Sql
+from service.local.case import Outcome, run_case
+from service.local.changelog import applied
+from service.runtime.bucket import Bucket
+from service.sql.pipeline import load
+
+CASES = Path(__file__).parent.parent / "pipelines"
+JOINS = sorted(p.name for p in CASES.iterdir() if "join" in p.name)
+
+COUNTED = """
+CREATE TABLE a (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json');
+CREATE TABLE b (k BIGINT, w BIGINT) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'json');
+CREATE TABLE totals (k BIGINT, n BIGINT, most BIGINT, PRIMARY KEY (k) NOT ENFORCED)
+  WITH ('connector' = 'upsert-kafka', 'topic' = 'totals', 'key.format' = 'json', 'value.format' = 'json');
+INSERT INTO totals
+SELECT a.k, COUNT(*), MAX(a.v * b.w) FROM a JOIN b ON a.k = b.k AND a.v + b.w <> 7 GROUP BY a.k;
+"""
+
+
+def answers(outcome: Outcome) -> dict[str, list[tuple[str, ...]]]:
+    return {name: applied(outcome.changes[name], o.key) for name, o in outcome.tables.items()}
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Pieces of a few bytes; returns what will hold the number of pieces of each operator's answer."""
+    monkeypatch.setattr(matching, "CANDIDATES", 2)
+    monkeypatch.setattr(matching, "_FEW", 0)
+    monkeypatch.setattr(matching, "LARGEST", 32)
+    monkeypatch.setattr(pieces, "LARGEST", 32)
+    counted: list[int] = []
+    leaving = Bucket._leaving
+
+    def noted(self, operator, step, *rest):  # type: ignore[no-untyped-def]
+        counted.append(step.changes.num_rows)
+        return leaving(self, operator, step, *rest)
+
+    monkeypatch.setattr(Bucket, "_leaving", noted)
+    return counted
+
+
+@pytest.mark.parametrize("case", JOINS)
+def test_a_join_in_pieces_answers_as_in_one(case: str, request: pytest.FixtureRequest) -> None:
+    jobs = load(CASES / case / "pipeline.sql", {}).jobs
+    whole = answers(run_case(CASES / case, jobs, Sql()))
+    request.getfixturevalue("tiny")
+    assert answers(run_case(CASES / case, jobs, Sql())) == whole
+
+
+def test_what_follows_a_join_takes_its_pairs_piece_by_piece(tmp_path: Path, tiny: list[int]) -> None:
+    (tmp_path / "pipeline.sql").write_text(COUNTED)
+    for name, column in (("a", "v"), ("b", "w")):
+        rows = [f'{{"k": {i % 2}, "{column}": {i}}}' for i in range(20)]
+        (tmp_path / f"{name}.records").write_text("\n".join(rows) + "\n")
+    (tmp_path / "totals.rows").write_text("")
+    outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, Sql())
+    pairs = [(k, i * j) for k in (0, 1) for i in range(k, 20, 2) for j in range(k, 20, 2) if i + j != 7]
+    expected = [(str(k), str(sum(p[0] == k for p in pairs)), str(max(p[1] for p in pairs if p[0] == k))) for k in (0, 1)]
+    assert [tuple(row) for row in answers(outcome)["totals"]] == expected
+    assert max(tiny) < 20
+    assert sum(rows > 0 for rows in tiny) > 40

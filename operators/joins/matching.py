@@ -18,11 +18,16 @@ from operators.time import time_parameter
 
 Places = npt.NDArray[np.int64]
 
+PAIRS = 1 << 20
+"""Pairs that one statement finds, unless that is less than a few for each row: what is worked out of each takes up to a
+hundred bytes beside its rows."""
+
 CANDIDATES = 4 << 20
-"""Pairs with equal keys that one statement looks at, unless that is less than a few for each row: the places of those
-that match take 16 bytes each."""
+"""Pairs with equal keys that one statement looks at where a condition over other columns leaves some of them out: each
+statement reads the other side anew."""
 
 _FEW = 4
+_WEIGHT_BYTES = 8
 _BINS = 1 << 20
 
 
@@ -104,12 +109,13 @@ def match_in_pieces(
     width: int,
     now: int,
 ) -> Iterator[Matches]:
-    """The answer of `match_where_computable` in pieces, of which none holds many more than CANDIDATES pairs.
+    """The answer of `match_where_computable` in pieces, of which none is of many more than PAIRS, or CANDIDATES.
 
     `keys` are the columns of left and right that `on` says are equal. The matches of a row of left are in one piece.
     """
     parts = [part for part in parts if part[0].num_rows and part[1].num_rows]
-    most = max(CANDIDATES, _FEW * sum(left.num_rows + right.num_rows for left, right, _, _ in parts))
+    rows = sum(left.num_rows + right.num_rows for left, right, _, _ in parts)
+    most = max(PAIRS if residual is None else CANDIDATES, _FEW * rows)
     if sum(left.num_rows * right.num_rows for left, right, _, _ in parts) <= most:
         if parts:
             yield match_where_computable(sql, on, residual, parts, width, now)
@@ -153,7 +159,7 @@ def _runs(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[slice]:
     if len(pairs.left) * (left.nbytes + right.nbytes) <= LARGEST:
         return iter((slice(0, len(pairs.left)),))
     sizes = row_bytes(left)[pairs.left] + row_bytes(right)[pairs.right]
-    return runs(sizes, LARGEST)
+    return runs(sizes + _WEIGHT_BYTES, LARGEST)
 
 
 def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:

@@ -34,6 +34,7 @@ def answers(outcome: Outcome) -> dict[str, list[tuple[str, ...]]]:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Pieces of a few bytes; returns what will hold the number of pieces of each operator's answer."""
+    monkeypatch.setattr(matching, "PAIRS", 2)
     monkeypatch.setattr(matching, "CANDIDATES", 2)
     monkeypatch.setattr(matching, "_FEW", 0)
     monkeypatch.setattr(matching, "LARGEST", 32)
@@ -65,7 +66,9 @@ def test_what_follows_a_join_takes_its_pairs_piece_by_piece(tmp_path: Path, tiny
     (tmp_path / "totals.rows").write_text("")
     outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, Sql())
     pairs = [(k, i * j) for k in (0, 1) for i in range(k, 20, 2) for j in range(k, 20, 2) if i + j != 7]
-    expected = [(str(k), str(sum(p[0] == k for p in pairs)), str(max(p[1] for p in pairs if p[0] == k))) for k in (0, 1)]
+    expected = [
+        (str(k), str(sum(p[0] == k for p in pairs)), str(max(p[1] for p in pairs if p[0] == k))) for k in (0, 1)
+    ]
     assert [tuple(row) for row in answers(outcome)["totals"]] == expected
     assert max(tiny) < 20
     assert sum(rows > 0 for rows in tiny) > 40

@@ -10,7 +10,11 @@ import pytest
 
 from operators.joins.kinds import JoinKind
 from operators.joins.regular_join import RegularJoin
+from operators.pieces import LARGEST
+from operators.state.operator_state import State
+from operators.time import MIN_TIME, Clock
 from tests.operators.properties import (
+    SQL,
     Batch,
     Change,
     Row,
@@ -202,3 +206,20 @@ def test_state_with_a_time_to_live_is_swept():
 def test_a_condition_that_cannot_be_computed_is_no_match():
     run = replay(joined(residual="1 // c3 = 1"), [left(0, "a"), left(1, "a")], [right(0, "b"), right(1, "b")])
     assert run.log == [(AB, 1)]
+
+
+@pytest.mark.parametrize(("residual", "rows"), [(None, 3_000**2), ("c1 || c2 = 'xy'", 0)])
+def test_pairs_of_a_hot_key_come_in_pieces(residual: str | None, rows: int):
+    n, kernel = 3_000, joined(residual=residual, append=(True, True))
+    key, weight, text = np.ones(n, np.int64), np.ones(n, np.int64), pa.array(["x" * 20] * n)
+    sides = [
+        pa.table([key, text, weight], names=["c0", "c1", "_weight"]),
+        pa.table([text, key, np.ones(n), weight], names=["c0", "c1", "c2", "_weight"]),
+    ]
+    state = State.open(kernel.traces(), None, lambda block: pa.py_buffer(b""))
+    steps = kernel.steps(state, sides, Clock(0, MIN_TIME, MIN_TIME), SQL)
+    found = 0
+    for step in steps:
+        assert step.changes.nbytes <= 1.1 * LARGEST
+        found += step.changes.num_rows
+    assert found == rows

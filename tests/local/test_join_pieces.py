@@ -42,7 +42,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted: list[int] = []
     leaving = Bucket._leaving
 
-    def noted(self, operator, step, *rest):  # type: ignore[no-untyped-def]
+    def noted(self, operator, step, *rest):
         counted.append(step.changes.num_rows)
         return leaving(self, operator, step, *rest)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 from service.sql.errors import Mistakes, did_you_mean
+from service.sql.expressions.zones import zone_name
 from service.sql.options.known import (
     ANY,
     BOOLEAN,
@@ -27,12 +28,7 @@ _INNER = "the engine here decides this itself"
 
 
 def _zone(text: str) -> str:
-    name = text.strip()
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise ValueError("a time zone such as 'Europe/Berlin' or 'UTC'") from error
-    return name
+    return zone_name(text.strip())
 
 
 def _name(text: str) -> str:
@@ -190,6 +186,8 @@ class SqlSettings:
     @staticmethod
     def _near(option: Option, known: OptionSpec) -> str:
         if known.kind.name == "zone":
+            if option.value.strip().upper().startswith(("GMT", "UTC", "+", "-")):
+                return "write whole hours, 'GMT-08:00', or a name such as 'Asia/Kolkata'"
             return did_you_mean(option.value, sorted(available_timezones()))
         return did_you_mean(option.value, known.values)
 

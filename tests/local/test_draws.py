@@ -101,6 +101,16 @@ def test_what_stands_there_twice_is_drawn_twice():
     assert all((a or "")[:36] == (b or "")[1:] for a, b in rows(answer(same)))
 
 
+def test_calls_with_one_seed_draw_the_same_of_a_row_and_not_of_another():
+    drawn = rows(answer("SELECT CAST(RAND(1) AS STRING), CAST(RAND(1) AS STRING) FROM t"))
+    assert all(a == b for a, b in drawn)
+    assert len({a for a, _ in drawn}) == ROWS
+    other = rows(
+        answer("SELECT CAST(RAND_INTEGER(2, 1000000) AS STRING), CAST(RAND_INTEGER(3, 1000000) AS STRING) FROM t")
+    )
+    assert sum(a == b for a, b in other) < ROWS / 2
+
+
 def test_drawing_costs_no_step_more():
     def steps(query: str) -> int:
         return len(explain(read(f"{TABLES}INSERT INTO {query};").jobs[0]).steps)

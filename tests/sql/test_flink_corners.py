@@ -16,6 +16,7 @@ ROW: Columns = {
     "i": (INT, "7"),
     "e": (STRING, "''"),
     "sub": (STRING, "'o'"),
+    "zone": (STRING, "'Europe/Berlin'"),
     "r": (Row(("b", "a"), (INT, INT)), "{'b': 1, 'a': 2}"),
     "m": (Map(STRING, INT), "map {'b': 1, 'a': 2}"),
 }
@@ -34,6 +35,8 @@ ANSWERS = [
     ("JSON_OBJECT('a' VALUE 1, 'a' VALUE CAST(NULL AS INT) ABSENT ON NULL)", '{"a":1}'),
     ("JSON_STRING(r)", '{"a":2,"b":1}'),
     ("JSON_STRING(m)", '{"a":2,"b":1}'),
+    ('JSON_QUERY(\'{"b":1,"a":[{"d":1,"c":2}]}\', \'$\')', '{"a":[{"c":2,"d":1}],"b":1}'),
+    ('JSON_QUERY(\'{"a":[{"d":1,"c":2}]}\', \'$.a[*]\' WITH WRAPPER)', '[[{"c":2,"d":1}]]'),
     ("JSON_QUERY('{\"a\":null}', '$.a' WITH WRAPPER)", None),
     ("JSON_QUERY('{\"a\":null}', '$.a' WITH CONDITIONAL WRAPPER)", None),
     # Text, as Java's libraries have it.
@@ -64,6 +67,46 @@ ANSWERS = [
     # A text is formatted as SimpleDateFormat reads it: a date and a time, no fraction.
     ("DATE_FORMAT('2024-02-29', 'yyyy')", None),
     ("DATE_FORMAT('2024-02-29 01:02:03.789', 'HH:mm:ss.SSS')", "01:02:03.000"),
+    # Text of a distance from UTC: newer functions pass it over, older ones count with it.
+    ("TO_TIMESTAMP('2024-02-29T01:02:03+02:00', 'yyyy-MM-dd''T''HH:mm:ssXXX')", datetime(2024, 2, 29, 1, 2, 3)),
+    ("TO_TIMESTAMP_LTZ('2024-02-29 01:02:03Z', 'yyyy-MM-dd HH:mm:ssX')", datetime(2024, 2, 29, 1, 2, 3)),
+    ("TO_TIMESTAMP('2024-02-29 01:02:03', 'yyyy-MM-dd HH:mm:ssX')", datetime(2024, 2, 29, 1, 2, 3)),
+    ("TO_TIMESTAMP('Thu 2024-02-29 -05', 'EEE yyyy-MM-dd X')", datetime(2024, 2, 29)),
+    ("UNIX_TIMESTAMP('1970-01-01 02:00:00 +02', 'yyyy-MM-dd HH:mm:ss X')", 0),
+    ("UNIX_TIMESTAMP('1970-01-01 02:00:00 +0130', 'yyyy-MM-dd HH:mm:ss XX')", 1800),
+    ("UNIX_TIMESTAMP('1970-01-01 02:00:00 -05:30', 'yyyy-MM-dd HH:mm:ss XXX')", 27000),
+    ("UNIX_TIMESTAMP('1970-01-01 02:00:00 -0530', 'yyyy-MM-dd HH:mm:ss Z')", 27000),
+    ("UNIX_TIMESTAMP('1970-01-01 02:00:00 Z', 'yyyy-MM-dd HH:mm:ss X')", 7200),
+    # A zone of a row that is none is UTC.
+    ("CONVERT_TZ('1970-01-01 00:00:00', 'UTC', zone)", "1970-01-01 01:00:00"),
+    ("CONVERT_TZ('1970-01-01 00:00:00', zone, 'America/Los_Angeles')", "1969-12-31 15:00:00"),
+    ("CONVERT_TZ('1970-01-01 00:00:00', 'UTC', sub)", "1970-01-01 00:00:00"),
+    ("CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'GMT-08:00')", "1969-12-31 16:00:00"),
+    # Months are those between the days, one less where the days fit and the hour is earlier.
+    ("TIMESTAMPDIFF(MONTH, TIMESTAMP '2024-03-15 12:00:00', TIMESTAMP '2024-02-15 06:00:00')", -2),
+    ("TIMESTAMPDIFF(MONTH, TIMESTAMP '2024-03-15 06:00:00', TIMESTAMP '2024-02-15 12:00:00')", -1),
+    ("TIMESTAMPDIFF(MONTH, TIMESTAMP '2024-02-15 12:00:00', TIMESTAMP '2024-03-15 06:00:00')", 0),
+    ("TIMESTAMPDIFF(MONTH, DATE '2024-01-31', DATE '2024-02-29')", 1),
+    ("CASE i WHEN 1, 2 THEN 'few' WHEN 7, 8 THEN 'many' END", "many"),
+    # The separators are regular expressions; what is empty at the end is no entry, of one key the last value counts.
+    ("STR_TO_MAP('a=1,b=2')", {"a": "1", "b": "2"}),
+    ("STR_TO_MAP('a:1;b:2;c;a:3;;', ';', ':')", {"b": "2", "c": None, "a": "3"}),
+    ("STR_TO_MAP('a=1=2|b=', '[|]', '=')", {"a": "1=2", "b": ""}),
+    ("STR_TO_MAP('a  1', ',', '( )+')", {"a": "1"}),
+    ("STR_TO_MAP(e)", {}),
+    ("MAP_UNION(MAP['a', 1], MAP['b', 2, 'a', 3])", {"a": 3, "b": 2}),
+    ("MAP_UNION(MAP['a', 1], CAST(NULL AS MAP<STRING, INT>))", None),
+    ("ARRAY_SORT(ARRAY[2, NULL, 1], TRUE, FALSE)", [1, 2, None]),
+    ("ARRAY_SORT(ARRAY[2, NULL, 1], FALSE, TRUE)", [None, 2, 1]),
+    ("JSON_QUOTE('a\"b/\\ü😀')", '"a\\"b\\/\\\\\\u00fc\\ud83d\\ude00"'),
+    ('JSON_QUERY(\'{"a":[1,null,{"z":1,"b":2}]}\', \'$.a\' RETURNING ARRAY<STRING>)', ["1", None, '{"b":2,"z":1}']),
+    ("JSON_QUERY('{\"a\":{\"b\":1}}', '$.a' RETURNING ARRAY<STRING> WITH WRAPPER)", ['{"b":1}']),
+    ("JSON_QUERY('{\"a\":{\"b\":1}}', '$.a' RETURNING ARRAY<STRING> EMPTY ARRAY ON ERROR)", []),
+    ("PRINTF('%05d|%-4s|%4s|%,d|%+d|%x', -3, 'ab', 'cd', 1234567, i, -1)", "-0003|ab  |  cd|1,234,567|+7|ffffffff"),
+    ("PRINTF('%.2f|%6.1f|%.0f', 2.675e0, d, 1e30)", "2.68|   2.5|1000000000000000019884624838656"),
+    ("PRINTF('%s %d %b%%', CAST(NULL AS STRING), CAST(NULL AS INT), TRUE)", "null null true%"),
+    ("(TIME '09:00:00', TIME '10:00:00') OVERLAPS (TIME '10:15:00', INTERVAL '3' HOUR)", False),
+    ("(DATE '2024-01-01', DATE '2023-01-01') OVERLAPS (DATE '2024-01-01', INTERVAL '1' DAY)", True),
 ]
 
 

@@ -63,7 +63,7 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
         (
             "SET 'table.local-time-zone' = 'Europe/Berlim'",
             "pipeline.sql:1:31: 'table.local-time-zone' cannot be 'Europe/Berlim'\n"
-            "  detail: it takes a time zone such as 'Europe/Berlin' or 'UTC'\n"
+            "  detail: it takes a time zone such as 'Europe/Berlin', 'UTC' or 'GMT-08:00', in whole hours\n"
             '  hint:   did you mean "Europe/Berlin"?',
         ),
         (
@@ -86,6 +86,14 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
 )
 def test_a_setting_without_a_meaning_is_refused(text: str, mistake: str):
     assert mistakes(text) == [mistake]
+
+
+@pytest.mark.parametrize(
+    ("written", "zone"),
+    [("GMT-08:00", "Etc/GMT+8"), ("GMT+1", "Etc/GMT-1"), ("GMT+00:00", "UTC"), ("Asia/Kolkata", "Asia/Kolkata")],
+)
+def test_a_zone_may_be_written_as_a_distance_from_utc(written: str, zone: str):
+    assert read(f"{TABLES}SET 'table.local-time-zone' = '{written}'; {INSERT}").jobs[0].zone == zone
 
 
 @pytest.mark.parametrize("key", SETTINGS)

@@ -236,8 +236,12 @@ class _Origins:
         arguments = tuple(self._replaced(each, origin) for each in expression.arguments)
         if expression.deterministic:
             return replace(expression, arguments=arguments)
-        if expression.name not in DRAWS or arguments:
+        if expression.name not in DRAWS:
             return expression
+        if arguments:
+            # Calls with one seed draw the same of a row, wherever they stand.
+            template = DRAWS[expression.name].replace("{0}", "concat({0}, '?', {1})")
+            return Call(expression.name, (origin, *arguments), expression.type, template)
         self._drawn += 1
         template = DRAWS[expression.name].replace("{0}", "concat({0}, '!" + str(self._drawn) + "')")
         return Call(expression.name, (origin,), expression.type, template)

@@ -119,7 +119,9 @@ class _Compiler:
         branches: list[exp.Expr] = []
         for branch in node.args["ifs"]:
             condition = branch.this
-            if node.this is not None:
+            if condition.meta.get("values"):
+                condition = exp.In(this=node.this.copy(), expressions=[e.copy() for e in condition.expressions])
+            elif node.this is not None:
                 condition = exp.EQ(this=node.this.copy(), expression=condition.copy())
             branches += [condition, branch.args["true"]]
         default = node.args.get("default") or exp.Null()

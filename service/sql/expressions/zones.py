@@ -5,8 +5,9 @@ DuckDB's calendar is asked for the zone only: to and from TIMESTAMPTZ, microseco
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from service.sql.errors import SqlError
 from service.sql.expressions.literals import quoted
@@ -14,14 +15,42 @@ from service.sql.expressions.literals import quoted
 _UTC = {"UTC", "Etc/UTC", "GMT", "Z", "UCT", "Universal", "Zulu"}
 
 
-@cache
-def checked_zone(zone: str) -> str:
-    """`zone`, if it is a name of the time zone database that DuckDB knows as well."""
+_CUSTOM = re.compile(r"GMT([+-])(\d{1,2})(?::?00)?")
+
+
+def zone_name(zone: str) -> str:
+    """The name in the time zone database of `zone`, which may also be Java's GMT-08:00; ValueError for any other.
+
+    The database has names for whole hours, in which the sign is turned: Etc/GMT+8 is eight hours behind UTC.
+    """
+    if custom := _CUSTOM.fullmatch(zone):
+        hours = int(custom[2])
+        zone = f"Etc/GMT{'-' if custom[1] == '+' else '+'}{hours}" if hours else "UTC"
     try:
         ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise SqlError(f'"{zone}" is no time zone', hint="write a name such as 'Europe/Berlin' or 'UTC'") from None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("a time zone such as 'Europe/Berlin', 'UTC' or 'GMT-08:00', in whole hours") from None
     return zone
+
+
+@cache
+def checked_zone(zone: str) -> str:
+    """The name in the time zone database of a zone that a constant names; SqlError if it is none."""
+    try:
+        return zone_name(zone)
+    except ValueError:
+        raise SqlError(f'"{zone}" is no time zone', hint="write a name such as 'Europe/Berlin' or 'UTC'") from None
+
+
+@cache
+def _known_zones() -> str:
+    return ", ".join(quoted(name) for name in sorted(available_timezones()))
+
+
+def zone_of_row(text: str) -> str:
+    """DuckDB text: the zone that the column `text` names, UTC where it names none, as old Java has it."""
+    custom = "regexp_full_match({0}, 'GMT[+-](?:[01]?[0-9]|2[0-3])(?::?[0-5][0-9])?')".replace("{0}", text)
+    return f"CASE WHEN {text} IN ({_known_zones()}) OR {custom} THEN {text} ELSE 'UTC' END"
 
 
 def wall_clock(instant: str, zone: str) -> str:

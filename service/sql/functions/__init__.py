@@ -34,14 +34,14 @@ FORMS: Mapping[str, Special] = {**STRING_FORMS, **TIME_FORMS, **JSON_FORMS, **JS
 
 PLANNED: Mapping[str, str] = {
     "CURRENT_WATERMARK": "a watermark belongs to a batch, not to a row",
-    "OVERLAPS": "",
+    "SOURCE_WATERMARK": "the watermark of a table is an expression over its columns",
     "HASH_CODE": "MD5 and SHA256 are there",
-    **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "SHA256 is there"),
-    **dict.fromkeys(("JSON_QUOTE", "JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
-    **dict.fromkeys(("STR_TO_MAP", "PRINTF", "URL_DECODE_RECURSIVE"), ""),
+    **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "DuckDB, which computes here, has SHA256 alone"),
+    **dict.fromkeys(("JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
+    **dict.fromkeys(("URL_DECODE_RECURSIVE", "IS_VALID_UTF8", "MAKE_VALID_UTF8"), ""),
     "COLLECT": "ARRAY_AGG is there",
     "JSON_OBJECTAGG": "JSON_ARRAYAGG is there",
-    **dict.fromkeys(("MAP_UNION", "ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
+    **dict.fromkeys(("ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
 }
 """Functions of Flink that are refused by name, with what to know about it."""
 

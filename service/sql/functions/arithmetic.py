@@ -146,7 +146,7 @@ def _pointed(digits: str, type_: Decimal, result: Decimal | None = None) -> str:
     return f"CAST(CAST({digits} AS DECIMAL(38, 0)) * {unit} AS {types.duckdb(result or type_)})"
 
 
-def _shifted(operator: str, arguments: Arguments, context: Context) -> Expression:
+def shifted(operator: str, arguments: Arguments, context: Context) -> Expression:
     """A time plus or minus an interval. Months keep the day, or take the last one of a shorter month.
 
     Days of an interval are 24 hours: an instant is moved on the time line, whatever the clocks of the zone do.
@@ -178,13 +178,13 @@ _SHIFTS = ("DATE, INTERVAL", "TIME, INTERVAL", "MOMENT, INTERVAL")
 OPERATORS: Table = {
     "+": (
         built("NUMERIC, NUMERIC", _numbers),
-        *(built(p, _shifted) for p in _SHIFTS),
-        *(built(", ".join(p.split(", ")[::-1]), _shifted) for p in _SHIFTS),
+        *(built(p, shifted) for p in _SHIFTS),
+        *(built(", ".join(p.split(", ")[::-1]), shifted) for p in _SHIFTS),
         built("INTERVAL, INTERVAL", _intervals),
     ),
     "-": (
         built("NUMERIC, NUMERIC", _numbers),
-        *(built(p, _shifted) for p in _SHIFTS),
+        *(built(p, shifted) for p in _SHIFTS),
         built("INTERVAL, INTERVAL", _intervals),
     ),
     "*": (

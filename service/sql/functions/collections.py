@@ -9,8 +9,10 @@ from service.plan.types import BOOLEAN, INT, NULL, STRING, Array, DataType, Map,
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, identifier
 from service.sql.expressions.context import Context
+from service.sql.expressions.literals import string
 from service.sql.expressions.type_rules import common_type, is_integer
 from service.sql.functions.logic import unified
+from service.sql.functions.patterns import checked_pattern, groups_of
 from service.sql.functions.signature import (
     Arguments,
     Table,
@@ -135,10 +137,19 @@ _ONLY = "CASE WHEN len({0}) > 1 THEN [{0}[1]][CAST('ELEMENT: ' || len({0}) || ' 
 
 
 def _sorted(name: str, arguments: Arguments, context: Context) -> Expression:
-    """Ascending, NULL first; with FALSE descending, NULL last."""
-    ascending = "list_sort({0}, 'ASC', 'NULLS FIRST')"
-    descending = "list_sort({0}, 'DESC', 'NULLS LAST')"
-    template = ascending if len(arguments) == 1 else f"CASE WHEN {{1}} THEN {ascending} ELSE {descending} END"
+    """ARRAY_SORT(array[, ascending[, nulls_first]]): ascending, NULL first; with FALSE descending, NULL last."""
+
+    def sort(order: str, nulls: str) -> str:
+        return f"list_sort({{0}}, '{order}', 'NULLS {nulls}')"
+
+    def either(order: str, default: str) -> str:
+        if len(arguments) < 3:
+            return sort(order, default)
+        return f"CASE WHEN {{2}} THEN {sort(order, 'FIRST')} WHEN NOT {{2}} THEN {sort(order, 'LAST')} END"
+
+    template = sort("ASC", "FIRST")
+    if len(arguments) > 1:
+        template = f"CASE WHEN {{1}} THEN {either('ASC', 'FIRST')} WHEN NOT {{1}} THEN {either('DESC', 'LAST')} END"
     return Call(name, arguments, arguments[0].type, template)
 
 
@@ -172,6 +183,39 @@ def _from_arrays(name: str, arguments: Arguments, context: Context) -> Expressio
     return Call(name, arguments, Map(_element_of(keys.type), _element_of(values.type)), "map({0}, {1})")
 
 
+def _united(name: str, arguments: Arguments, context: Context) -> Expression:
+    """MAP_UNION(a, b, ...): of a key that several have, the value of the last; NULL if one is."""
+    maps = unified(arguments, context, name)
+    known = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(len(maps)))
+    return Call(name, maps, maps[0].type, f"CASE WHEN {known} THEN map_concat({_places(len(maps))}) END")
+
+
+def _from_text(name: str, arguments: Arguments, context: Context) -> Expression:
+    """STR_TO_MAP(text[, between entries[, between key and value]]): both are regular expressions, of a key that is
+    given twice the last value counts, an entry without a value has NULL."""
+    between, inside = (checked_pattern(a) for a in (*arguments[1:], *_STR_TO_MAP_DEFAULTS[len(arguments) - 1 :]))
+    if between is None or inside is None:
+        raise SqlError(f"the separators of {name} must be constants")
+    parts = f"string_split_regex({{0}}, {template_text(between)})"
+    # As in Java: what is empty at the end is no entry.
+    last = f"coalesce(list_max(list_transform({parts}, lambda p, i: CASE WHEN p <> '' THEN i END)), 0)"
+    split = template_text(f"^(?s:(.*?))(?:{inside})(?s:(.*))$")
+    value = groups_of(inside) + 2
+    pair = (
+        f"CASE WHEN regexp_matches(p, {split}) THEN"
+        f" struct_pack(k := regexp_extract(p, {split}, 1), v := regexp_extract(p, {split}, {value}))"
+        " ELSE struct_pack(k := p, v := CAST(NULL AS VARCHAR)) END"
+    )
+    pairs = f"list_transform({parts}[1:{last}], lambda p: {pair})"
+    later = "len(list_filter(e[i + 1:], lambda o: o.k = p.k)) > 0"
+    kept = f"list_transform([{pairs}], lambda e: list_filter(e, lambda p, i: NOT ({later})))[1]"
+    template = f"CASE WHEN {{0}} IS NOT NULL THEN map_from_entries({kept}) END"
+    return Call(name, arguments[:1], Map(STRING, STRING), template)
+
+
+_STR_TO_MAP_DEFAULTS = (string(","), string("="))
+
+
 def _typeof(name: str, arguments: Arguments, context: Context) -> Expression:
     """The type of an expression, as text."""
     type_ = arguments[0].type
@@ -196,7 +240,11 @@ COLLECTIONS: Table = {
     "ARRAY_PREPEND": (built("ARRAY, ANY", _with_element("CASE WHEN {0} IS NOT NULL THEN list_prepend({1}, {0}) END")),),
     "ARRAY_DISTINCT": (plain("ARRAY", same, _distinct("{0}")),),
     "ARRAY_REVERSE": (plain("ARRAY", same, "list_reverse({0})"),),
-    "ARRAY_SORT": (built("ARRAY", _sorted), built("ARRAY, BOOLEAN", _sorted)),
+    "ARRAY_SORT": (
+        built("ARRAY", _sorted),
+        built("ARRAY, BOOLEAN", _sorted),
+        built("ARRAY, BOOLEAN, BOOLEAN", _sorted),
+    ),
     "ARRAY_SLICE": (
         plain("ARRAY, INT", same, f"list_slice({{0}}, {_FIRST}, len({{0}}))"),
         plain("ARRAY, INT, INT", same, f"list_slice({{0}}, {_FIRST}, {_LAST})"),
@@ -212,5 +260,7 @@ COLLECTIONS: Table = {
     "MAP_VALUES": (built("MAP", _keys),),
     "MAP_ENTRIES": (built("MAP", _keys),),
     "MAP_FROM_ARRAYS": (built("ARRAY, ARRAY", _from_arrays),),
+    "MAP_UNION": (built("MAP, MAP*", _united),),
+    "STR_TO_MAP": tuple(built(given, _from_text) for given in ("STRING", "STRING, STRING", "STRING, STRING, STRING")),
     "TYPEOF": (built("ANY", _typeof),),
 }

@@ -53,6 +53,13 @@ _WRITTEN_ONLY: Mapping[str, str] = {
     "q": "CAST(quarter({0}) AS VARCHAR)",
     "e": "CAST(dayofweek({0}) + 1 AS VARCHAR)",
 }
+# How a distance from UTC is written, by its letters: +02, +0200, +02:00; Z is none.
+_OFFSETS: Mapping[str, str] = {
+    "X": "Z|[+-][0-9]{2}(?:[0-9]{2})?",
+    "XX": "Z|[+-][0-9]{4}",
+    "XXX": "Z|[+-][0-9]{2}:[0-9]{2}",
+    **dict.fromkeys(("Z", "ZZ", "ZZZ"), "[+-][0-9]{4}"),
+}
 _TOKENS = re.compile(r"(?P<letters>([A-Za-z])\2*)|'(?P<quoted>(?:[^']|'')*)'|(?P<other>[^A-Za-z'])")
 
 
@@ -83,7 +90,8 @@ def _tokens(pattern: str) -> list[_Token]:
 def _unknown(letters: str, pattern: str) -> SqlError:
     return SqlError(
         f"the letters {letters} in the pattern '{pattern}' are not supported",
-        detail=f"supported are {', '.join(dict.fromkeys((*_FIELDS, 'S to SSSSSS', *_WRITTEN_ONLY)))}",
+        detail=f"supported are {', '.join(dict.fromkeys((*_FIELDS, 'S to SSSSSS', *_WRITTEN_ONLY)))};"
+        f" to read a distance from UTC, {', '.join(_OFFSETS)}",
         hint="text stands in single quotes, which are doubled inside a string",
     )
 
@@ -119,18 +127,23 @@ def written(pattern: str) -> str:
 class Reader(NamedTuple):
     """How a Java pattern is read: texts that match `expression`, by the strptime format `directives`.
 
-    `weekday` is the directive of a day of the week, which must be that of the date; its name is the first group of
-    `expression`. `century` is an expression whose first group is what stands before a year of two digits.
+    `weekday` is the directive of a day of the week, which must be that of the date; its name is a group of
+    `expression`. `century` is an expression whose first group is what stands before a year of two digits. `offset` is
+    the expression of a distance from UTC at the end, the last group; what stands before it is then the first.
     """
 
     expression: str
     directives: str
     weekday: str = ""
     century: str = ""
+    offset: str = ""
 
     def moment(self, text: str) -> str:
-        """DuckDB text: the TIMESTAMP that `text` says, NULL if it does not fit the pattern."""
-        read = f"regexp_extract({text}, {template_text(self.expression)})"
+        """DuckDB text: the TIMESTAMP that `text` says, NULL if it does not fit the pattern.
+
+        It is the wall clock of the text: a distance from UTC must be there, and is passed over.
+        """
+        read = f"regexp_extract({text}, {template_text(self.expression)}{', 1' if self.offset else ''})"
         if self.century:
             read = f"regexp_replace({read}, {template_text(self.century)}, '\\120\\2')"
         moment = f"try_strptime({read}, {template_text(self.directives)})"
@@ -138,8 +151,18 @@ class Reader(NamedTuple):
             moment = f"try_strptime('1970 ' || {read}, {template_text('%Y ' + self.directives)})"
         if not self.weekday:
             return moment
-        named = f"regexp_extract({text}, {template_text(self.expression)}, 1)"
+        named = f"regexp_extract({text}, {template_text(self.expression)}, {2 if self.offset else 1})"
         return f"CASE WHEN strftime({moment}, {template_text(self.weekday)}) = {named} THEN {moment} END"
+
+    def instant(self, text: str) -> str:
+        """DuckDB text: the instant that `text` says with its distance from UTC, as a TIMESTAMP in UTC."""
+        group = 3 if self.weekday else 2
+        written = f"regexp_extract({text}, {template_text(self.expression)}, {group})"
+        offset = f"rpad(replace(replace({written}, 'Z', '+'), ':', ''), 5, '0')"
+        minutes = f"(CAST({offset}[2:3] AS BIGINT) * 60 + CAST({offset}[4:5] AS BIGINT))"
+        moment = self.moment(text)
+        ahead = f"CASE {offset}[1] WHEN '-' THEN -{minutes} ELSE {minutes} END"
+        return f"CASE WHEN {moment} IS NOT NULL THEN {moment} - to_minutes({ahead}) END"
 
 
 def reader(pattern: str, *, lenient: bool = False) -> Reader:
@@ -150,8 +173,13 @@ def reader(pattern: str, *, lenient: bool = False) -> Reader:
     """
     expression, directives = "", ""
     weekday, century = "", ""
-    before = ""
+    before, offset = "", ""
     for letters, literal in _tokens(pattern):
+        if offset:
+            raise SqlError(f"a distance from UTC stands at the end of a pattern, unlike in '{pattern}'")
+        if letters in _OFFSETS:
+            offset = _OFFSETS[letters]
+            continue
         form, directive = re.escape(literal), literal.replace("%", "%%")
         group = "{}"
         if letters in _FIELDS and letters not in ("y", "u", "D", "DDD"):
@@ -171,4 +199,6 @@ def reader(pattern: str, *, lenient: bool = False) -> Reader:
         before += form
         expression += group.format(form)
         directives += directive
-    return Reader(f"^{expression}" if lenient else f"^{expression}$", directives, weekday, century)
+    if offset:
+        expression = f"({expression})({offset})"
+    return Reader(f"^{expression}" if lenient else f"^{expression}$", directives, weekday, century, offset)

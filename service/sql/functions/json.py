@@ -7,16 +7,18 @@ then answered, the clauses ON ERROR and ON EMPTY say; NULL if they are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from sqlglot import exp
 
 from service.plan import types
 from service.plan.expressions import Call, Expression
-from service.plan.types import BOOLEAN, STRING, DataType, flink
+from service.plan.types import BOOLEAN, STRING, Array, DataType, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, template_of
 from service.sql.expressions.type_rules import is_text
 from service.sql.functions.json_paths import Path, read_path
+from service.sql.functions.json_writing import JSON_ITEM
 from service.sql.functions.signature import Form, Special, Table, constant_text, plain, template_text
 from service.sql.parse.data_types import data_type
 
@@ -98,10 +100,10 @@ def _behaviour(form: Form, node: exp.Expr, type_: DataType, arguments: list[Expr
 
 
 def json_query(form: Form) -> Expression:
-    """JSON_QUERY: the object or array at the path, as JSON text."""
+    """JSON_QUERY: the object or array at the path, as JSON text, whose keys are sorted."""
     value, path = _arguments(form)
-    if "RETURNING" in form.keywords and form.keywords["RETURNING"].sql().upper() not in ("TEXT", "VARCHAR"):
-        raise SqlError("JSON_QUERY returns text here", hint="leave RETURNING out")
+    if _returned(form) == Array(STRING):
+        return _json_list(form, value, path)
     fixed = {
         "NULL": "CAST(NULL AS VARCHAR)",
         "EMPTY ARRAY": "'[]'",
@@ -117,7 +119,7 @@ def json_query(form: Form) -> Expression:
 
     empty, error = behaviour("ON EMPTY"), behaviour("ON ERROR")
     found = _found(path)
-    kind, text = f"json_type({found})", f"CAST({found} AS VARCHAR)"
+    kind, text = f"json_type({found})", f"json_normalize({found})"
     wrapper = form.keywords["WRAPPER"].name if "WRAPPER" in form.keywords else "WITHOUT"
     missing = empty if path.lax else error
     match wrapper:
@@ -132,6 +134,56 @@ def json_query(form: Form) -> Expression:
             )
     template = f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing} ELSE {answer} END"
     return Call(form.name, (value,), STRING, template)
+
+
+def _returned(form: Form) -> DataType:
+    """What RETURNING of JSON_QUERY says: STRING, or ARRAY<STRING>."""
+    node = form.keywords.get("RETURNING")
+    if not isinstance(node, exp.DataType):
+        return STRING
+    try:
+        type_ = data_type(node)
+    except ValueError as error:
+        raise SqlError(str(error), at=node) from None
+    if type_ not in (STRING, Array(STRING)):
+        raise SqlError(f"JSON_QUERY returns STRING or ARRAY<STRING>, not {flink(type_)}", at=node)
+    return type_
+
+
+def _json_list(form: Form, value: Expression, path: Path) -> Expression:
+    """JSON_QUERY(... RETURNING ARRAY<STRING>): the elements of an array, each as text; what is no array is an error."""
+    type_ = Array(STRING)
+    answers = {
+        "NULL": f"CAST(NULL AS {types.duckdb(type_)})",
+        "EMPTY ARRAY": "CAST([] AS VARCHAR[])",
+        "ERROR": _failure(form, type_),
+    }
+
+    def behaviour(clause: str) -> str:
+        name = form.keywords.get(clause, _NULL).name or "NULL"
+        if name not in answers:
+            raise SqlError(f"JSON_QUERY does not know {name} as an answer of type {flink(type_)}")
+        return answers[name]
+
+    empty, error = behaviour("ON EMPTY"), behaviour("ON ERROR")
+    found = _found(path)
+    missing = empty if path.lax else error
+    element = (
+        f"CASE WHEN json_type({JSON_ITEM}) = 'NULL' THEN NULL WHEN json_type({JSON_ITEM}) IN ('OBJECT', 'ARRAY')"
+        f" THEN json_normalize({JSON_ITEM}) ELSE json_extract_string({JSON_ITEM}, '$') END"
+    )
+    elements = f"list_transform(json_extract({found}, '$[*]'), lambda {JSON_ITEM}: {element})"
+    single = f"list_transform([{found}], lambda {JSON_ITEM}: {element})"
+    wrapper = form.keywords["WRAPPER"].name if "WRAPPER" in form.keywords else "WITHOUT"
+    arrays = single if wrapper == "UNCONDITIONAL" else elements
+    objects = error if wrapper == "WITHOUT" else single
+    others = missing if wrapper == "WITHOUT" else single
+    template = (
+        f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing}"
+        f" WHEN json_type({found}) = 'NULL' THEN {empty} WHEN json_type({found}) = 'ARRAY' THEN {arrays}"
+        f" WHEN json_type({found}) = 'OBJECT' THEN {objects} ELSE {others} END"
+    )
+    return Call(form.name, (value,), type_, template)
 
 
 def json_exists(form: Form) -> Expression:
@@ -153,6 +205,27 @@ def _is_json(condition: str) -> str:
 
 
 _SCALAR = "json_type({0}) NOT IN ('OBJECT', 'ARRAY')"
+# As Flink has it: / and whatever is no ASCII are escaped, control characters without a letter of their own are not.
+_ESCAPES = (
+    ("\\", "\\\\"),
+    ('"', '\\"'),
+    ("/", "\\/"),
+    ("\b", "\\b"),
+    ("\f", "\\f"),
+    ("\n", "\\n"),
+    ("\r", "\\r"),
+    ("\t", "\\t"),
+)
+_ESCAPED = reduce(lambda text, pair: f"replace({text}, chr({ord(pair[0])}), {template_text(pair[1])})", _ESCAPES, "{0}")
+_POINT = f"ord({JSON_ITEM})"
+_UNIT = (
+    f"CASE WHEN {_POINT} < 128 THEN {JSON_ITEM} WHEN {_POINT} < 65536 THEN printf('\\u%04x', {_POINT})"
+    f" ELSE printf('\\u%04x\\u%04x', 55296 + (({_POINT} - 65536) >> 10), 56320 + (({_POINT} - 65536) & 1023)) END"
+)
+_QUOTED = (
+    f"('\"' || CASE WHEN regexp_full_match({_ESCAPED}, '(?s)[\\x00-\\x7f]*') THEN {_ESCAPED}"
+    f" ELSE array_to_string(list_transform(string_split({_ESCAPED}, ''), lambda {JSON_ITEM}: {_UNIT}), '') END || '\"')"
+)
 _UNQUOTED = "CASE WHEN starts_with({0}, '\"') AND json_valid({0}) THEN json_extract_string({0}, '$') ELSE {0} END"
 
 JSON: Table = {
@@ -160,6 +233,7 @@ JSON: Table = {
     "IS JSON OBJECT": (plain("STRING", BOOLEAN, _is_json("json_type({0}) = 'OBJECT'")),),
     "IS JSON ARRAY": (plain("STRING", BOOLEAN, _is_json("json_type({0}) = 'ARRAY'")),),
     "IS JSON SCALAR": (plain("STRING", BOOLEAN, _is_json(_SCALAR)),),
+    "JSON_QUOTE": (plain("STRING", STRING, _QUOTED),),
     "JSON_UNQUOTE": (plain("STRING", STRING, _UNQUOTED),),
 }
 

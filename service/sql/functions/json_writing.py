@@ -15,7 +15,7 @@ from service.sql.functions.signature import Form, Special, Table, built, constan
 
 _RAW = ("JSON_OBJECT", "JSON_ARRAY", "JSON")
 
-_ITEM = "json_item"
+JSON_ITEM = "json_item"
 """The parameter of DuckDB's lambdas: no column has this name, since DuckDB would take the column's fields."""
 
 
@@ -33,11 +33,12 @@ def json_text(type_: DataType) -> str:
         return "'\"' || to_base64({0}) || '\"'"
     match type_:
         case Array(element):
-            return f"'[' || array_to_string(list_transform({{0}}, lambda {_ITEM}: {_part(element, _ITEM)}), ',') || ']'"
+            items = f"list_transform({{0}}, lambda {JSON_ITEM}: {_part(element, JSON_ITEM)})"
+            return f"'[' || array_to_string({items}, ',') || ']'"
         case Map(key, value) if is_text(key):
-            entry = f"CAST(to_json({_ITEM}.key) AS VARCHAR) || ':' || {_part(value, f'{_ITEM}.value')}"
+            entry = f"CAST(to_json({JSON_ITEM}.key) AS VARCHAR) || ':' || {_part(value, f'{JSON_ITEM}.value')}"
             entries = "list_sort(map_entries({0}))"
-            return f"'{{{{' || array_to_string(list_transform({entries}, lambda {_ITEM}: {entry}), ',') || '}}}}'"
+            return f"'{{{{' || array_to_string(list_transform({entries}, lambda {JSON_ITEM}: {entry}), ',') || '}}}}'"
         case Row(names, fields):
             parts = [
                 f"{template_text(_quoted(name) + ':')} || {_part(field, f'struct_extract_at({{0}}, {i})')}"

@@ -67,8 +67,10 @@ def _sign(name: str, arguments: Arguments, context: Context) -> Expression:
 
 
 def _random_integer(name: str, arguments: Arguments, context: Context) -> Expression:
-    drawn = Call("RAND", (), DOUBLE, "random()", deterministic=False)
-    return Call(name, (*arguments, drawn), INT, "CAST(floor({1} * {0}) AS INTEGER)")
+    """RAND_INTEGER([seed,] n)."""
+    *seed, bound = arguments
+    drawn = Call("RAND", tuple(seed), DOUBLE, "random()", deterministic=False)
+    return Call(name, (bound, drawn), INT, "CAST(floor({1} * {0}) AS INTEGER)")
 
 
 _DOUBLES = {
@@ -102,6 +104,6 @@ MATHEMATICS: Table = {
     "SIGN": (built("NUMERIC", _sign),),
     "ROUND": (built("NUMERIC", _rounded), built("NUMERIC, INT", _rounded)),
     "TRUNCATE": (built("NUMERIC", _rounded), built("NUMERIC, INT", _rounded)),
-    "RAND": (plain("", DOUBLE, "random()", deterministic=False),),
-    "RAND_INTEGER": (built("INT", _random_integer),),
+    "RAND": tuple(plain(seed, DOUBLE, "random()", deterministic=False) for seed in ("", "INT")),
+    "RAND_INTEGER": (built("INT", _random_integer), built("INT, INT", _random_integer)),
 }

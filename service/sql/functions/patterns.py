@@ -29,7 +29,7 @@ def _refusal(pattern: str) -> str:
     return ""
 
 
-def _checked(pattern: Expression) -> str | None:
+def checked_pattern(pattern: Expression) -> str | None:
     """The text of a constant regular expression, which DuckDB can take."""
     text = constant_text(pattern)
     if text is not None and (why := _refusal(text)):
@@ -42,17 +42,17 @@ def _checked(pattern: Expression) -> str | None:
 
 
 def _regexp(name: str, arguments: Arguments, context: Context) -> Expression:
-    _checked(arguments[1])
+    checked_pattern(arguments[1])
     return Call(name, arguments, BOOLEAN, "({1} <> '' AND regexp_matches({0}, {1}))")
 
 
 def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
     """The first match, or a group of it; NULL where there is none."""
     group = constant_integer(arguments[2]) if len(arguments) > 2 else (0 if name == "REGEXP_EXTRACT" else 1)
-    pattern = _checked(arguments[1])
+    pattern = checked_pattern(arguments[1])
     if group is None or not 0 <= group <= 9:
         raise SqlError(f"the group of {name} must be a number from 0 to 9")
-    if pattern is not None and group > _groups(pattern):
+    if pattern is not None and group > groups_of(pattern):
         return Call(name, arguments[:2], STRING, "CAST(NULL AS VARCHAR)")
     return Call(
         name,
@@ -65,25 +65,25 @@ def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
 def _extract_all(name: str, arguments: Arguments, context: Context) -> Expression:
     """A group, the first if none is named, of all matches."""
     group = constant_integer(arguments[2]) if len(arguments) > 2 else 1
-    pattern = _checked(arguments[1])
-    if group is None or pattern is None or not 0 <= group <= _groups(pattern):
+    pattern = checked_pattern(arguments[1])
+    if group is None or pattern is None or not 0 <= group <= groups_of(pattern):
         raise SqlError(f"the pattern of {name} must be a constant, and the group one of its groups")
     return Call(name, arguments[:2], Array(STRING), f"regexp_extract_all({{0}}, {{1}}, {group})")
 
 
-def _groups(pattern: str) -> int:
+def groups_of(pattern: str) -> int:
     """How many groups a regular expression captures."""
     return re.sub(r"\\.|\[[^\]]*\]", "", pattern).replace("(?:", "").count("(")
 
 
 def _replace(name: str, arguments: Arguments, context: Context) -> Expression:
     """All matches; the replacement is taken as it is, without references to groups."""
-    _checked(arguments[1])
+    checked_pattern(arguments[1])
     return Call(name, arguments, STRING, r"regexp_replace({0}, {1}, replace({2}, '\', '\\'), 'g')")
 
 
 def _count(name: str, arguments: Arguments, context: Context) -> Expression:
-    _checked(arguments[1])
+    checked_pattern(arguments[1])
     return Call(name, arguments, INT, "CAST(len(regexp_extract_all({0}, {1})) AS INTEGER)")
 
 
@@ -155,7 +155,7 @@ def similar_expression(pattern: str, escape: str | None) -> str:
 
 def _position(name: str, arguments: Arguments, context: Context) -> Expression:
     """Where the first match begins; 0 if there is none."""
-    _checked(arguments[1])
+    checked_pattern(arguments[1])
     before = "length(regexp_extract({0}, '^((?s:.*?))(?:' || {1} || ')', 1))"
     template = f"CAST(CASE WHEN regexp_matches({{0}}, {{1}}) THEN {before} + 1 ELSE 0 END AS INTEGER)"
     return Call(name, arguments, INT, f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {template} END")

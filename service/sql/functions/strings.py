@@ -11,6 +11,7 @@ from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.expressions.context import Context
 from service.sql.expressions.type_rules import is_text
+from service.sql.functions.printf import printf
 from service.sql.functions.signature import (
     Arguments,
     Form,
@@ -246,6 +247,7 @@ STRINGS: Table = {
     "URL_ENCODE": (plain("STRING", STRING, _URL_ENCODE),),
     "URL_DECODE": (plain("STRING", STRING, _URL_DECODE),),
     "PARSE_URL": (built("STRING, STRING", _url_part), built("STRING, STRING, STRING", _url_part)),
+    "PRINTF": (built("STRING, ANY*", printf),),
     "UUID": (plain("", Text(36, fixed=True), "CAST(uuid() AS VARCHAR)", deterministic=False),),
 }
 

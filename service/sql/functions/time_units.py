@@ -167,8 +167,21 @@ def timestamp_add(form: Form) -> Expression:
     return Call("TIMESTAMPADD", (number, time), result, f"CAST({{1}} + {step} AS {types.duckdb(result)})")
 
 
+# Months between the days; one less where the days fit and the second time is earlier in its day, as Flink has it also
+# where the second time is the earlier one.
+_DAYS_BETWEEN = (
+    "CASE WHEN {0} <= {1} THEN date_sub('month', CAST({0} AS DATE), CAST({1} AS DATE))"
+    " ELSE -date_sub('month', CAST({1} AS DATE), CAST({0} AS DATE)) END"
+)
+_EARLIER = (
+    "CAST(CAST({0} AS DATE) + to_months(CAST(m AS INTEGER)) AS DATE) = CAST({1} AS DATE)"
+    " AND CAST({1} AS TIME) < CAST({0} AS TIME)"
+)
+_MONTHS_BETWEEN = f"list_transform([{_DAYS_BETWEEN}], lambda m: m - CASE WHEN {_EARLIER} THEN 1 ELSE 0 END)[1]"
+
+
 def timestamp_diff(form: Form) -> Expression:
-    """TIMESTAMPDIFF(unit, from, to): whole units between, cut off towards zero."""
+    """TIMESTAMPDIFF(unit, from, to): whole units between, cut off towards zero; of months see `_DAYS_BETWEEN`."""
     _counted(form, 3)
     unit = unit_of(form, form.arguments[0], _UNITS)
     start, end = (form.compile(a) for a in form.arguments[1:])
@@ -176,8 +189,7 @@ def timestamp_diff(form: Form) -> Expression:
         raise SqlError("TIMESTAMPDIFF of a TIMESTAMP and a TIMESTAMP_LTZ is not defined", hint="use CAST")
     start, end = (cast(_wall(v, form), Timestamp(3)) for v in (start, end))
     if unit in MONTHS:
-        months = "date_sub('month', {0}, {1})"
-        template = f"CAST({months} // {MONTHS[unit]} AS INTEGER)"
+        template = f"CAST({_MONTHS_BETWEEN} // {MONTHS[unit]} AS INTEGER)"
     else:
         millis = "(epoch_ms({1}) - epoch_ms({0}))"
         template = f"CAST({millis} // {MILLISECONDS[unit]} AS INTEGER)"

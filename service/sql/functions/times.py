@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 from service.plan.expressions import Call, Expression
-from service.plan.types import BIGINT, DATE, STRING, Decimal, Time, Timestamp, TimestampLtz
+from service.plan.types import BIGINT, BOOLEAN, DATE, STRING, Decimal, Interval, Time, Timestamp, TimestampLtz
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.expressions.casts_time import moment_of_text
 from service.sql.expressions.context import Context
 from service.sql.expressions.type_rules import is_approximate, is_text
-from service.sql.expressions.zones import checked_zone, instant, later_instant, wall_clock
+from service.sql.expressions.zones import checked_zone, instant, later_instant, wall_clock, zone_of_row
+from service.sql.functions.arithmetic import shifted
 from service.sql.functions.date_patterns import reader, written
+from service.sql.functions.logic import unified
 from service.sql.functions.signature import Arguments, Table, built, constant_integer, constant_text
 
 _NOW = "CAST($now AS TIMESTAMP)"
@@ -111,7 +113,8 @@ def _unix(name: str, arguments: Arguments, context: Context) -> Expression:
     if not arguments:
         return Call(name, (), BIGINT, f"CAST(floor(epoch({_NOW})) AS BIGINT)")
     pattern = pattern_of(name, arguments[1]) if len(arguments) > 1 else _STANDARD
-    moment = later_instant(reader(pattern, lenient=True).moment("{0}"), context.zone)
+    read = reader(pattern, lenient=True)
+    moment = read.instant("{0}") if read.offset else later_instant(read.moment("{0}"), context.zone)
     seconds = f"CAST(floor(epoch({moment})) AS BIGINT)"
     return Call(name, arguments[:1], BIGINT, f"CASE WHEN {{0}} IS NOT NULL THEN coalesce({seconds}, {_UNREADABLE}) END")
 
@@ -127,14 +130,30 @@ def _from_unix(name: str, arguments: Arguments, context: Context) -> Expression:
 
 
 def _convert_zone(name: str, arguments: Arguments, context: Context) -> Expression:
+    """CONVERT_TZ(text, from, to): constant zones are checked; a zone of a row that is none is UTC, as in Java."""
     zones = [constant_text(a) for a in arguments[1:]]
-    if None in zones:
-        raise SqlError(
-            "the zones of CONVERT_TZ must be constants", hint="write CONVERT_TZ(text, 'UTC', 'Europe/Berlin')"
-        )
-    start, end = (checked_zone(z or "") for z in zones)
-    moment = wall_clock(later_instant(reader(_STANDARD, lenient=True).moment("{0}"), start), end)
-    return Call(name, arguments[:1], STRING, written(_STANDARD).replace("{0}", moment))
+    read = reader(_STANDARD, lenient=True).moment("{0}")
+    if None not in zones:
+        start, end = (checked_zone(z or "") for z in zones)
+        moment = wall_clock(later_instant(read, start), end)
+        return Call(name, arguments[:1], STRING, written(_STANDARD).replace("{0}", moment))
+    there, here = (zone_of_row(f"{{{i}}}") for i in (1, 2))
+    moment = f"timezone({here}, timezone({there}, {read}))"
+    template = f"CASE WHEN {{1}} IS NOT NULL AND {{2}} IS NOT NULL THEN {written(_STANDARD).replace('{0}', moment)} END"
+    return Call(name, arguments, STRING, template)
+
+
+def _overlaps(name: str, arguments: Arguments, context: Context) -> Expression:
+    """(a, b) OVERLAPS (c, d): whether two periods share a time, of which an end is one; an end may be a length."""
+    ends = [
+        shifted("+", (start, end), context) if isinstance(end.type, Interval) else end
+        for start, end in (arguments[:2], arguments[2:])
+    ]
+    times = unified((arguments[0], ends[0], arguments[2], ends[1]), context, name)
+    first, last = ("CASE WHEN {a} < {b} THEN {a} ELSE {b} END", "CASE WHEN {a} < {b} THEN {b} ELSE {a} END")
+    one, other = {"a": "{0}", "b": "{1}"}, {"a": "{2}", "b": "{3}"}
+    begun, ended = (f"({last.format(**a)} >= {first.format(**b)})" for a, b in ((one, other), (other, one)))
+    return Call(name, times, BOOLEAN, f"({begun} AND {ended})")
 
 
 _NUMBERS = ("INTEGER", "DECIMAL", "APPROXIMATE")
@@ -158,5 +177,11 @@ TIMES: Table = {
     ),
     "UNIX_TIMESTAMP": (built("", _unix), built("STRING", _unix), built("STRING, STRING", _unix)),
     "FROM_UNIXTIME": (built("BIGINT", _from_unix), built("BIGINT, STRING", _from_unix)),
+    "OVERLAPS": tuple(
+        built(f"{kind}, {one}, {kind}, {other}", _overlaps)
+        for kind in ("DATE", "TIME", "MOMENT")
+        for one in (kind, "INTERVAL")
+        for other in (kind, "INTERVAL")
+    ),
     "CONVERT_TZ": (built("STRING, STRING, STRING", _convert_zone),),
 }

@@ -190,6 +190,35 @@ class CallGrammar(_Base):
         found = self.expression(exp.Is(this=this, expression=self.expression(exp.JSON(this=kind))))
         return self.expression(exp.Not(this=found)) if negate else found
 
+    def _parse_case(self) -> exp.Expr | None:
+        """CASE [value] WHEN ... THEN ... [ELSE ...] END; `WHEN a, b` of a value is a tuple of `values`."""
+        value = self._parse_disjunction()
+        branches: list[exp.Expr] = []
+        while self._match(TokenType.WHEN):
+            found = self._parse_csv(self._parse_disjunction) if value else [self._parse_disjunction()]
+            condition = found[0] if len(found) == 1 else self.expression(exp.Tuple(expressions=found))
+            if condition is not None and len(found) > 1:
+                condition.meta["values"] = True
+            if not self._match(TokenType.THEN):
+                self.raise_error("Expected THEN")
+            branches.append(self.expression(exp.If(this=condition, true=self._parse_disjunction())))
+        default = self._parse_disjunction() if self._match(TokenType.ELSE) else None
+        if not self._match(TokenType.END):
+            self.raise_error("Expected END after CASE")
+        return self.expression(exp.Case(this=value, ifs=branches, default=default))
+
+    def _parse_range(self, this: exp.Expr | None = None, parse_is: bool = False) -> exp.Expr | None:
+        """What follows a value; (start, end) OVERLAPS (start, end) becomes a call."""
+        left = super()._parse_range(this, parse_is)
+        word = self._curr
+        if not isinstance(left, exp.Tuple) or not self._match_text_seq("OVERLAPS"):
+            return left
+        right = self._parse_bitwise()
+        if not isinstance(right, exp.Tuple) or len(left.expressions) != 2 or len(right.expressions) != 2:
+            self.raise_error("Expected (start, end) OVERLAPS (start, end)")
+        periods = [*left.expressions, *(right.expressions if isinstance(right, exp.Tuple) else ())]
+        return self.expression(exp.Anonymous(this="OVERLAPS", expressions=periods), word)
+
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CASE": lambda parser: parser._parse_case(),

@@ -7,7 +7,6 @@ INNER or LEFT: there, filtering before and after give the same rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sqlglot import exp
 

@@ -18,7 +18,7 @@ from operators.time import MIN_TIME
 from service.formats.contract import Decoder
 from service.plan.program import Program
 from service.runtime.bucket import Bucket, SealedBucket
-from service.runtime.envelope import EGRESS, Envelope, Kind, unpack
+from service.runtime.envelope import EGRESS, Envelope, Kind, table_of
 from service.runtime.ingest import Ingest
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
@@ -141,13 +141,13 @@ def _gathered(envelopes: Iterable[Envelope]) -> BatchOutput:
     for e in sorted(envelopes, key=lambda e: (e.channel, e.sequence)):
         match Kind(e.kind):
             case Kind.OUTPUT:
-                outputs[e.address].append(unpack(e.payload))
+                outputs[e.address].append(table_of(e))
             case Kind.LATE:
-                answer.late.setdefault(e.address, []).append(unpack(e.payload))
+                answer.late.setdefault(e.address, []).append(table_of(e))
             case Kind.DEAD:
-                answer.dead.setdefault(e.address, []).append(unpack(e.payload))
+                answer.dead.setdefault(e.address, []).append(table_of(e))
             case Kind.REJECTED:
-                rejected[e.address].append(unpack(e.payload))
+                rejected[e.address].append(table_of(e))
             case Kind.METRICS:
                 answer.metrics.absorb(e.payload)
             case _:

@@ -16,7 +16,7 @@ from operators.sql import Sql
 from operators.state.operator_state import State
 from service.plan.program import Operator
 from service.runtime.counting import count_changes, count_step, measure_state
-from service.runtime.envelope import EGRESS, Envelope, Kind, packed, unpack
+from service.runtime.envelope import EGRESS, Envelope, Kind, packed, table_of
 from service.runtime.exchange import partition_by_hash
 from service.runtime.ingest import empty
 from service.runtime.level_clock import Moment
@@ -209,5 +209,5 @@ def _rows(envelopes: Sequence[Envelope]) -> dict[int, list[pa.Table]]:
     rows: dict[int, list[pa.Table]] = {}
     for e in envelopes:
         if e.kind == Kind.ROWS:
-            rows.setdefault(e.address, []).append(unpack(e.payload))
+            rows.setdefault(e.address, []).append(table_of(e))
     return rows

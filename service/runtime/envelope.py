@@ -37,8 +37,9 @@ class Envelope(NamedTuple):
     """One row of an exchange.
 
     `now` is the processing time of the batch and `watermark` that of the channel, both in milliseconds since the epoch;
-    `idle` marks a channel that says nothing about time. `payload` is an Arrow IPC stream, or JSON, or empty. Sorting by
-    (channel, sequence) gives the same order on every replay.
+    `idle` marks a channel that says nothing about time. `payload` is an Arrow IPC stream, or JSON, or empty; where a
+    runner keeps it in a file on the way, `file` names that and `payload` is empty. Sorting by (channel, sequence) gives
+    the same order on every replay.
     """
 
     bucket: int
@@ -51,6 +52,7 @@ class Envelope(NamedTuple):
     watermark: int
     idle: bool
     payload: bytes
+    file: str = ""
 
 
 def port_of(envelope: Envelope) -> int:
@@ -70,6 +72,7 @@ SCHEMA = pa.schema(
         ("watermark", pa.int64()),
         ("idle", pa.bool_()),
         ("payload", pa.binary()),
+        ("file", pa.string()),
     ]
 )
 
@@ -129,3 +132,11 @@ def packed(tables: Iterable[pa.Table], largest: int = LARGEST) -> Iterator[bytes
 def unpack(payload: bytes) -> pa.Table:
     """The table of an Arrow IPC stream, read in place."""
     return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+
+
+def table_of(envelope: Envelope) -> pa.Table:
+    """The rows that an envelope carries, read in place, also where they are in a file."""
+    if not envelope.file:
+        return unpack(envelope.payload)
+    with pa.memory_map(envelope.file) as mapped:
+        return pa.ipc.open_stream(mapped).read_all()

@@ -43,4 +43,5 @@ def _spec(number: int) -> JobSpec:
         late_topic="",
         samples=0,
         driver_socket="",
+        one_host=True,
     )

@@ -14,7 +14,7 @@ from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
 from service.plan.program import Output
 from service.runtime.counting import count_changes
-from service.runtime.envelope import Envelope, Kind, port_of, unpack
+from service.runtime.envelope import Envelope, Kind, port_of, table_of
 from service.runtime.net import dead_rows, without_culprits
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import WorkerJob
@@ -69,7 +69,7 @@ class Egress:
         for envelope in envelopes:
             match envelope.kind:
                 case Kind.REJECTED if len(dead) < most:
-                    dead += samples(rejected_records(unpack(envelope.payload).slice(0, most)), late=False)
+                    dead += samples(rejected_records(table_of(envelope).slice(0, most)), late=False)
                 case Kind.DEAD if len(dead) < most:
                     dead += samples(self._refused(envelope, NOT_COMPUTED, most), late=False)
                 case Kind.LATE if len(late) < most:
@@ -95,9 +95,9 @@ class Egress:
         reasons: Counter[str] = Counter()
         for envelope in envelopes:
             if envelope.kind == Kind.REJECTED:
-                reasons.update(unpack(envelope.payload)["reason"].to_pylist())
+                reasons.update(table_of(envelope)["reason"].to_pylist())
             elif envelope.kind == Kind.DEAD:
-                reasons[NOT_COMPUTED] += unpack(envelope.payload).num_rows
+                reasons[NOT_COMPUTED] += table_of(envelope).num_rows
         reasons[NOT_COMPUTED] += sum(rows.num_rows for _, rows in self._unwritten)
         topic = self._job.spec.dead_letter_topic
         for reason, records in sorted(reasons.items()):
@@ -112,13 +112,13 @@ class Egress:
     def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
         operator = self._job.topology.operators[envelope.address]
         names = operator.ports[port_of(envelope)] if operator.ports else ()
-        return row_records(unpack(envelope.payload).slice(0, most), names, operator.name, why, self._sql)
+        return row_records(table_of(envelope).slice(0, most), names, operator.name, why, self._sql)
 
     def _gathered(self, envelopes: Sequence[Envelope], kind: Kind) -> dict[int, list[pa.Table]]:
         found: dict[int, list[pa.Table]] = {}
         for envelope in envelopes:
             if envelope.kind == kind:
-                found.setdefault(envelope.address, []).append(unpack(envelope.payload))
+                found.setdefault(envelope.address, []).append(table_of(envelope))
         return found
 
 

@@ -27,7 +27,7 @@ PARTITIONS_REFRESH_SECONDS = 60.0
 
 SPARK_SCHEMA = (
     "bucket INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
-    " idle BOOLEAN, payload BINARY"
+    " idle BOOLEAN, payload BINARY, file STRING"
 )
 
 

@@ -28,7 +28,7 @@ class JobSpec:
     are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
     `side_writer` the one that dead letters and late rows go to, of at most `side_bytes` each; a task shows `samples`
     rows of each kind. `state` is where the blocks are. `run` names this run of the query: sockets live under `scratch`
-    in a folder of that name and die with it.
+    in a folder of that name and die with it. `one_host` says that all tasks run on the driver's host.
     """
 
     program: Program
@@ -47,6 +47,7 @@ class JobSpec:
     late_topic: str
     samples: int
     driver_socket: str
+    one_host: bool
 
 
 JOBS = 16

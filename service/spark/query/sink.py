@@ -29,6 +29,7 @@ from service.spark.query.attempts import limit_attempts
 from service.spark.query.egress import Egress
 from service.spark.query.executor_memory import measure_executor
 from service.spark.query.job_spec import WorkerJob, worker_sql
+from service.spark.query.payload_files import PayloadFiles
 
 DRIVER_PATIENCE = 5
 """Seconds that a batch waits for a driver that does not listen; what it misses are metrics."""
@@ -132,6 +133,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
             told = (ShardState.from_json(payload) for message in written for payload in message.state)
             version = Version.of(told, job.spec.program.levels, job.layout.buckets)
             version.write(job.spec.state.open(), batchId)
+        if job.spec.one_host:
+            PayloadFiles(job.folder, batchId).remove()
         for each in written:
             total.absorb(each.metrics)
         news: dict[str, Any] = {

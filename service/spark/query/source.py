@@ -16,6 +16,7 @@ from service.runtime.envelope import blocks_of
 from service.runtime.ingest import Ingest
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob, worker_sql
+from service.spark.query.payload_files import outgoing
 
 OFFSET_BITS = 44
 """Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition."""
@@ -53,7 +54,7 @@ class IngestTask:
             return
         now = first.column("now")[0].as_py() if "now" in first.schema.names else 0
         blocks = (self._records(batch, topics) for batch in chain([first], batches) if batch.num_rows)
-        yield from blocks_of(task.run(blocks, now))
+        yield from blocks_of(outgoing(job, task.run(blocks, now)))
 
     @staticmethod
     def _records(batch: pa.RecordBatch, topics: tuple[str, ...]) -> pa.Table:

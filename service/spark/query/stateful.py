@@ -22,6 +22,7 @@ from service.runtime.shard import Shard
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.bucket_cache import BucketCache, CachedBucket
 from service.spark.query.job_spec import WorkerJob, worker_sql
+from service.spark.query.payload_files import outgoing
 
 _CACHES: dict[str, tuple[str, BucketCache]] = {}
 """By pipeline, the run and its buckets: those of the run before it are of no use."""
@@ -38,7 +39,7 @@ class LevelTask:
         """The envelopes of one shard in; those for later levels and the sink out."""
         job = WorkerJob.load(self._blob)
         with limit_attempts(job.folder):
-            yield from blocks_of(self._advance(job, batches))
+            yield from blocks_of(outgoing(job, self._advance(job, batches)))
 
     def _advance(self, job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[Envelope]:
         context = TaskContext.get()

@@ -24,6 +24,7 @@ from service.kafka.writer.settings import WriterSettings
 from service.plan.program import discarding
 from service.runtime.layout import Layout
 from service.runtime.watermarks import channel_name
+from service.spark.driver.cluster_mode import is_local
 from service.spark.query.block_size import limit_blocks
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.query import QueryBuilder, SourceOptions
@@ -220,6 +221,7 @@ class JobRunner:
             late_topic=a.settings.topics.late,
             samples=a.settings.http.samples if a.settings.http.port else 0,
             driver_socket=str(self._folder / "driver"),
+            one_host=is_local(a.settings.spark.master),
         )
 
     def _agree_on_writers(self) -> None:

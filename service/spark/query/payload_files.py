@@ -1,0 +1,62 @@
+"""Payloads that travel between the tasks of one host as files, past Spark.
+
+What goes through Spark is copied about ten times: into a row, a shuffle block, a compressed one, the heap of the JVM
+that reads it, an Arrow batch and the sockets on both sides. Where all tasks run on one host, a task writes a large
+payload to a file of the run, and the envelope names the file; the task that it is addressed to maps it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark import TaskContext
+
+from service.runtime.envelope import Envelope, Kind
+from service.spark.query.job_spec import WorkerJob
+
+SMALLEST = 128 << 10
+"""Bytes from which on a payload goes into a file: below, a file costs more than the copies."""
+
+CARRIES_ROWS = frozenset((Kind.ROWS, Kind.OUTPUT, Kind.LATE, Kind.DEAD, Kind.REJECTED))
+"""The kinds whose readers take the payload from a file, too."""
+
+
+class PayloadFiles:
+    """The payloads of one batch, in `folder`, which is removed when the batch is done."""
+
+    def __init__(self, folder: Path, batch: int) -> None:
+        self._folder = folder / "payloads" / str(batch)
+
+    def outgoing(self, envelopes: Iterator[Envelope], task: str) -> Iterator[Envelope]:
+        """Put the large payloads of `task` into files. `task` is unique among the attempts of all tasks of the batch.
+
+        Raises OSError where the disk is full.
+        """
+        number = 0
+        for envelope in envelopes:
+            if envelope.kind not in CARRIES_ROWS or len(envelope.payload) < SMALLEST:
+                yield envelope
+                continue
+            if not number:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            path = self._folder / f"{task}-{number}"
+            path.write_bytes(envelope.payload)
+            number += 1
+            yield envelope._replace(payload=b"", file=str(path))
+
+    def remove(self) -> None:
+        """The batch is done: nobody reads its files again. A task that still maps one keeps what it has mapped."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def outgoing(job: WorkerJob, envelopes: Iterator[Envelope]) -> Iterator[Envelope]:
+    """The envelopes of this task for the next one: where all tasks run on one host, large payloads are in files."""
+    if not job.spec.one_host:
+        return envelopes
+    context = TaskContext.get()
+    assert context is not None
+    batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    task = f"{context.stageId()}-{context.partitionId()}-{context.attemptNumber()}"
+    return PayloadFiles(job.folder, batch).outgoing(envelopes, task)

@@ -8,7 +8,13 @@ LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
 # Passed on to the command, as in: make test ARGS="-k window"
 ARGS ?=
 
+# Test files run side by side, each in one process from its first test to its last, in the order of tests/conftest.py.
+# Arguments that come later win: make test ARGS="--numprocesses 0".
+SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
+
 export PYTHON
+# A test starts dozens of Python processes, and without its bytecode each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test test-unit k8s-test k8s-tools k8s-image lint format docs bench chaos compare audit lock chart clean
 .DEFAULT_GOAL := help
@@ -25,10 +31,10 @@ demo: setup ## Run an example pipeline against a local Kafka until Ctrl-C
 	@$(BIN)/tailrace demo $(ARGS)
 
 test: setup ## Run every test; starts what it needs
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-unit: setup ## Run the tests that need neither Kafka nor a JVM
-	@$(BIN)/python -m pytest -m "not e2e and not kubernetes" $(ARGS)
+	@$(BIN)/python -m pytest -m "not e2e and not kubernetes" $(SIDE_BY_SIDE) $(ARGS)
 
 k8s-test: setup ## Install the chart on a real cluster, break what can break (Linux, root; tests/kubernetes)
 	@tests/kubernetes/prerequisites

@@ -29,12 +29,37 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 }
 
 
+LONGEST_FILES = (
+    "tests/chaos/test_kills.py",
+    "tests/monitoring/test_live.py",
+    "tests/spark/test_executors.py",
+    "tests/spark/test_restarts.py",
+    "tests/spark/test_secured.py",
+)
+"""Files of e2e tests that take minutes: they start first, so that none of them runs alone at the end."""
+
+WAITING_WORKERS = 1
+"""Processes beyond the number of cores that run tests: e2e tests wait half of their time."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run test files side by side under `--numprocesses auto`, as `make test` asks for."""
+    return len(os.sched_getaffinity(0)) + WAITING_WORKERS
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a broker, a JVM or a browser, and run it after all that does not."""
+    """Mark what needs a broker, a JVM or a browser, and run it after all that does not, the longest files first."""
     for item in items:
         if STARTED_FOR_TESTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
-    items.sort(key=lambda item: item.get_closest_marker("e2e") is not None)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, int]:
+    file = item.nodeid.partition("::")[0]
+    place = LONGEST_FILES.index(file) if file in LONGEST_FILES else len(LONGEST_FILES)
+    return item.get_closest_marker("e2e") is not None, place
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 PACKAGES = ("chromium", "fonts-dejavu-core")
 """Debian's packages; without a font every letter would be a box."""
+
+LOCK = Path(tempfile.gettempdir(), "tailrace-chromium.lock")
+"""Held while packages are installed: the package manager has one user at a time."""
 
 SWITCHES = (
     "--disable-gpu",
@@ -30,7 +36,10 @@ def chromium() -> str:
     """The path of the browser, installed if that can be done. Raises NoChromium with what to do."""
     path = _found()
     if path is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install()
+        with LOCK.open("w") as lock:  # other test files may be about to do the same
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _found() is None:
+                _install()
         path = _found()
     if path is None:
         raise NoChromium(

@@ -17,7 +17,7 @@ from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
-from operators.joins.keys import split_matchable
+from operators.joins.keys import joined_types, split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, Parts, condition, match_in_pieces, taken
 from operators.kernel import WEIGHT, Step, together
@@ -72,7 +72,7 @@ class IntervalJoinOperator(KernelDefaults):
 
     @property
     def output(self) -> pa.Schema:
-        return positional([*self.left.types, *(() if self.kind in ("semi", "anti") else self.right.types)])
+        return positional(joined_types(self.kind, self.left, self.right))
 
     def output_watermark(self, watermark: int) -> int:
         """Held back by the larger bound: a row may still be joined that much after its time has passed."""

@@ -8,7 +8,8 @@ from enum import StrEnum
 class JoinKind(StrEnum):
     """Which rows a join shows: pairs that match, and the rows of a side that match nothing (padded with NULLs).
 
-    A semi join has the left rows that match, an anti join those that do not.
+    A semi join has the left rows that match, an anti join those that do not, a mark join all of them, with a column
+    behind their own that says whether they match.
     """
 
     INNER = "inner"
@@ -17,3 +18,9 @@ class JoinKind(StrEnum):
     FULL = "full"
     SEMI = "semi"
     ANTI = "anti"
+    MARK = "mark"
+
+    @property
+    def shows_right(self) -> bool:
+        """Whether the columns of the right input are among those of the join."""
+        return self not in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK)

@@ -3,7 +3,7 @@
 A pair (l, r) was there l.old · r.old times and is there l.new · r.new times; only pairs with a changed row are looked
 at. A row of an outer side stands alone, padded with NULLs, as long as it matches nothing, so each row is kept with its
 degree, the number of its matches, and one whose degree leaves or becomes zero loses or gets back its padded form. A
-semi join has the left rows that match, an anti join those that do not.
+semi join has the left rows that match, an anti join those that do not, a mark join both, and says which are which.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
-from operators.joins.keys import split_matchable
+from operators.joins.keys import joined_types, split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.joins.side import Numbers, Side, Touched
@@ -26,6 +26,9 @@ from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 
+_SHOWN = {JoinKind.SEMI: (True,), JoinKind.MARK: (True, False)}
+"""Whether a join shows the rows of a side that match, or those that do not, as most do."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegularJoin(KernelDefaults):
@@ -34,7 +37,8 @@ class RegularJoin(KernelDefaults):
     `null_safe[i]` makes NULL equal to NULL on key i. `residual` is DuckDB text over the columns of left, then right.
     `append` says of each side that its input never retracts. Rows that have not been written for `ttl` ms of processing
     time are forgotten (0 = never), a side each; that the number of its matches changes counts as a write. Port 0 is
-    left, port 1 is right. The output has left's columns, then right's; of a semi or anti join left's only.
+    left, port 1 is right. The output has left's columns, then right's; of a semi or anti join left's only, of a mark
+    join left's and a BOOLEAN.
     """
 
     left: pa.Schema
@@ -58,7 +62,7 @@ class RegularJoin(KernelDefaults):
 
     @property
     def output(self) -> pa.Schema:
-        return positional([*self.left.types, *(() if self.kind in ("semi", "anti") else self.right.types)])
+        return positional(joined_types(self.kind, self.left, self.right))
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return {side.name: side.spec() for side in self._sides()}
@@ -70,7 +74,7 @@ class RegularJoin(KernelDefaults):
             keys=self.left_keys,
             null_safe=self.null_safe,
             append=self.append[0],
-            tracks_degree=self.kind in ("left", "full", "semi", "anti"),
+            tracks_degree=self.kind in (JoinKind.LEFT, JoinKind.FULL) or not self.kind.shows_right,
             ttl=self.ttl[0],
         )
         right = Side(
@@ -79,7 +83,7 @@ class RegularJoin(KernelDefaults):
             keys=self.right_keys,
             null_safe=self.null_safe,
             append=self.append[1],
-            tracks_degree=self.kind in ("right", "full"),
+            tracks_degree=self.kind in (JoinKind.RIGHT, JoinKind.FULL),
             ttl=self.ttl[1],
         )
         return left, right
@@ -139,7 +143,7 @@ class RegularJoin(KernelDefaults):
             pairs = matches.pairs
             left.gain(pairs.left, right.old[pairs.right], right.new[pairs.right])
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
-            if self.kind not in ("semi", "anti"):
+            if self.kind.shows_right:
                 yield from self._together(left, right, pairs)
             came = (left.new[matches.failed.left] > 0) & (right.new[matches.failed.right] > 0)
             dead = matches.dead(left.rows, came)
@@ -156,12 +160,12 @@ class RegularJoin(KernelDefaults):
         for run, mine, others in taken(left.rows, right.rows, Pairs(pairs.left[emitted], pairs.right[emitted])):
             yield self._weighed([*mine.columns, *others.columns], weights[run])
 
-    def _weighed(self, columns: Sequence[pa.ChunkedArray], weights: Numbers) -> pa.Table:
+    def _weighed(self, columns: Sequence[pa.ChunkedArray | pa.Array], weights: Numbers) -> pa.Table:
         table = pa.table([*columns, pa.array(weights)], names=[*self.output.names, WEIGHT])
         return as_changes(table, self.output)
 
     def _padded_changes(self, side: Side, both: _Both, unmatched: pa.Table) -> list[pa.Table]:
-        """The changes of rows that stand for themselves: padded rows, and those of a semi or anti join.
+        """The changes of rows that stand for themselves: padded rows, and those of a semi, anti or mark join.
 
         `unmatched` are changes of rows that can match nothing, whatever comes.
         """
@@ -170,21 +174,27 @@ class RegularJoin(KernelDefaults):
         old, new, split = both.old, both.new, len(both.changed.sort_keys)
         had = np.concatenate([both.changed.degrees, both.matching.degrees])
         has = np.where(old > 0, had, 0) + both.gained
-        semi = self.kind == "semi"
-        before, after = old * ((had > 0) == semi), new * ((has > 0) == semi)
         refreshed = np.arange(len(old)) < split
-        weights = after - before
-        emitted = (weights != 0) | refreshed & (after > 0) & (before == after)
         rows = both.rows
-        gone, come = emitted & (weights < 0), emitted & (weights >= 0)
-        tables = [self._padded(side, rows.filter(pa.array(mask)), weights[mask]) for mask in (gone, come)]
-        if not semi and unmatched.num_rows:
+        tables: list[pa.Table] = []
+        for shown in _SHOWN.get(self.kind, (False,)):
+            before, after = old * ((had > 0) == shown), new * ((has > 0) == shown)
+            weights = after - before
+            emitted = (weights != 0) | refreshed & (after > 0) & (before == after)
+            gone, come = emitted & (weights < 0), emitted & (weights >= 0)
+            tables += [
+                self._padded(side, rows.filter(pa.array(mask)), weights[mask], shown=shown) for mask in (gone, come)
+            ]
+        if self.kind is not JoinKind.SEMI and unmatched.num_rows:
             weights = unmatched.column(WEIGHT).to_numpy()
-            tables.append(self._padded(side, unmatched.select(side.schema.names), weights))
+            tables.append(self._padded(side, unmatched.select(side.schema.names), weights, shown=False))
         return tables
 
-    def _padded(self, side: Side, rows: pa.Table, weights: Numbers) -> pa.Table:
-        if self.kind in ("semi", "anti"):
+    def _padded(self, side: Side, rows: pa.Table, weights: Numbers, *, shown: bool) -> pa.Table:
+        """Rows that match, which are `shown`, or rows that do not."""
+        if self.kind is JoinKind.MARK:
+            return self._weighed([*rows.columns, pa.array(np.full(rows.num_rows, shown))], weights)
+        if not self.kind.shows_right:
             return self._weighed(rows.columns, weights)
         other = self.right if side.name == "left" else self.left
         nulls = [pa.nulls(rows.num_rows, type_) for type_ in other.types]

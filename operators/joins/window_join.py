@@ -16,6 +16,7 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
+from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.kernel import WEIGHT, Step, together
@@ -54,9 +55,7 @@ class WindowJoinOperator(KernelDefaults):
 
     @property
     def output(self) -> pa.Schema:
-        return positional(
-            [*self.left.types, *(() if self.kind in (JoinKind.SEMI, JoinKind.ANTI) else self.right.types)]
-        )
+        return positional(joined_types(self.kind, self.left, self.right))
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return {
@@ -118,7 +117,7 @@ class WindowJoinOperator(KernelDefaults):
             dead = matches.dead(left, np.ones(len(matches.failed.left), dtype=np.bool_))
             if dead is not None:
                 failed.append(dead)
-            if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            if not self.kind.shows_right:
                 continue
             # The order in which DuckDB finds pairs is its own: that of the rows is theirs.
             order = np.lexsort((pairs.right, pairs.left))
@@ -131,6 +130,8 @@ class WindowJoinOperator(KernelDefaults):
             return [self._weighed(left.filter(pa.array(met[0])).columns)]
         if self.kind is JoinKind.ANTI:
             return [self._weighed(left.filter(pa.array(~met[0])).columns)]
+        if self.kind is JoinKind.MARK:
+            return [self._weighed([*left.columns, pa.array(met[0])])]
         tables: list[pa.Table] = []
         if self.kind in (JoinKind.LEFT, JoinKind.FULL):
             alone = left.filter(pa.array(~met[0]))

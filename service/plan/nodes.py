@@ -413,7 +413,8 @@ class Unnest:
 class Join:
     """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
     TTLs in ms, 0 = for ever. `half_windowed`: both inputs have windows, of which only the start or only the end is
-    compared. Fields: left's then right's (left's only for SEMI and ANTI)."""
+    compared. Fields: left's then right's (left's only for SEMI and ANTI, and one more, whether they
+    match, for MARK)."""
 
     left: Node
     right: Node
@@ -577,5 +578,5 @@ def _check_join(join: Join | IntervalJoin) -> None:
     _check(len(counts) == 1, join, "has as many keys on the left as on the right")
     _check_positions(join, join.left, join.left_keys)
     _check_positions(join, join.right, join.right_keys)
-    shown = 0 if join.kind in (JoinKind.SEMI, JoinKind.ANTI) else len(columns(join.right))
+    shown = len(columns(join.right)) if join.kind.shows_right else join.kind is JoinKind.MARK
     _check(len(join.fields) == len(columns(join.left)) + shown, join, "has the columns of its inputs")

@@ -14,7 +14,6 @@ from service.plan.nodes import (
     IntervalJoin,
     Job,
     Join,
-    JoinKind,
     Node,
     Normalize,
     Over,
@@ -96,7 +95,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
 
 def shows_right(node: AnyJoin) -> bool:
     """Whether a join's columns include those of its right input."""
-    return node.kind not in (JoinKind.SEMI, JoinKind.ANTI)
+    return node.kind.shows_right
 
 
 def rewrite(job: Job, rule: Callable[[Node, tuple[bool, ...]], Node]) -> Job:

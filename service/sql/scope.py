@@ -45,6 +45,13 @@ class Found:
     path: tuple[str, ...] = ()
 
 
+def position(parts: Sequence[str]) -> int:
+    """The position that a name of the resolver stands for; raises SqlError, without a place, for another name."""
+    if not parts[0].startswith(POSITION):
+        raise SqlError(f'column "{".".join(parts)}" does not exist here')
+    return int(parts[0].removeprefix(POSITION))
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The columns of a relation by position; names are case-sensitive, as in Flink."""
@@ -95,7 +102,7 @@ class Scope:
         """The column that `parts`, the dotted name as written, refers to: `column`, `table.column`, either followed by
         fields of a ROW. Raises SqlError, without a place, where there is none or more than one."""
         if parts[0].startswith(POSITION):
-            index = int(parts[0].removeprefix(POSITION))
+            index = position(parts)
             return Found(index, self.field(index), tuple(parts[1:]))
         if len(parts) > 1 and parts[0] in self.qualifiers:
             return self._one(

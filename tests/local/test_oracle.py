@@ -76,6 +76,69 @@ QUERIES = {
         "k BIGINT, s BIGINT",
         "SELECT k, MIN(v) FROM (SELECT k, SUM(v) AS v FROM a GROUP BY k UNION ALL SELECT k, w FROM b) AS t GROUP BY k",
     ),
+    "natural full": ("k BIGINT, g STRING, h STRING", "SELECT k, g, h FROM a NATURAL FULL JOIN b"),
+    "full, using, and again": (
+        "k BIGINT, g STRING, h STRING, v BIGINT",
+        "SELECT k, a.g, b.h, c.v FROM a FULL JOIN b USING (k)"
+        " FULL JOIN (SELECT k, v FROM a WHERE v > 1) AS c USING (k)",
+    ),
+    "right, using": ("k BIGINT, h STRING, g STRING", "SELECT k, h, g FROM a RIGHT JOIN b USING (k)"),
+    "join in parentheses": (
+        "v BIGINT, w BIGINT, x STRING",
+        "SELECT a.v, b.w, c.g FROM a LEFT JOIN (b JOIN a AS c ON b.h = 'p' AND b.w = c.v) ON a.k = b.k",
+    ),
+    "full, no equality": ("v BIGINT, w BIGINT", "SELECT a.v, b.w FROM a FULL JOIN b ON a.v < b.w AND a.g = 'x'"),
+    "in, or": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v > 5 OR k IN (SELECT k FROM b WHERE w > 3)"),
+    "not in, or": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v > 5 OR k NOT IN (SELECT k FROM b WHERE w > 5)"),
+    "in as a value": ("k BIGINT, i BOOLEAN", "SELECT k, k IN (SELECT k FROM b WHERE h = 'p') FROM a"),
+    "exists as a value": (
+        "k BIGINT, n BIGINT",
+        "SELECT k, CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.w < a.v) THEN v ELSE 0 END FROM a",
+    ),
+    "not exists, an inequality": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.k = a.k AND b.w < a.v)",
+    ),
+    "in, tied": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v IN (SELECT w FROM b WHERE k = a.k)"),
+    "exists in an aggregate": (
+        "g STRING, n BIGINT",
+        "SELECT g, SUM(CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.k = a.k) THEN 1 ELSE 0 END) FROM a GROUP BY g",
+    ),
+    "all": ("v BIGINT", "SELECT v FROM a WHERE v >= ALL (SELECT w FROM b WHERE b.k = a.k)"),
+    "all as a value": ("v BIGINT, x BOOLEAN", "SELECT v, v > ALL (SELECT k FROM b) FROM a"),
+    "any": ("v BIGINT", "SELECT v FROM a WHERE v < ANY (SELECT w FROM b WHERE h = 'q')"),
+    "any as a value": ("v BIGINT, x BOOLEAN", "SELECT v, k <> ANY (SELECT k FROM b) FROM a"),
+    "the greatest of all": ("v BIGINT", "SELECT v FROM a WHERE v = (SELECT MAX(w) FROM b)"),
+    "a total as a value": ("g STRING, s BIGINT", "SELECT g, (SELECT SUM(w) FROM b) FROM a"),
+    "a total of each": ("k BIGINT, s BIGINT", "SELECT k, (SELECT SUM(w) FROM b WHERE b.k = a.k) FROM a"),
+    "a number of each": (
+        "k BIGINT, n BIGINT",
+        "SELECT k, (SELECT COUNT(*) + 1 FROM b WHERE b.k = a.k AND w > 1) FROM a",
+    ),
+    "a number of each, an inequality": (
+        "v BIGINT, n BIGINT",
+        "SELECT v, (SELECT COUNT(*) FROM b WHERE w < a.v) FROM a",
+    ),
+    "an average of its group": (
+        "k BIGINT, v BIGINT",
+        "SELECT k, v FROM a WHERE v * 2 > (SELECT MIN(v) + MAX(v) FROM a AS x WHERE x.g = a.g)",
+    ),
+    "the largest of each": (
+        "k BIGINT, w BIGINT",
+        "SELECT k, (SELECT w FROM b WHERE b.k = a.k ORDER BY w DESC LIMIT 1) FROM a",
+    ),
+    "a value in HAVING": (
+        "g STRING, s BIGINT",
+        "SELECT g, SUM(v) FROM a GROUP BY g HAVING SUM(v) > (SELECT MIN(w) FROM b)",
+    ),
+    "a value of each group": (
+        "k BIGINT, s BIGINT, t BIGINT",
+        "SELECT a.k, SUM(v), (SELECT SUM(w) FROM b WHERE b.k = a.k) FROM a GROUP BY a.k",
+    ),
+    "a value of a key": (
+        "v BIGINT, s BIGINT",
+        "SELECT v, (SELECT s FROM (SELECT k, SUM(w) AS s FROM b GROUP BY k) AS t WHERE t.k = a.k) FROM a",
+    ),
     "one group": ("s BIGINT, m BIGINT", "SELECT SUM(v), MAX(v) FROM a HAVING COUNT(*) > 0"),
 }
 
@@ -110,7 +173,7 @@ def write(path: Path, head: str, batches: list[list[tuple[int, Row]]]) -> list[R
 
 
 def _text(value: object) -> str:
-    return "NULL" if value is None else str(value)
+    return "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @pytest.fixture(scope="module")

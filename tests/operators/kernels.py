@@ -274,6 +274,12 @@ CASES: dict[str, Case] = {
         regular_join.oracle("full"),
         lambda batches: len(live(batches)),
     ),
+    "regular join, mark": retracting(
+        (regular_join.joined("mark", "c1 = c2"),),
+        lambda seed: flat(regular_join.generated(seed, 12)),
+        regular_join.oracle("mark", "c1 = c2"),
+        lambda batches: len(live(batches)),
+    ),
     "normalize": Case(
         (NormalizeOperator(output=normalize.SCHEMA, key=(1,)),),
         lambda seed: flat(normalize.upserts(seed, 12)),

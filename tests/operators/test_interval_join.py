@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from operators.joins.interval_join import IntervalJoinOperator
+from operators.joins.kinds import JoinKind
 from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
 
@@ -30,7 +31,7 @@ def joined(kind="inner", bounds=(-10, 20), residual=None, **options):
     return IntervalJoinOperator(
         left=LEFT,
         right=RIGHT,
-        kind=kind,
+        kind=JoinKind(kind),
         left_keys=(0,),
         right_keys=(1,),
         null_safe=(False,),

@@ -28,14 +28,14 @@ from tests.operators.properties import (
 
 LEFT = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 RIGHT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64())])
-KINDS = ("inner", "left", "right", "full", "semi", "anti")
+KINDS = ("inner", "left", "right", "full", "semi", "anti", "mark")
 
 
 def joined(kind="inner", residual=None, null_safe=False, **options):
     return RegularJoin(
         left=LEFT,
         right=RIGHT,
-        kind=kind,
+        kind=JoinKind(kind),
         left_keys=(0,),
         right_keys=(1,),
         null_safe=(null_safe,),
@@ -56,6 +56,8 @@ def oracle(kind: str, residual: str | None = None, null_safe: bool = False) -> s
         on += " AND " + residual.replace("c0", "t0.c0").replace("c1", "t0.c1")
     if kind in ("semi", "anti"):
         return f"SELECT * FROM t0 WHERE {'NOT' if kind == 'anti' else ''} EXISTS (SELECT 1 FROM {right} WHERE {on})"
+    if kind == "mark":
+        return f"SELECT *, EXISTS (SELECT 1 FROM {right} WHERE {on}) FROM t0"
     return f"SELECT t0.*, r.* FROM t0 {kind} JOIN {right} ON {on}"
 
 
@@ -109,7 +111,7 @@ def test_joins_leave_nothing_when_everything_is_taken_back(kind):
     holds_undo((joined(kind, "c1 = c2"),), generated(5, 8))
 
 
-@pytest.mark.parametrize("kind", ["inner", "full"])
+@pytest.mark.parametrize("kind", ["inner", "full", "mark"])
 def test_joins_survive_a_restart_bit_by_bit(kind):
     holds_restart((joined(kind),), generated(6, 20))
 

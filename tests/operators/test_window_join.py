@@ -17,7 +17,7 @@ from tests.operators.properties import SQL, Batch, Change, Run, accumulated, hol
 EPOCH = datetime(1970, 1, 1)
 STAMP = pa.timestamp("us")
 SIDE = pa.schema([("c0", pa.int64()), ("c1", pa.int64()), ("c2", STAMP), ("c3", STAMP), ("c4", STAMP)])
-KINDS = ("inner", "left", "right", "full", "semi", "anti")
+KINDS = ("inner", "left", "right", "full", "semi", "anti", "mark")
 SIZE, SLIDE, DELAY = 20, 10, 15
 
 
@@ -78,6 +78,8 @@ def oracle(kind: str, watermark: int) -> str:
     left, right = (f"(SELECT * FROM {t} WHERE epoch_ms(c4) <= {watermark})" for t in ("t0", "t1"))
     if kind in ("semi", "anti"):
         return f"SELECT * FROM {left} l WHERE {'NOT ' * (kind == 'anti')}EXISTS (SELECT 1 FROM {right} r WHERE {on})"
+    if kind == "mark":
+        return f"SELECT *, EXISTS (SELECT 1 FROM {right} r WHERE {on}) FROM {left} l"
     return f"SELECT l.*, r.* FROM {left} l {kind} JOIN {right} r ON {on}"
 
 

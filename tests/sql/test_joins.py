@@ -136,9 +136,8 @@ project a.a1, a.a2, a.a3
   semi join a1 = b1
     filter (a2 = 1)
       scan a
-    project b1
-      filter (b2 > 0)
-        scan b
+    filter (b2 > 0)
+      scan b
 """,
         "a1 INT, a2 INT, a3 INT",
     ),
@@ -148,8 +147,7 @@ project a.a1, a.a2, a.a3
 project a.a1, a.a2, a.a3
   anti join all where (((a1 = b1) OR IS NULL(a1)) OR IS NULL(b1))
     scan a
-    project b1
-      scan b
+    scan b
 """,
         "a1 INT, a2 INT, a3 INT",
     ),
@@ -160,9 +158,8 @@ project item.id, item.name
   anti join id = id
     normalize id
       scan item
-    project i.id
-      normalize id
-        scan item
+    normalize id
+      scan item
 """,
         "id BIGINT!, name STRING",
     ),
@@ -172,8 +169,7 @@ project item.id, item.name
 project a.a1, a.a2, a.a3
   semi join a1 = b1 and a2 = b2
     scan a
-    project b1, b2
-      scan b
+    scan b
 """,
         "a1 INT, a2 INT, a3 INT",
     ),
@@ -207,9 +203,8 @@ project a1, COUNT(*)
     group by a1: COUNT(*)
       project a1
         scan a
-    project b1, CAST(b1)
-      project b1
-        scan b
+    project b1, b2, b3, CAST(b1)
+      scan b
 """,
         "a1 INT, n BIGINT!",
     ),

@@ -194,8 +194,10 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
     ("query", "what"),
     [
         ("SELECT * FROM a FETCH FIRST 3 ROWS WITH TIES", "FETCH ... WITH TIES"),
-        ("SELECT * FROM a WHERE a2 > 1 OR a1 IN (SELECT b1 FROM b)", "a query in this place of a condition"),
-        ("SELECT (SELECT MAX(b1) FROM b) FROM a", "a query as a value"),
+        (
+            "SELECT (SELECT MAX(b2) FROM b WHERE b1 = a1 GROUP BY b3) FROM a",
+            "GROUP BY in a query that reads the one around it",
+        ),
         ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
         ("SELECT LISTAGG(name) WITHIN GROUP (ORDER BY id) FROM item", "WITHIN GROUP of an aggregate"),
         ("SELECT ARRAY_AGG(id) IGNORE NULLS FROM item", "IGNORE NULLS of an aggregate"),

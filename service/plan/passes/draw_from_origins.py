@@ -207,13 +207,13 @@ class _Origins:
             node, left=sides[0], right=sides[1], residual=residual, fields=(*node.fields[:width], origin, *right_fields)
         )
         if not seen:
-            return _Wide(made, Column(width, STRING, "origin"))
+            return _beside_mark(replace(made, fields=(*node.fields[:width], origin, *node.fields[width:])), width)
         new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width, width + 1 + right_width])
         places = (width + right_width, width + right_width + 1)
         return _Wide(new, _text([Column(i, STRING, "origin") for i in places]))
 
     def _half_join(self, node: Join | IntervalJoin, left: _Wide) -> _Wide:
-        """A semi or anti join, whose rows are left's and come from there alone."""
+        """A semi, anti or mark join, whose rows are left's and come from there alone."""
         width = len(fields(node.left))
         residual = node.residual
         if residual is not None:
@@ -224,9 +224,9 @@ class _Origins:
             left=_one_text(left, node.left, left.origin),
             right=self.plain(node.right),
             residual=residual,
-            fields=(*node.fields, Field("origin", STRING)),
+            fields=(*node.fields[:width], Field("origin", STRING), *node.fields[width:]),
         )
-        return _Wide(new, Column(width, STRING, "origin"))
+        return _beside_mark(new, width)
 
     def _replaced(self, expression: Expression, origin: Expression) -> Expression:
         """`expression` with a function of `origin` for everything in it that draws; what stands there twice is drawn
@@ -281,6 +281,13 @@ def _picked(node: Node, places: list[int]) -> Node:
     chosen = tuple(own[i] for i in places)
     columns = tuple(Column(i, own[i].type, own[i].name) for i in places)
     return Project(input=node, expressions=columns, fields=chosen, place=node.place)
+
+
+def _beside_mark(node: Join | IntervalJoin, width: int) -> _Wide:
+    """A join of left rows alone, with their origin behind their `width` columns; a mark comes before it."""
+    if len(node.fields) == width + 1:
+        return _Wide(node, Column(width, STRING, "origin"))
+    return _Wide(_picked(node, [*range(width), width + 1, width]), Column(width + 1, STRING, "origin"))
 
 
 def _text(parts: list[Expression]) -> Expression:

@@ -21,6 +21,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Job,
     Join,
+    JoinKind,
     Node,
     Normalize,
     Over,
@@ -128,7 +129,8 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
             return [set(range(len(node.fields)))] * 2
         case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
             width = len(fields(node.left))
-            read = needed | set(columns_of(node.residual) if node.residual else ())
+            read = {i for i in needed if i < width or shows_right(node)}
+            read |= set(columns_of(node.residual) if node.residual else ())
             left = {i for i in read if i < width} | set(node.left_keys)
             right = {i - width for i in read if i >= width} | set(node.right_keys)
             if isinstance(node, IntervalJoin | WindowJoin):
@@ -325,6 +327,8 @@ def _pruned_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:
     width, narrow_width = len(fields(node.left)), len(fields(left.node))
     both = {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}}
     shown = both if shows_right(node) else left.places
+    if node.kind is JoinKind.MARK:
+        shown = {**shown, width: narrow_width}
     new = replace(
         node,
         left=left.node,
@@ -358,7 +362,7 @@ def _joined_fields(node: AnyJoin, left: Pruned, right: Pruned) -> tuple[Field, .
     if shows_right(node):
         theirs = {p: node.fields[width + i] for i, p in right.places.items()}
         shown += [theirs.get(p, field) for p, field in enumerate(fields(right.node))]
-    return tuple(shown)
+    return (*shown, *((node.fields[-1],) if node.kind is JoinKind.MARK else ()))
 
 
 def _only(pruned: Pruned, kept: list[int], wanted: tuple[object, ...]) -> Node:

@@ -117,7 +117,7 @@ def _into_join(node: Filter, below: AnyJoin) -> Node:
     right_side = set(range(width, width + len(fields(below.right))))
     rest = conjuncts(node.condition)
     left, right = below.left, below.right
-    if below.kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
+    if below.kind in (JoinKind.INNER, JoinKind.LEFT) or not below.kind.shows_right:
         found, rest = _split(rest, left_side)
         left = _filtered(left, found, node)
     # A version that is left out would leave the one before it in force.

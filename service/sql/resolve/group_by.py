@@ -229,8 +229,24 @@ class GroupRewriter:
             return reference(name, node)
         if isinstance(node, exp.Window):
             return self._over(node)
+        if isinstance(node, exp.Query):
+            return self._inside(node)
         position = self.grouped.calls.position(node)
         return None if position is None else reference(call_alias(position), node)
+
+    def _inside(self, query: exp.Query) -> exp.Expr:
+        """A query as a value: what it reads of the grouped one, by the names of its tables, are keys of the groups."""
+        copy = query.copy()
+        scope = self.grouped.relation.scope
+        own = {table.alias_or_name for table in copy.find_all(exp.Table, exp.Subquery)}
+        for each in list(copy.find_all(exp.Column)):
+            if each.table not in scope.qualifiers or each.table in own:
+                continue
+            name = self.keys.get(canonical(each, scope), "")
+            if not name:
+                raise self._ungrouped(each)
+            each.replace(reference(name, each))
+        return copy
 
     def _over(self, node: exp.Window) -> exp.Expr:
         """An OVER window over the groups: its own function stays, what it reads is replaced."""

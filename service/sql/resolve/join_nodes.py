@@ -8,14 +8,15 @@ from dataclasses import replace
 from sqlglot import exp
 
 from service.plan.expressions import Expression
-from service.plan.nodes import IntervalJoin, Join, JoinKind, WindowJoin
+from service.plan.nodes import Field, IntervalJoin, Join, JoinKind, WindowJoin
 from service.plan.table import TimeKind
+from service.plan.types import BOOLEAN
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.join_conditions import Conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.relation import Relation, WindowColumns
 from service.sql.resolve.window_joins import half_windowed, joined_windows
-from service.sql.scope import Scope, ScopeColumn
+from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 
 def join_of(
@@ -33,7 +34,7 @@ def join_of(
     if windows is not None:
         return _window_join(left, right, kind, found, windows, at, session)
     times = found.times()
-    if times is None:
+    if times is None or kind is JoinKind.MARK:
         return _regular_join(left, right, kind, found, ttls, at, session)
     return _interval_join(left, right, kind, found, times, at, session)
 
@@ -145,10 +146,16 @@ def compiled_conditions(
     return [c for c in compiled if c is not None]
 
 
+_MATCHES = Field("matches", BOOLEAN, nullable=False)
+"""What a mark join says of each row."""
+
+
 def joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
     """Left's columns, then right's; those of a side that may be padded may be NULL."""
     left, right = keyed.left.scope.columns, keyed.right.scope.columns
-    if kind in (JoinKind.SEMI, JoinKind.ANTI):
+    if kind is JoinKind.MARK:
+        return (*left, ScopeColumn(_MATCHES, alias=f"{INTERNAL}matches"))
+    if not kind.shows_right:
         return left
     if kind in (JoinKind.RIGHT, JoinKind.FULL):
         left = tuple(map(_nullable, left))

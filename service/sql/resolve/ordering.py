@@ -68,7 +68,7 @@ def with_names(relation: Relation) -> Relation:
 def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: int) -> Relation:
     """The relation in the order, and of the number of rows, that `query` asks for."""
     order = query.args.get("order")
-    first, last = _bounds(query, session)
+    first, last = row_bounds(query, session)
     columns = [] if order is None else _columns(order, relation, session)
     keys = tuple(
         OrderBy(
@@ -154,7 +154,7 @@ def _named(node: exp.Expr) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _bounds(query: exp.Expr, session: ResolveContext) -> tuple[int, int | None]:
+def row_bounds(query: exp.Expr, session: ResolveContext) -> tuple[int, int | None]:
     """The numbers of the first and the last row that are wanted; None = without an end."""
     limit, offset = query.args.get("limit"), query.args.get("offset")
     skipped = 0 if offset is None else _count(offset.expression, "OFFSET", session)

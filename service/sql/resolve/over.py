@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ def resolve_over(
     before = len(session.mistakes)
     calls: dict[str, _Call | RankCall] = {}
     for _, node in items:
-        for window in node.find_all(exp.Window):
+        for window in _windows_in(node):
             with session.mistakes.collecting(window), suppress(QueryRejected):
                 call = _call(window, named, relation, session)
                 calls.setdefault(call.text, call)
@@ -83,6 +84,16 @@ def resolve_over(
         return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
 
     return relation, [(name, replaced(node, part)) for name, node in items]
+
+
+def _windows_in(node: exp.Expr) -> Iterator[exp.Window]:
+    """The OVER calls of an expression, those of queries inside it left out."""
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Window):
+        yield node
+    for child in node.iter_expressions():
+        yield from _windows_in(child)
 
 
 def _over(relation: Relation, calls: list[_Call], names: dict[str, str], ttl: int, place: Place) -> Relation:

@@ -17,11 +17,13 @@ from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.ordering import MODIFIERS, hidden_items, ordered, with_names
 from service.sql.resolve.over import resolve_over
+from service.sql.resolve.query_values import with_aggregated_queries, with_query_values
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
 from service.sql.resolve.stream_windows import resolve_stream_window, stream_window_of
 from service.sql.resolve.syntax import has_query, output_name, positions, replaced
 from service.sql.resolve.table_hints import state_ttls
+from service.sql.resolve.unnest import single_row
 from service.sql.scope import Scope
 
 _HANDLED = {
@@ -50,6 +52,10 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     if window is not None:
         relation, items, having = resolve_stream_window(window, select, relation, where, items, having, session)
     elif is_grouped(select, [node for _, node in items], having):
+        asked = [*(node for _, node in items), *([] if having is None else [having])]
+        relation, asked = with_aggregated_queries(relation, asked, ttls, session)
+        having = None if having is None else asked[-1]
+        items = [(name, node) for (name, _), node in zip(items, asked, strict=False)]
         relation, items, having = resolve_grouped(select, relation, items, having, ttl, session)
     elif having is not None:
         raise session.give_up(SqlError("HAVING without GROUP BY or an aggregate", hint="write WHERE", at=having))
@@ -60,10 +66,12 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     relation, items = resolve_over(select, relation, items, ttl, session)
     if chosen:
         relation, items = _where(relation, [items[-1][1]], ttls, session), items[:-1]
+    relation, written = with_query_values(relation, [node for _, node in items], ttls, session)
+    items = [(name, node) for (name, _), node in zip(items, written, strict=True)]
     named = list(_compiled(items, relation.scope, session))
     if len(session.mistakes) > before or len(named) < len(items):
         raise QueryRejected
-    if not select.args.get("from_"):
+    if isinstance(relation.node, Values) and not relation.scope.columns:
         return ordered(select, _single_row(named, session.place(select)), session, ttl)
     relation = with_names(projected(relation, named, session.place(select)))
     if select.args.get("distinct"):
@@ -106,6 +114,8 @@ def _from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[e
         return resolve_from(select, session)
     if select.args.get("where"):
         raise session.give_up(SqlError("WHERE needs FROM", at=select.args["where"]))
+    if any(map(has_query, select.expressions)):
+        return single_row(), []
     return Relation(Values(rows=((),), fields=()), Scope()), []
 
 
@@ -170,9 +180,6 @@ def _column(scope: Scope, index: int, star: exp.Expr) -> exp.Column:
 
 def _compiled(items: list[Item], scope: Scope, session: ResolveContext) -> Iterator[tuple[str, Expression]]:
     for name, node in items:
-        if has_query(node):
-            session.mistakes.add_error(not_yet("a query as a value", node))
-            continue
         expression = session.compile(node, scope)
         if expression is not None:
             yield name, expression

@@ -1,44 +1,91 @@
-"""Conditions with a query: IN and EXISTS are semi joins, NOT IN and NOT EXISTS anti joins.
+"""Conditions with a query: IN, EXISTS and ANY are semi joins, NOT IN, NOT EXISTS and ALL anti joins.
 
 x NOT IN (a query with a NULL) is never true, nor is NULL NOT IN (a query with rows): where either may be NULL, the anti
-join compares by `x = y OR x IS NULL OR y IS NULL`, for which no key can be hashed.
+join compares by `x = y OR x IS NULL OR y IS NULL`, for which no key can be hashed. So it is with every ALL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
-from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
-from service.sql.resolve.from_clause import query_inside
-from service.sql.resolve.join_conditions import sort_conditions
+from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.inner_queries import InnerQuery, by_position, hidden, resolve_inner
+from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
-from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
-from service.sql.resolve.syntax import has_query, is_aggregate, positions, reference
-from service.sql.resolve.table_hints import state_ttls
-from service.sql.scope import INTERNAL, Scope
+from service.sql.resolve.syntax import has_query, positional, positions
+from service.sql.scope import Scope
+
+_OPPOSITE: Mapping[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.LTE: exp.GT,
+    exp.GT: exp.LTE,
+    exp.GTE: exp.LT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """Whether for any row of `query` each of `values` compares to the value of its column, or for none if `negated`.
+    Without values it is EXISTS."""
+
+    query: exp.Expr
+    values: tuple[exp.Expr, ...] = ()
+    compare: type[exp.Expr] = exp.EQ
+    negated: bool = False
+
+
+def quantified(node: exp.Expr) -> Quantified | None:
+    """What `node` asks of a query: IN, EXISTS, a comparison with ANY, SOME or ALL; None if it is none of these."""
+    match node:
+        case exp.Exists():
+            return Quantified(node.this)
+        case exp.In() if node.args.get("query") is not None and not has_query(node.this):
+            return Quantified(node.args["query"], _parts(node.this))
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE() if isinstance(
+            node.expression, exp.Any | exp.All
+        ):
+            query = node.expression.this
+            if has_query(node.this) or not isinstance(query, exp.Query):
+                return None
+            if isinstance(node.expression, exp.All):
+                return Quantified(query, _parts(node.this), _OPPOSITE[type(node)], negated=True)
+            return Quantified(query, _parts(node.this), type(node))
+        case _:
+            return None
+
+
+def _parts(node: exp.Expr) -> tuple[exp.Expr, ...]:
+    return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)
 
 
 def resolve_query_condition(
     relation: Relation, node: exp.Expr, ttls: Mapping[str, int], session: ResolveContext
 ) -> Relation:
     """The rows of `relation` for which `node`, a condition with a query in it, is true."""
+    from service.sql.resolve.query_values import with_query_values  # values hold conditions, and conditions values
+
     condition, negated = _unwrapped(node)
-    kind = JoinKind.ANTI if negated else JoinKind.SEMI
-    match condition:
-        case exp.In() if condition.args.get("query") is not None and not has_query(condition.this):
-            return _in(relation, condition, kind, ttls, session)
-        case exp.Exists():
-            return _exists(relation, condition, kind, ttls, session)
-        case _:
-            raise session.give_up(
-                not_yet("a query in this place of a condition", node, "IN and EXISTS may stand between ANDs")
-            )
+    asked = quantified(condition)
+    if asked is None:
+        relation, (condition,) = with_query_values(relation, [node], ttls, session, filters=True)
+        compiled = session.compile(condition, relation.scope)
+        if compiled is None:
+            raise QueryRejected
+        with session.mistakes.collecting(node):
+            return filtered(relation, checked_condition(compiled, node), session.place(node))
+        raise QueryRejected
+    kind = JoinKind.ANTI if negated != asked.negated else JoinKind.SEMI
+    inner = resolve_inner(asked.query, relation, ttls, session, selects=bool(asked.values))
+    conditions = compared(relation, inner, asked, condition, session, or_null=kind is JoinKind.ANTI)
+    return tied(relation, inner, kind, conditions, condition, session)
 
 
 def _unwrapped(node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -50,90 +97,69 @@ def _unwrapped(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return node, negated
 
 
-def _in(relation: Relation, node: exp.In, kind: JoinKind, ttls: Mapping[str, int], session: ResolveContext) -> Relation:
-    query = node.args["query"]
-    right = query_inside(query, session)
-    listed = right.scope.starred()
-    values = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
-    if len(listed) != len(values):
-        raise session.give_up(
-            SqlError(f"IN compares {len(values)} values with a query of {len(listed)} columns", at=query)
-        )
-    names = {index: f"{INTERNAL}in{place}" for place, index in enumerate(listed)}
-    columns = (replace(c, alias=names.get(i, f"{INTERNAL}rest{i}")) for i, c in enumerate(right.scope))
-    right = replace(right, scope=Scope(tuple(columns)))
-    conditions = []
-    for value, index in zip(values, listed, strict=True):
-        equal: exp.Expr = exp.EQ(this=value.copy(), expression=reference(names[index], query))
-        if kind is JoinKind.ANTI:
-            compiled = session.compile(value, relation.scope)
-            if compiled is None:
-                raise QueryRejected
-            read = positions(value, relation.scope) or set()
-            simple = isinstance(value, exp.Column) and not any(relation.scope.field(i).nullable for i in read)
-            if not simple or right.scope.field(index).nullable:
-                equal = _or_null(equal, value, reference(names[index], query))
-        conditions.append(equal)
-    return _joined(relation, right, kind, conditions, ttls, node, session)
-
-
-def _or_null(equal: exp.Expr, one: exp.Expr, other: exp.Expr) -> exp.Expr:
-    nulls = [exp.Is(this=each.copy(), expression=exp.Null()) for each in (one, other)]
-    return exp.Paren(this=exp.Or(this=exp.Or(this=equal, expression=nulls[0]), expression=nulls[1]))
-
-
-def _exists(
-    relation: Relation, node: exp.Exists, kind: JoinKind, ttls: Mapping[str, int], session: ResolveContext
-) -> Relation:
-    """Conditions of the inner WHERE that read the outer query join; the others filter the inner query."""
-    query = node.this
-    while isinstance(query, exp.Subquery):
-        query = query.this
-    others = ("group", "having", "with_", "limit", "offset", "fetch", "order")
-    plain = isinstance(query, exp.Select) and query.args.get("from_") and not any(map(query.args.get, others))
-    if not plain or any(map(is_aggregate, query.walk())):
-        return _joined(relation, query_inside(query, session), kind, [], ttls, node, session)
-    right, where = resolve_from(query, session)
-    ttls = {**ttls, **state_ttls(query, right.scope.qualifiers, session)}
-    _check_items(query, relation, right, session)
-    outer: list[exp.Expr] = []
-    for each in where:
-        if has_query(each):
-            right = resolve_query_condition(right, each, ttls, session)
-            continue
-        if positions(each, right.scope) is None:
-            outer.append(each)
-            continue
-        condition = session.compile(each, right.scope)
-        if condition is not None:
-            right = filtered(right, condition, session.place(each))
-    return _joined(relation, right, kind, outer, ttls, node, session)
-
-
-def _check_items(query: exp.Select, relation: Relation, right: Relation, session: ResolveContext) -> None:
-    """What EXISTS selects is not read, but must be there."""
-    before = len(session.mistakes)
-    both = relation.scope.beside(right.scope)
-    for item in query.expressions:
-        star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
-        if not star and not has_query(item):
-            inner = positions(item.unalias(), right.scope) is not None
-            session.compile(item.unalias(), right.scope if inner else both)
-    if len(session.mistakes) > before:
-        raise QueryRejected
-
-
-def _joined(
+def compared(
     relation: Relation,
-    right: Relation,
+    inner: InnerQuery,
+    asked: Quantified,
+    at: exp.Expr,
+    session: ResolveContext,
+    *,
+    or_null: bool,
+) -> list[exp.Expr]:
+    """The comparisons with the values of a query, for each row of it; `or_null` also takes those that are unknown."""
+    if not asked.values:
+        return []
+    if len(inner.values) != len(asked.values):
+        word = "IN" if isinstance(at, exp.In) else "this comparison"
+        columns = "a query of 1 column" if len(inner.values) == 1 else f"a query of {len(inner.values)} columns"
+        values = "1 value" if len(asked.values) == 1 else f"{len(asked.values)} values"
+        raise session.give_up(SqlError(f"{word} compares {values} with {columns}", at=asked.query))
+    conditions: list[exp.Expr] = []
+    for value, index in zip(asked.values, inner.values, strict=True):
+        mine = by_position(value, relation.scope, Scope())
+        theirs = positional(len(relation.scope) + index, asked.query)
+        condition: exp.Expr = asked.compare(this=mine, expression=theirs)
+        if or_null and _may_be_null(value, relation, inner, index, session):
+            condition = _or_null(condition, mine, theirs)
+        conditions.append(condition)
+    return conditions
+
+
+def may_be_unknown(relation: Relation, inner: InnerQuery, asked: Quantified, session: ResolveContext) -> bool:
+    """Whether a comparison with a value of a query may be NULL."""
+    return any(
+        _may_be_null(value, relation, inner, index, session)
+        for value, index in zip(asked.values, inner.values, strict=True)
+    )
+
+
+def _may_be_null(value: exp.Expr, relation: Relation, inner: InnerQuery, index: int, session: ResolveContext) -> bool:
+    if session.compile(value, relation.scope) is None:
+        raise QueryRejected
+    read = positions(value, relation.scope) or set()
+    simple = isinstance(value, exp.Column) and not any(relation.scope.field(i).nullable for i in read)
+    return not simple or inner.relation.scope.field(index).nullable
+
+
+def _or_null(condition: exp.Expr, one: exp.Expr, other: exp.Expr) -> exp.Expr:
+    nulls = [exp.Is(this=each.copy(), expression=exp.Null()) for each in (one, other)]
+    return exp.Paren(this=exp.Or(this=exp.Or(this=condition, expression=nulls[0]), expression=nulls[1]))
+
+
+def tied(
+    relation: Relation,
+    inner: InnerQuery,
     kind: JoinKind,
-    conditions: list[exp.Expr],
-    ttls: Mapping[str, int],
+    conditions: Sequence[exp.Expr],
     at: exp.Expr,
     session: ResolveContext,
 ) -> Relation:
-    found = sort_conditions(conditions, relation, right, session)
+    """The join of `relation` with the rows of a query inside it, whose names it does not show."""
+    own = relation.scope.qualifiers
     left_ttl, right_ttl = (
-        next((ttls[q] for q in side.scope.qualifiers if q in ttls), session.ttl) for side in (relation, right)
+        next((inner.ttls[q] for q in qualifiers if q in inner.ttls), session.ttl)
+        for qualifiers in (own, inner.relation.scope.qualifiers)
     )
+    right = hidden(inner.relation)
+    found = sort_conditions([*inner.ties, *conditions], relation, right, session)
     return join_of(relation, right, kind, found, (left_ttl, right_ttl), at, session)

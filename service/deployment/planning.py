@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from service.deployment.clusters import Address, address_of, address_of_table
 from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
+from service.deployment.schemas import agree_on_schemas
 from service.deployment.writers import NOBODY, Writers, writers_of
 from service.formats import datagen
 from service.host import machine
@@ -150,6 +151,7 @@ def plan_deployment(program: Program, settings: Settings) -> Deployment:
         partitions=settings.spark.partitions or default_partitions(settings.spark),
     )
     _check_topics(assignment)
+    agree_on_schemas(program)
     writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
     return replace(
         assignment,

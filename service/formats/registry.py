@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from service.formats import raw
+from service.formats.avro.part import AvroReader, AvroWriter
 from service.formats.changes import canal, maxwell, ogg
 from service.formats.changes.change_encodings import (
     ChangeEncoding,
@@ -18,12 +19,14 @@ from service.formats.changes.change_encodings import (
 )
 from service.formats.changes.changelog import Changelog
 from service.formats.changes.debezium import Debezium
+from service.formats.changes.debezium_avro import debezium_avro
 from service.formats.changes.decoder import ChangeDecoder, Shape
 from service.formats.contract import Decoder, Encoder, PartReader, PartWriter
 from service.formats.csv.reader import CsvReader
 from service.formats.csv.writer import CsvWriter
 from service.formats.datagen import DatagenDecoder
 from service.formats.json.options import flag
+from service.formats.json.parse import Fields
 from service.formats.json.part import JsonReader, JsonWriter
 from service.formats.layout import Part
 from service.formats.print import PrintEncoder
@@ -38,18 +41,25 @@ class FormatSpec:
     """How a format reads and writes.
 
     `reader` takes the wanted columns, the options, and all columns of the key or value; `writer` the columns, the
-    options, and the position of each column in a block. `shape` is there for formats whose records describe changes.
-    `encoding` writes changes; it is told whether a delete is followed by a tombstone.
+    options, and the position of each column in a block. `shape` is there for formats whose records describe changes,
+    of which `fields` reads what the shape asks for. `encoding` writes changes; it is told whether a delete is followed
+    by a tombstone.
     """
 
     reader: Callable[[Part, Format, Part], PartReader]
     writer: Callable[[Part, Format, Mapping[int, str]], PartWriter]
     encoding: Callable[[Format, bool], ChangeEncoding]
     shape: Callable[[Format], Shape] | None = None
+    fields: Callable[[Fields, Format], PartReader] = JsonReader
 
 
 def _json(part: Part, form: Format, whole: Part) -> PartReader:
-    return JsonReader(part, form)
+    return JsonReader(Fields(part.names, part.types), form)
+
+
+def _avro_fields(fields: Fields, form: Format) -> PartReader:
+    part = Part(tuple(range(len(fields.names))), fields.names, fields.types)
+    return AvroReader(part, form, part)
 
 
 def _raw(part: Part, form: Format, whole: Part) -> PartReader:
@@ -61,6 +71,10 @@ def _debezium(form: Format, tombstones: bool) -> ChangeEncoding:
     return (debezium_without_updates if as_flink else debezium)(tombstones=tombstones)
 
 
+def _debezium_avro(form: Format, tombstones: bool) -> ChangeEncoding:
+    return debezium_avro(tombstones=tombstones, updates=form.options.get("tailrace.update", "u").lower() == "u")
+
+
 def _maxwell(form: Format, tombstones: bool) -> ChangeEncoding:
     return maxwell.encode
 
@@ -68,6 +82,15 @@ def _maxwell(form: Format, tombstones: bool) -> ChangeEncoding:
 FORMATS: Mapping[str, FormatSpec] = {
     "json": FormatSpec(_json, JsonWriter, lambda form, tombstones: plain),
     "csv": FormatSpec(CsvReader, CsvWriter, lambda form, tombstones: plain),
+    "avro": FormatSpec(AvroReader, AvroWriter, lambda form, tombstones: plain),
+    "avro-confluent": FormatSpec(AvroReader, AvroWriter, lambda form, tombstones: plain),
+    "debezium-avro-confluent": FormatSpec(
+        AvroReader,
+        partial(AvroWriter, enveloped=True),
+        _debezium_avro,
+        lambda form: Debezium(wrapped=False),
+        _avro_fields,
+    ),
     "raw": FormatSpec(_raw, raw.RawWriter, lambda form, tombstones: plain),
     "debezium-json": FormatSpec(
         _json, JsonWriter, _debezium, lambda form: Debezium(wrapped=flag(form, "schema-include"))
@@ -90,7 +113,7 @@ def decoder(table: Table, columns: tuple[int, ...]) -> Decoder:
         raise ValueError(f"a table cannot be read as {form.kind if form else 'rows without a format'}")
     shape = FORMATS[form.kind].shape
     if shape is not None:
-        return ChangeDecoder(table, columns, shape(form))
+        return ChangeDecoder(table, columns, shape(form), FORMATS[form.kind].fields)
     return RowDecoder(table, columns, reader, upsert=table.connector.kind == "upsert-kafka")
 
 

@@ -30,6 +30,7 @@ NOT_DECODED = "not-decoded"
 """The reason of a record that a decoder failed of in a way that nobody foresaw; its detail is what the error says."""
 
 REASONS = (
+    "bad-avro",
     "bad-csv",
     "bad-json",
     "bad-utf8",
@@ -38,7 +39,9 @@ REASONS = (
     "missing-not-null",
     NOT_COMPUTED,
     NOT_DECODED,
+    "schema-mismatch",
     "tombstone",
+    "unknown-schema",
     "wrong-type",
 )
 """Every word that metrics use for why a record or row is a dead letter."""

@@ -18,6 +18,7 @@ from service.local.feed import Feed
 from service.local.inputs import ROWS, clock, read
 from service.local.prepared import PreparedRows
 from service.local.runner import BatchOutput, LocalRunner
+from service.local.text_formats import in_text
 from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Output, Program
@@ -80,7 +81,7 @@ def _run_job(folder: Path, program: Program, sql: Sql, buckets: int) -> Outcome:
     decoders: dict[int, Decoder] = {
         s.id: PreparedRows(s.table, s.columns, inputs[s.id], sql)
         if inputs[s.id].path.suffix == ROWS
-        else decoder(s.table, s.columns)
+        else decoder(in_text(s.table), s.columns)
         for s in program.sources
     }
     channels = {i: tuple(channel_name(i, feeds[i].topic, p) for p in each.partitions) for i, each in inputs.items()}

@@ -10,6 +10,7 @@ from operators.sql import Sql
 from service.formats.registry import encoder
 from service.local import text_table
 from service.local.inputs import RECORDS
+from service.local.text_formats import in_text
 from service.plan.program import Output, Program
 
 
@@ -20,7 +21,7 @@ def wanted(folder: Path, program: Program) -> set[str]:
 
 def lines(program: Program, output: Output, changes: pa.Table, sql: Sql) -> list[str]:
     """The records of one batch."""
-    records = encoder(output.table, output.columns, program.name, output.key).encode(changes, sql)
+    records = encoder(in_text(output.table), output.columns, program.name, output.key).encode(changes, sql)
     return [_line(key, value) for key, value in zip(*(records[n].to_pylist() for n in ("key", "value")), strict=True)]
 
 

@@ -20,14 +20,14 @@ SHORTEST = 3
 """Characters of the shortest secret that is looked for: a shorter one would hide half of every text."""
 
 SECRET_NAME = (
-    r"secret|passw|pwd|passphrase|token|credential|jaas|private"
+    r"secret|passw|pwd|passphrase|token|credential|jaas|private|user[._-]?info"
     r"|(?:access|account|api|encryption|shared|storage|sas|keystore|master|signing|client)[._-]?key"
 )
 """What names of settings, properties and variables have in them whose values are secret; the chart has it, too."""
 
 NO_SECRET_NAME = (
     r"token[a-z._-]*(?:url|uri|mechanism|validity|lifetime)|secret[._-]?(?:file|bit[._-]?length|key[._-]?ref.*)"
-    r"|passw[a-z]*[._-]?file|credentials?[._-]provider|kubernetes\.(?:driver|executor)\.secrets\..*"
+    r"|passw[a-z]*[._-]?file|credentials?[._-](?:provider|source)|kubernetes\.(?:driver|executor)\.secrets\..*"
 )
 """Parts of names that have such words and say where a secret comes from, or for how long it holds."""
 
@@ -133,7 +133,10 @@ def shown_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
 def secrets_of_tables(tables: Iterable[Table]) -> Iterator[str]:
     """Every value that a table gives as a secret."""
     for table in tables:
-        yield from sensitive(table.connector.properties)
+        connector = table.connector
+        yield from sensitive(connector.properties)
+        for form in filter(None, (connector.key_format, connector.value_format)):
+            yield from sensitive(form.registry)
 
 
 def secrets_of_variables(names: Iterable[str], environment: Mapping[str, str]) -> Iterator[str]:
@@ -146,6 +149,8 @@ def sensitive(properties: Mapping[str, str]) -> Iterator[str]:
     for name, value in properties.items():
         if SENSITIVE.search(name):
             yield value
+        if name.endswith("user-info"):
+            yield value.partition(":")[2]
         if name.endswith("jaas.config"):
             with suppress(KafkaConfigError):
                 yield from (text for option, text in jaas.read(value)[1].items() if SENSITIVE.search(option))

@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
-CARRIES_CHANGES = frozenset({"debezium-json", "changelog-json", "canal-json", "maxwell-json", "ogg-json"})
+CARRIES_CHANGES = frozenset(
+    {"debezium-json", "changelog-json", "canal-json", "maxwell-json", "ogg-json", "debezium-avro-confluent"}
+)
 """Formats whose records may take rows back; all others only add rows."""

@@ -60,10 +60,15 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A wire format and its options as written without the prefix: ('json', {'ignore-parse-errors': 'false'})."""
+    """A wire format and its options as written without the prefix: ('json', {'ignore-parse-errors': 'false'}).
+
+    `registry` are those that say how to reach a schema registry, unresolved secrets included: which registry it is
+    changes no row, so a checkpoint does not depend on them.
+    """
 
     kind: str
     options: Mapping[str, str] = field(default_factory=dict)
+    registry: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

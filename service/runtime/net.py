@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from operators.failures import UNKNOWN, reason_of
 from operators.kernel import Step
+from service.schema_registry.errors import RegistryFailure
 
-OF_THE_MACHINE = (OSError, duckdb.IOException)
-"""What no row is to blame for: a disk that is full, a folder that is gone. The batch is done again."""
+OF_THE_MACHINE = (OSError, duckdb.IOException, RegistryFailure)
+"""What no row is to blame for: a disk that is full, a folder that is gone, a schema registry that does not answer. The
+batch is done again."""
 
 Answer = TypeVar("Answer")
 

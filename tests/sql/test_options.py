@@ -13,6 +13,7 @@ BASE = {
     "properties.bootstrap.servers": "b:9092",
     "format": "json",
 }
+AVRO = {"format": "avro-confluent", "avro-confluent.url": "http://r"}
 
 
 def declared(options: dict[str, str], before: str = "") -> Connector:
@@ -88,6 +89,30 @@ def test_the_defaults_are_those_of_flink():
             {"sink.parallelism": "4", "sink.delivery-guarantee": "at-least-once"},
             "options",
             {"sink.delivery-guarantee": "at-least-once"},
+        ),
+        (
+            {
+                "format": "avro-confluent",
+                "avro-confluent.schema-registry.url": "http://r:8081",
+                "avro-confluent.basic-auth.user-info": "ann:hush",
+                "avro-confluent.auto.register.schemas": "false",
+            },
+            "value_format",
+            Format(
+                "avro-confluent",
+                {"auto.register.schemas": "false", "subject": "t-value"},
+                {"url": "http://r:8081", "basic-auth.user-info": "ann:hush"},
+            ),
+        ),
+        (
+            {
+                "key.format": "avro-confluent",
+                "key.fields": "a",
+                "key.avro-confluent.url": "http://r",
+                "key.avro-confluent.subject": "mine",
+            },
+            "key_format",
+            Format("avro-confluent", {"subject": "mine"}, {"url": "http://r"}),
         ),
         ({"properties.group.id": "g"}, "properties", {"bootstrap.servers": "b:9092", "group.id": "g"}),
     ],
@@ -178,9 +203,51 @@ def test_datagen_keeps_its_own_options():
             "key column \"a\" does not start with 'k_'\n  detail: 'key.fields-prefix' says that all of them do",
         ),
         (
-            {"format": "avro"},
-            "format 'avro' is not supported\n  detail: 'avro' is a format of Flink's that is not here yet; "
-            "the formats are json, debezium-json, changelog-json, canal-json, maxwell-json, ogg-json, csv, raw",
+            {"format": "protobuf"},
+            "format 'protobuf' is not supported\n  detail: 'protobuf' is a format of Flink's that is not here yet; "
+            "the formats are json, debezium-json, changelog-json, canal-json, maxwell-json, ogg-json, csv, "
+            "avro-confluent, debezium-avro-confluent, avro, raw",
+        ),
+        (
+            {"format": "avro-confluent"},
+            "option 'avro-confluent.url' is missing\n"
+            "  detail: format 'avro-confluent' reads and registers schemas in a schema registry\n"
+            "  hint:   set 'avro-confluent.url' = 'http://...'",
+        ),
+        (
+            {**AVRO, "avro-confluent.schema-registry.url": "http://r"},
+            "'avro-confluent.url' and 'avro-confluent.schema-registry.url' are both given\n"
+            "  detail: they are two names of one option",
+        ),
+        (
+            {"format": "avro-confluent", "avro-confluent.url": "http://ann:hush@r"},
+            "option 'avro-confluent.url' cannot be 'http://ann:hush@r'\n  detail: it takes a URL without user and "
+            "password: these stand in 'basic-auth.user-info'",
+        ),
+        (
+            {"format": "avro-confluent", "avro-confluent.url": "localhost:8081"},
+            "option 'avro-confluent.url' cannot be 'localhost:8081'\n  detail: it takes 'http://host:8081' or "
+            "'https://host', or several with commas between them",
+        ),
+        (
+            {**AVRO, "avro-confluent.basic-auth.user-info": "a:b", "avro-confluent.bearer-auth.token": "c"},
+            "'avro-confluent.basic-auth.user-info' and 'avro-confluent.bearer-auth.token' are both given\n"
+            "  detail: a login is by password or by token",
+        ),
+        (
+            {**AVRO, "avro-confluent.basic-auth.credentials-source": "USER_INFO"},
+            "option 'avro-confluent.basic-auth.user-info' is missing\n"
+            "  detail: 'avro-confluent.basic-auth.credentials-source' needs it",
+        ),
+        (
+            {**AVRO, "avro-confluent.ssl.truststore.location": "/etc/trust.jks"},
+            "option 'avro-confluent.ssl.truststore.location' cannot be '/etc/trust.jks'\n  detail: it takes a PEM file "
+            "(keytool -importkeystore and openssl pkcs12 make one of a JKS or PKCS #12 file)",
+        ),
+        (
+            {**AVRO, "avro-confluent.schema": '{"type": "record"}'},
+            "option 'avro-confluent.schema' cannot be '{\"type\": \"record\"}'\n  detail: it takes an Avro schema in "
+            "JSON (the schema cannot be read: KeyError 'name')",
         ),
         (
             {"topic-pattern": "t.*"},

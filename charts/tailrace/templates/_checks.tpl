@@ -44,8 +44,8 @@ TAILRACE_SPARK__SECRET_FILE: spark.authentication.existingSecret
 Kubernetes puts a variable of the container there, which may come from a Secret. */}}
 {{- define "tailrace.secretInTheOpen" -}}
 {{- /* The same words as in service/observability/redaction.py. */}}
-{{- $secret := "secret|passw|pwd|passphrase|token|credential|jaas|private|(?:access|account|api|encryption|shared|storage|sas|keystore|master|signing|client)[._-]?key" }}
-{{- $harmless := "token[a-z._-]*(?:url|uri|mechanism|validity|lifetime)|secret[._-]?(?:file|bit[._-]?length|key[._-]?ref.*)|passw[a-z]*[._-]?file|credentials?[._-]provider|kubernetes\\.(?:driver|executor)\\.secrets\\..*" }}
+{{- $secret := "secret|passw|pwd|passphrase|token|credential|jaas|private|user[._-]?info|(?:access|account|api|encryption|shared|storage|sas|keystore|master|signing|client)[._-]?key" }}
+{{- $harmless := "token[a-z._-]*(?:url|uri|mechanism|validity|lifetime)|secret[._-]?(?:file|bit[._-]?length|key[._-]?ref.*)|passw[a-z]*[._-]?file|credentials?[._-](?:provider|source)|kubernetes\\.(?:driver|executor)\\.secrets\\..*" }}
 {{- $name := regexReplaceAll (printf "(?i)%s" $harmless) .name "" }}
 {{- if and (regexMatch (printf "(?i)%s" $secret) $name) (not (regexMatch "^\\$\\([A-Za-z_][A-Za-z0-9_.-]*\\)$" (toString .value))) }}
 {{- print "yes" }}

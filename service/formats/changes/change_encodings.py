@@ -40,7 +40,7 @@ def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
 def upsert(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """The row after the change, or nothing."""
     gone = pairs.after == NONE
-    return EncodedChanges(texts_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), _kinds(pairs))
+    return EncodedChanges(texts_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), kinds_of(pairs))
 
 
 def debezium(*, tombstones: bool) -> ChangeEncoding:
@@ -48,12 +48,12 @@ def debezium(*, tombstones: bool) -> ChangeEncoding:
     forgets the key."""
 
     def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-        kinds = _kinds(pairs)
+        kinds = kinds_of(pairs)
         ops = pa.array(["c", "", "u", "d"]).take(pa.array(kinds))
         values = _debezium(texts_at(texts, pairs.before), texts_at(texts, pairs.after), ops)
         rows = np.where(pairs.after == NONE, pairs.before, pairs.after)
         return (
-            _with_tombstones(EncodedChanges(values, rows, kinds)) if tombstones else EncodedChanges(values, rows, kinds)
+            with_tombstones(EncodedChanges(values, rows, kinds)) if tombstones else EncodedChanges(values, rows, kinds)
         )
 
     return write
@@ -70,7 +70,7 @@ def debezium_without_updates(*, tombstones: bool) -> ChangeEncoding:
         after = texts_at(texts, np.where(gone, NONE, rows))
         values = _debezium(before, after, ops)
         written = EncodedChanges(values, rows, kinds)
-        return _with_tombstones(written) if tombstones else written
+        return with_tombstones(written) if tombstones else written
 
     return write
 
@@ -89,7 +89,8 @@ def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
     )
 
 
-def _with_tombstones(written: EncodedChanges) -> EncodedChanges:
+def with_tombstones(written: EncodedChanges) -> EncodedChanges:
+    """The records with one without a value behind each delete."""
     copies = np.where(written.kinds == DELETE, 2, 1)
     source = np.repeat(np.arange(len(copies)), copies)
     tombstone = np.zeros(len(source), dtype=bool)
@@ -98,13 +99,14 @@ def _with_tombstones(written: EncodedChanges) -> EncodedChanges:
     return EncodedChanges(values, written.rows[source], written.kinds[source])
 
 
-def _kinds(pairs: ChangePairs) -> np.ndarray[Any, np.dtype[np.int64]]:
+def kinds_of(pairs: ChangePairs) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The row kind of each change: an update is that of the row after it."""
     return np.where(pairs.before == NONE, INSERT, np.where(pairs.after == NONE, DELETE, AFTER))
 
 
 def row_by_row(pairs: ChangePairs) -> tuple[Positions, np.ndarray[Any, np.dtype[np.int64]]]:
     """Each row that leaves or comes for itself, with its kind."""
-    kinds = _kinds(pairs)
+    kinds = kinds_of(pairs)
     if not (kinds == AFTER).any():
         return np.where(pairs.after == NONE, pairs.before, pairs.after), kinds
     both = np.stack([pairs.before, pairs.after], axis=1)

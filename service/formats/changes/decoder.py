@@ -1,8 +1,8 @@
-"""Decoders of the formats whose records say what happened to a row: debezium-json, changelog-json."""
+"""The decoder of the formats whose records say what happened to a row: debezium-json, changelog-json, ..."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.changes.row_kinds import Positions
-from service.formats.contract import Decoded
-from service.formats.json.document import Document
+from service.formats.contract import Decoded, PartReader
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
-from service.formats.json.part import fields_of
 from service.formats.layout import Part, required, value_part
 from service.formats.metadata import metadata_column, record_column
 from service.formats.records import block, dead, missing
@@ -61,7 +59,9 @@ class ChangeDecoder:
     A record without a value says nothing and is passed over: it is there for Kafka, to forget the key.
     """
 
-    def __init__(self, table: Table, columns: tuple[int, ...], shape: Shape) -> None:
+    def __init__(
+        self, table: Table, columns: tuple[int, ...], shape: Shape, reader: Callable[[Fields, Format], PartReader]
+    ) -> None:
         self._table = table
         self._columns = columns
         self._shape = shape
@@ -71,9 +71,9 @@ class ChangeDecoder:
         self._rows = whole.only(physical or frozenset(whole.columns[:1]))
         self._metadata = [i for i in columns if table.columns[i].kind is ColumnKind.METADATA]
         of_format = [table.columns[i] for i in self._metadata if _of_format(table.columns[i])]
-        options = json_options(table.connector.value_format or Format("json"))
-        self._document = Document(shape.fields(self._rows, of_format), options)
-        self._ignore = options.ignore_errors
+        form = table.connector.value_format or Format("json")
+        self._reader = reader(shape.fields(self._rows, of_format), form)
+        self._ignore = json_options(form).ignore_errors
 
     def needs(self) -> tuple[str, ...]:
         wanted = {"value": None}
@@ -86,7 +86,7 @@ class ChangeDecoder:
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
         bad: dict[int, Rejection] = {}
         values = records["value"]
-        fields = [c.combine_chunks() for c in fields_of(self._document, values, sql, bad)]
+        fields = [c.combine_chunks() for c in self._reader.read(values, sql, bad)]
         change_rows = self._shape.change_rows(fields, values.combine_chunks())
         silent = values.is_null().to_numpy()
         for index, rejection in change_rows.bad.items():

@@ -21,8 +21,8 @@ from service.plan.table import Format
 class JsonReader:
     """Reads the members of objects. Picklable."""
 
-    def __init__(self, part: Part, form: Format) -> None:
-        self._document = Document(Fields(part.names, part.types), json_options(form))
+    def __init__(self, fields: Fields, form: Format) -> None:
+        self._document = Document(fields, json_options(form))
 
     def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
         """Return a column for each member, NULL where there is no value or none that can be read; `bad` grows."""

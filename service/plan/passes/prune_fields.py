@@ -89,13 +89,19 @@ def _narrowed(scan: Scan, read: Paths) -> Scan:
         _add(paths, ((places[index], path) for index, path in _read_by(asserted, _WHOLE) if index in places))
     types = {place: narrowed_type(field.type, paths.get(place, {_WHOLE})) for place, field in enumerate(scan.fields)}
     changed = {place: type_ for place, type_ in types.items() if type_ != scan.fields[place].type}
-    if not changed:
+    if not changed or _schema_of_all(scan):
         return scan
     columns = list(scan.table.columns)
     for place, type_ in changed.items():
         index = scan.columns[place]
         columns[index] = replace(columns[index], type=type_)
     return replace(scan, table=replace(scan.table, columns=tuple(columns)), fields=_typed(scan.fields, changed))
+
+
+def _schema_of_all(scan: Scan) -> bool:
+    """Whether the types of all columns say where in a record a value stands."""
+    connector = scan.table.connector
+    return any(form is not None and form.kind == "avro" for form in (connector.key_format, connector.value_format))
 
 
 def narrowed_type(type_: DataType, paths: set[Path]) -> DataType:

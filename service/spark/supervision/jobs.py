@@ -23,6 +23,7 @@ from service.kafka.errors import KafkaFailure, KafkaUnreachable
 from service.observability.observer import Observer
 from service.observability.progress import progress_of
 from service.runtime.bucket import StateMismatch
+from service.schema_registry.errors import RegistryUnreachable
 from service.settings import Settings
 from service.spark.driver.jvm import Jvm
 from service.spark.driver.session import build
@@ -33,18 +34,18 @@ from service.spark.supervision.runner import JobRunner
 
 LONGEST_BACKOFF = 60.0
 
-MISCONFIGURED = ("KafkaConfigError", "AuthenticationException", "AuthorizationException")
+MISCONFIGURED = ("KafkaConfigError", "RegistryConfigError", "AuthenticationException", "AuthorizationException")
 """Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""
 
 PATIENT = re.compile(
-    r"\bservice\.kafka\.errors\.KafkaUnreachable\b"
+    r"\bservice\.kafka\.errors\.KafkaUnreachable\b|\bservice\.schema_registry\.errors\.RegistryUnreachable\b"
     r"|\borg\.apache\.kafka\.common\.errors\.(?:\w*Timeout|Disconnect|CoordinatorNotAvailable|CoordinatorLoadInProgress"
     r"|LeaderNotAvailable|NotLeaderOrFollower|BrokerNotAvailable)Exception\b"
     # What Spark's own reader says of a broker that does not hand a record over.
     r"|\bjava\.util\.concurrent\.TimeoutException: Cannot fetch record\b"
 )
-"""Errors of a Kafka that cannot be reached: they are waited out for as long as it takes. A time-out of anything else is
-a failure like others."""
+"""Errors of a Kafka or a schema registry that cannot be reached: they are waited out for as long as it takes. A
+time-out of anything else is a failure like others."""
 
 EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
 """Words of failures of which Spark tells what is missing since, not what ended the executors."""
@@ -195,7 +196,7 @@ class Jobs:
         said = unheld_time(job.deployment, text) or summary(error)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
-        patient = isinstance(error, KafkaUnreachable) or PATIENT.search(text) is not None
+        patient = isinstance(error, KafkaUnreachable | RegistryUnreachable) or PATIENT.search(text) is not None
         untimely = "service.host.clock.ClockJumped" in text
         job.failures += 0 if patient or untimely else 1
         if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:

@@ -9,7 +9,7 @@ from service.plan.formats import CARRIES_CHANGES
 from service.plan.table import Bounded, Connector, Format, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
-from service.sql.options.format_options import FORMATS, PLANNED
+from service.sql.options.format_options import FORMATS, OLDER_NAMES, PLANNED, REGISTRY_OPTIONS, WITH_REGISTRY
 from service.sql.options.known import OptionSpec
 from service.sql.parse.statements import Option
 
@@ -109,14 +109,16 @@ class _Reader:
             return None
         if key == "key.format" and option.value in CARRIES_CHANGES:
             self.mistakes.add(
-                f"a key cannot be written as {option.value}", hint="write 'json', 'csv' or 'raw'", at=option.value_at
+                f"a key cannot be written as {option.value}",
+                hint="write 'json', 'csv', 'raw', 'avro' or 'avro-confluent'",
+                at=option.value_at,
             )
             return None
         if self.kind == "upsert-kafka" and option.value in CARRIES_CHANGES:
             self.mistakes.add(
                 f"a value of upsert-kafka cannot be written as {option.value}",
                 detail="its records say by their keys which row they replace",
-                hint="write 'json', or use 'connector' = 'kafka'",
+                hint="write 'json' or 'avro-confluent', or use 'connector' = 'kafka'",
                 at=option.value_at,
             )
             return None
@@ -125,7 +127,47 @@ class _Reader:
         own = {k[len(prefix) :]: o for k, o in self.given.items() if k.startswith(prefix) and k[len(prefix) :] in known}
         for name, each in own.items():
             self._read(each, known[name])
-        return Format(option.value, {name: each.value for name, each in own.items() if not known[name].ignored})
+        told = {OLDER_NAMES.get(n, n): each.value for n, each in own.items() if not known[n].ignored}
+        if option.value in WITH_REGISTRY:
+            self._check_registry(prefix, own, told, option)
+            topic = self.given["topic"].value if "topic" in self.given else ""
+            told.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
+        reach = REGISTRY_OPTIONS if option.value in WITH_REGISTRY else frozenset()
+        return Format(
+            option.value,
+            {name: value for name, value in told.items() if name not in reach},
+            {name: value for name, value in told.items() if name in reach},
+        )
+
+    def _check_registry(self, prefix: str, own: Mapping[str, Option], told: Mapping[str, str], option: Option) -> None:
+        """Whether it is said which registry it is, once, and how to log in, in one way."""
+        if "url" not in told:
+            self.mistakes.add(
+                f"option '{prefix}url' is missing",
+                detail=f"format '{option.value}' reads and registers schemas in a schema registry",
+                hint=f"set '{prefix}url' = 'http://...'",
+                at=option.value_at,
+            )
+        for older, name in OLDER_NAMES.items():
+            if older in own and name in own:
+                self.mistakes.add(
+                    f"'{prefix}{name}' and '{prefix}{older}' are both given",
+                    detail="they are two names of one option",
+                    at=own[older].key_at,
+                )
+        if "basic-auth.user-info" in own and "bearer-auth.token" in own:
+            self.mistakes.add(
+                f"'{prefix}basic-auth.user-info' and '{prefix}bearer-auth.token' are both given",
+                detail="a login is by password or by token",
+                at=own["bearer-auth.token"].key_at,
+            )
+        for source, needed in (
+            ("basic-auth.credentials-source", "basic-auth.user-info"),
+            ("bearer-auth.credentials-source", "bearer-auth.token"),
+            ("ssl.keystore.password", "ssl.keystore.location"),
+        ):
+            if source in own and needed not in own:
+                self._missing(prefix + needed, f"'{prefix}{source}' needs it")
 
     @staticmethod
     def _prefix(key: str, kind: str) -> str:

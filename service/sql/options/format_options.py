@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.sql.options.known import ANY, CHARACTER, PATTERN, TEXT, OptionSpec, flag, ignored, words
+from service.sql.options.known import (
+    ANY,
+    AVRO_SCHEMA,
+    CHARACTER,
+    PATTERN,
+    PEM_FILE,
+    REGISTRY_URL,
+    TEXT,
+    OptionSpec,
+    flag,
+    ignored,
+    refused,
+    words,
+)
 
 _TIMESTAMPS = words("how timestamps are written: '2020-12-30 12:13:14' or '2020-12-30T12:13:14'", "SQL", "ISO-8601")
 _MAP_NULL_KEYS: Mapping[str, OptionSpec] = {
@@ -21,6 +34,48 @@ _ENCODE: Mapping[str, OptionSpec] = {
     "encode.ignore-null-fields": flag("whether a NULL field is left out"),
 }
 _UPDATES = words("whether an update is one record of op 'u', or as in Flink a 'd' and a 'c'", "u", "d-c")
+
+_TIMESTAMP_MAPPING: Mapping[str, OptionSpec] = {
+    "timestamp_mapping.legacy": flag(
+        "whether a TIMESTAMP is written as a timestamp of UTC, as in Flink before 1.19, not as a local-timestamp",
+        "true",
+    ),
+}
+_REGISTRY: Mapping[str, OptionSpec] = {
+    "url": OptionSpec(REGISTRY_URL, "the schema registry; several URLs of one with commas between them"),
+    "subject": OptionSpec(
+        TEXT, "the subject under which the schema is registered that is written; the topic with -key or -value"
+    ),
+    "schema": OptionSpec(
+        AVRO_SCHEMA,
+        "the Avro schema that is written, and whose aliases and defaults count where records are read; made of the"
+        " table's columns if it is not given",
+    ),
+    "auto.register.schemas": flag("whether the schema that is written is registered if it is not there", "true"),
+    "basic-auth.user-info": OptionSpec(TEXT, "user and password with a colon between them"),
+    "basic-auth.credentials-source": words("where user and password stand: in basic-auth.user-info", "USER_INFO"),
+    "bearer-auth.token": OptionSpec(TEXT, "the token of a login by token"),
+    "bearer-auth.credentials-source": words("where the token stands: in bearer-auth.token", "STATIC_TOKEN"),
+    "ssl.truststore.location": OptionSpec(PEM_FILE, "a PEM file of the authorities that are trusted"),
+    "ssl.keystore.location": OptionSpec(PEM_FILE, "a PEM file of the client's certificate and its key"),
+    "ssl.keystore.password": OptionSpec(TEXT, "the password of the key in ssl.keystore.location"),
+    "ssl.truststore.password": refused("certificates in a PEM file have no password"),
+    "schema-registry.url": OptionSpec(REGISTRY_URL, "the older name of url"),
+    "schema-registry.subject": OptionSpec(TEXT, "the older name of subject"),
+    "schema-registry.schema": OptionSpec(AVRO_SCHEMA, "the older name of schema"),
+    **_TIMESTAMP_MAPPING,
+}
+
+OLDER_NAMES: Mapping[str, str] = {f"schema-registry.{name}": name for name in ("url", "subject", "schema")}
+"""Options of formats that have had another name, and the name that they have now."""
+
+REGISTRY_OPTIONS = frozenset(
+    name for name in _REGISTRY if name == "url" or name.startswith(("basic-auth.", "bearer-auth.", "ssl."))
+)
+"""Options that say how to reach a schema registry, and nothing of the records."""
+
+WITH_REGISTRY = frozenset({"avro-confluent", "debezium-avro-confluent"})
+"""Formats whose records name their schema by its id in a registry."""
 
 FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
     "json": {
@@ -55,11 +110,19 @@ FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
         "null-literal": OptionSpec(ANY, "the text that stands for NULL"),
         "write-bigdecimal-in-scientific-notation": flag("whether a DECIMAL may be written with an exponent", "true"),
     },
+    "avro-confluent": _REGISTRY,
+    "debezium-avro-confluent": {**_REGISTRY, "tailrace.update": _UPDATES},
+    "avro": {
+        "encoding": words("how values are encoded", "binary"),
+        "codec": ignored("it compresses files, and a record is none"),
+        "open.fastread": ignored("there is one reader"),
+        **_TIMESTAMP_MAPPING,
+    },
     "raw": {
         "charset": words("the character set of texts", "UTF-8"),
         "endianness": words("the order of the bytes of numbers", "big-endian", "little-endian"),
     },
 }
 
-PLANNED = frozenset({"avro", "debezium-avro-confluent", "avro-confluent", "protobuf"})
+PLANNED = frozenset({"protobuf", "protobuf-confluent"})
 """Formats of Flink's that are not here yet."""

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
+
+from service.formats.avro.schema import AvroSchemaError, parse_schema
 
 _UNITS = {
     **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
@@ -85,6 +88,30 @@ def _offsets(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(p), int(o)) for p, o in found)
 
 
+def _avro_schema(text: str) -> str:
+    try:
+        parse_schema(text)
+    except AvroSchemaError as error:
+        raise ValueError(f"an Avro schema in JSON ({error})") from error
+    return text
+
+
+def _registry_url(text: str) -> str:
+    for url in text.split(","):
+        found = urlsplit(url.strip())
+        if found.scheme not in ("http", "https") or not found.hostname:
+            raise ValueError("'http://host:8081' or 'https://host', or several with commas between them")
+        if found.username or found.password:
+            raise ValueError("a URL without user and password: these stand in 'basic-auth.user-info'")
+    return text
+
+
+def _pem_file(text: str) -> str:
+    if text.lower().endswith((".jks", ".p12", ".pfx", ".keystore", ".truststore")):
+        raise ValueError("a PEM file (keytool -importkeystore and openssl pkcs12 make one of a JKS or PKCS #12 file)")
+    return _text(text)
+
+
 TEXT = OptionKind("text", _text)
 ANY = OptionKind("text", str)
 BOOLEAN = OptionKind("boolean", _boolean)
@@ -94,6 +121,9 @@ LIST = OptionKind("list", _list)
 OFFSETS = OptionKind("offsets", _offsets)
 CHARACTER = OptionKind("character", _character)
 PATTERN = OptionKind("regular expression", _pattern)
+AVRO_SCHEMA = OptionKind("Avro schema", _avro_schema)
+REGISTRY_URL = OptionKind("URL", _registry_url)
+PEM_FILE = OptionKind("file", _pem_file)
 
 
 def one_of(*values: str) -> OptionKind:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from service.plan.table import ColumnKind, Format, Table, TableColumn
-from service.plan.types import Array, Binary, DataType, Interval, Map, Row, Simple, Text, flink
+from service.plan.types import STRING, Array, Binary, DataType, Interval, Map, Row, Simple, Text, flink
 from service.sql.errors import Mistakes
 from service.sql.parse.statements import CreateTable
 
 _RAW = frozenset({"STRING", "BYTES", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"})
 
+_AVRO = frozenset({"avro", "avro-confluent", "debezium-avro-confluent"})
+
 
 def check_formats(table: Table, statement: CreateTable, mistakes: Mistakes) -> None:
-    """Note a mistake for each column that `raw` or `csv` cannot carry, and where `raw` has more or less than one."""
+    """Note a mistake for each column that a format cannot carry, and where `raw` has more or less than one."""
     connector = table.connector
     physical = [c for c in table.columns if c.kind is ColumnKind.PHYSICAL]
     if connector.kind == "upsert-kafka":
@@ -37,13 +39,14 @@ def _check(what: str, form: Format, columns: list[TableColumn], at: int, mistake
             hint="take 'value.fields-include' = 'EXCEPT_KEY' where the key holds the others, or another format",
             at=at,
         )
-    carried = {"raw": _in_raw, "csv": _in_csv}.get(form.kind)
+    avro = form.kind in _AVRO
+    carried = _in_avro if avro else {"raw": _in_raw, "csv": _in_csv}.get(form.kind)
     for column in columns if carried else ():
         if carried is not None and not carried(column.type):
             mistakes.add(
                 f'the format {form.kind} cannot hold column "{column.name}"',
                 detail=f"it is {flink(column.type)}",
-                hint="take the format json, which can",
+                hint="write the keys of maps as STRING" if avro else "take the format json, which can",
                 at=at,
             )
 
@@ -55,3 +58,15 @@ def _in_raw(type_: DataType) -> bool:
 def _in_csv(type_: DataType) -> bool:
     inner = type_.element if isinstance(type_, Array) else type_
     return not isinstance(inner, Array | Map | Row | Interval)
+
+
+def _in_avro(type_: DataType) -> bool:
+    match type_:
+        case Map(key, value):
+            return (isinstance(key, Text) or key == STRING) and _in_avro(value)
+        case Array(element):
+            return _in_avro(element)
+        case Row(_, types):
+            return all(map(_in_avro, types))
+        case _:
+            return not isinstance(type_, Interval)

@@ -1,0 +1,43 @@
+"""Whether what a job writes has schemas that its registries take. They are registered before the first row is written.
+
+Also what cannot be known without a registry's answer is known then: a wrong login, a subject that takes no such schema.
+"""
+
+from __future__ import annotations
+
+from service.formats.avro.derive import NoAvroType
+from service.formats.avro.part import check_writable, register
+from service.formats.avro.schema import AvroSchemaError
+from service.formats.layout import key_part, value_part
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.plan.program import Program
+from service.plan.table import Table
+from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
+
+_AVRO = ("avro", "avro-confluent", "debezium-avro-confluent")
+
+
+def agree_on_schemas(program: Program) -> None:
+    """Register the schemas of all outputs. Raises KafkaConfigError with every mistake, or KafkaUnreachable where a
+    registry does not answer, which is waited for."""
+    troubles: list[str] = []
+    for output in program.outputs:
+        try:
+            _agree(output.table)
+        except RegistryUnreachable as error:
+            raise KafkaUnreachable(f"table {output.table.name}: {error}") from error
+        except (RegistryConfigError, AvroSchemaError, NoAvroType) as error:
+            troubles.append(f"table {output.table.name}: {error}")
+    if troubles:
+        raise KafkaConfigError("\n".join(troubles))
+
+
+def _agree(table: Table) -> None:
+    connector = table.connector
+    for form, part in ((connector.key_format, key_part(table)), (connector.value_format, value_part(table))):
+        if form is None or form.kind not in _AVRO or not part.columns:
+            continue
+        enveloped = form.kind == "debezium-avro-confluent"
+        check_writable(part, form, enveloped=enveloped)
+        if "url" in form.registry:
+            register(part, form, enveloped=enveloped)

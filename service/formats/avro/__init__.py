@@ -1,0 +1,1 @@
+"""Avro: records of a schema, read and written a column at a time over whole blocks."""

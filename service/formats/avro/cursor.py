@@ -1,0 +1,152 @@
+"""Reads Avro's primitives at one place of every record of a block at a time.
+
+The bytes of all records lie behind each other. A `Places` holds where the next value of each of some records begins; a
+read returns the values and moves the places. Whatever is wrong with a record is noted once, and its place moves behind
+the block, where nothing but zeros follows: those read as 0, as empty, as the first branch of a union. So a bad record
+disturbs no other, and no read needs to ask whether a record is a good one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from service.formats.rejection import Rejection
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+_PADDING = 64
+"""Zero bytes behind the records: more than any primitive may be read over the end of the last of them."""
+
+_MORE = np.uint64(0x8080808080808080)
+_SEVENS = ((0x007F007F007F007F, 0x7F007F007F007F00, 1), (0x00003FFF00003FFF, 0x3FFF00003FFF0000, 2))
+_LOW, _HIGH = np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000)
+
+TOO_SHORT = "the record ends in the middle of a value"
+
+
+@dataclass(slots=True)
+class Places:
+    """Where to read next (`at`), the record that this is part of, and where that record ends."""
+
+    at: Ints
+    record: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def some(self, chosen: Any) -> Places:
+        """Those at these positions."""
+        return Places(self.at[chosen], self.record[chosen], self.end[chosen])
+
+
+class Cursor:
+    """The bytes of a block of records, and what was found wrong with some of them (`wrong`, by record)."""
+
+    def __init__(self, data: Any, starts: Ints, ends: Ints, longest_fixed: int = 0) -> None:
+        """`data` are the bytes, as an array of uint8; `starts` and `ends` say where each record lies."""
+        self.data = np.concatenate([data, np.zeros(_PADDING + longest_fixed, dtype=np.uint8)])
+        self.beyond = len(data)
+        shape = (len(self.data) - 7,)
+        self._words = np.ndarray(shape, "<u8", buffer=self.data.data, strides=(1,))
+        self.buffer = pa.py_buffer(self.data)
+        self.starts, self.ends = starts, ends
+        self.failed: Flags = np.zeros(len(starts), dtype=np.bool_)
+        self.wrong: dict[int, Rejection] = {}
+
+    def places(self) -> Places:
+        """The beginning of every record."""
+        return Places(self.starts.copy(), np.arange(len(self.starts)), self.ends.copy())
+
+    def fail(self, places: Places, where: Flags, why: str, reason: str = "bad-avro") -> None:
+        """Note that the records of those places are wrong, unless something was noted of them before."""
+        records = np.unique(places.record[where])
+        records = records[~self.failed[records]]
+        self.failed[records] = True
+        self.wrong.update(dict.fromkeys(map(int, records), Rejection(reason, why)))
+        places.at[where] = self.beyond
+
+    def moved(self, places: Places, step: Any) -> None:
+        """Move the places by `step` bytes; a record that ends before is wrong."""
+        places.at += step
+        over = places.at > places.end
+        if over.any():
+            self.fail(places, over, TOO_SHORT)
+        if self.wrong:
+            places.at[self.failed[places.record]] = self.beyond
+
+    def words(self, at: Ints) -> Words:
+        """The eight bytes from each place on, as little-endian numbers."""
+        return self._words[at]
+
+    def byte(self, places: Places) -> Any:
+        """The next byte of each."""
+        found = self.data[places.at]
+        self.moved(places, 1)
+        return found
+
+    def numbers(self, places: Places, kind: str) -> Any:
+        """The next FLOAT or DOUBLE of each; `kind` is its numpy type."""
+        width = np.dtype(kind).itemsize
+        word = self.words(places.at)
+        self.moved(places, width)
+        return word.view(kind) if width == 8 else word.astype(np.uint32).view(kind)
+
+    def varint(self, places: Places) -> Ints:
+        """The next int or long of each."""
+        word = self.words(places.at)
+        last = ~word & _MORE
+        last &= np.uint64(0) - last  # the lowest bit that ends a number; none in a number of nine or ten bytes
+        value = word & ((last << np.uint64(1)) - np.uint64(1)) & ~_MORE
+        for low, high, shift in _SEVENS:
+            value = (value & np.uint64(low)) | ((value & np.uint64(high)) >> np.uint64(shift))
+        value = (value & _LOW) | ((value & _HIGH) >> np.uint64(4))
+        size = ((np.bitwise_count(last - np.uint64(1)).astype(np.int64) + 1) >> 3).astype(np.int64)
+        long = np.flatnonzero(last == 0)
+        if len(long):
+            self._long(places, long, value, size)
+        self.moved(places, size)
+        return (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64)
+
+    def _long(self, places: Places, long: Ints, value: Words, size: Ints) -> None:
+        """Complete the numbers of nine and ten bytes."""
+        rest = self.words(places.at[long] + 8)
+        ninth, tenth = rest & np.uint64(0xFF), (rest >> np.uint64(8)) & np.uint64(0xFF)
+        ten = ninth >= 0x80
+        value[long] |= (ninth & np.uint64(0x7F)) << np.uint64(56)
+        value[long[ten]] |= tenth[ten] << np.uint64(63)
+        size[long] = np.where(ten, 10, 9)
+        endless = np.zeros(len(places), dtype=np.bool_)
+        endless[long[ten & (tenth > 1)]] = True
+        if endless.any():
+            size[endless] = 0
+            self.fail(places, endless, "a number has more than ten bytes")
+
+    def lengths(self, places: Places) -> Ints:
+        """The length in front of bytes or a text, which lie at the places then; 0 where it is none."""
+        found = self.varint(places)
+        odd = (found < 0) | (found > places.end - places.at)
+        if odd.any():
+            self.fail(places, odd, "the length of a text or of bytes is not possible")
+            found[self.failed[places.record]] = 0
+        return found
+
+    def slices(self, at: Ints, lengths: Ints) -> pa.Array:
+        """The bytes from each place on. The places ascend but for records that are wrong."""
+        edges = np.empty(2 * len(at), dtype=np.int64)
+        edges[0::2], edges[1::2] = at, at + lengths
+        if self.wrong:
+            gone = at >= self.beyond
+            edges[0::2][gone] = edges[1::2][gone] = 0
+            edges = np.maximum.accumulate(edges)
+        if len(edges) == 0:
+            return pa.array([], pa.binary())
+        offsets = pa.py_buffer(edges.astype(np.int32))
+        every = pa.Array.from_buffers(pa.binary(), len(edges) - 1, [None, offsets, self.buffer])
+        return every.take(pa.array(np.arange(0, len(edges) - 1, 2)))

@@ -1,0 +1,241 @@
+"""Avro as the form of a record's key or value, with a schema registry (`avro-confluent`) or without one (`avro`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.formats.avro.cursor import Cursor, Ints
+from service.formats.avro.derive import derived, envelope
+from service.formats.avro.encode import constant, encode, joined
+from service.formats.avro.framing import HEADER, header, schema_ids
+from service.formats.avro.nodes import Node, RecordNode, UnionNode
+from service.formats.avro.resolve import Resolver, longest_fixed
+from service.formats.avro.schema import AvroSchemaError, ParsedSchema, Record, UnionOf, parse_schema
+from service.formats.json.options import flag
+from service.formats.layout import Part
+from service.formats.rejection import Rejection
+from service.plan.table import Format
+from service.plan.types import DataType, arrow, duckdb
+from service.schema_registry.client import registry
+from service.schema_registry.errors import RegistryConfigError, UnknownSchema
+from service.schema_registry.settings import registry_settings
+
+UNFRAMED = Rejection("bad-avro", "the record does not begin with a zero byte and the id of its schema")
+LEFT_OVER = "the record has more bytes than its schema has values"
+
+
+class AvroReader:
+    """Reads the columns of a part out of records. Picklable: schemas are resolved where records are read.
+
+    `whole` are all columns of the key or value, whose schema is that of records without an id.
+    """
+
+    def __init__(self, part: Part, form: Format, whole: Part) -> None:
+        self._part = part
+        self._form = form
+        self._whole = whole
+        self._nodes: dict[int, tuple[Node, int] | Rejection] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_nodes": {}}
+
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+        """Return a column for each wanted one, NULL where there is no value or none that can be read; `bad` grows."""
+        column = values.combine_chunks()
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        data, starts, ends = _slices(column)
+        present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        parts: list[list[pa.Array]] = []
+        source = np.full(len(column), -1, dtype=np.int64)
+        count = 0
+        for number, rows in self._by_schema(data, starts, ends, present, bad):
+            node = self._node(number)
+            if isinstance(node, Rejection):
+                bad.update(dict.fromkeys(map(int, rows), node))
+                continue
+            skipped = 0 if number < 0 else HEADER
+            columns, wrong = _read(node, data, starts[rows] + skipped, ends[rows], self._part)
+            for place, rejection in wrong.items():
+                told = rejection if number < 0 else rejection._replace(detail=f"schema {number}: {rejection.detail}")
+                bad[int(rows[place])] = told
+            parts.append(columns)
+            source[rows] = count + np.arange(len(rows))
+            count += len(rows)
+        if len(parts) == 1 and count == len(column):
+            return [pa.chunked_array([each]) for each in parts[0]]
+        taken = pa.array(source, mask=source < 0)
+        return [
+            pa.chunked_array([pa.concat_arrays([pa.nulls(0, arrow(t)), *(p[i] for p in parts)]).take(taken)])
+            for i, t in enumerate(self._part.types)
+        ]
+
+    def _by_schema(
+        self, data: Any, starts: Ints, ends: Ints, present: Ints, bad: dict[int, Rejection]
+    ) -> list[tuple[int, Ints]]:
+        """The records of each schema; -1 is that of the table."""
+        if "url" not in self._form.registry:
+            return [(-1, present)]
+        ids, framed = schema_ids(data, starts[present], ends[present])
+        bad.update(dict.fromkeys(map(int, present[~framed]), UNFRAMED))
+        present, ids = present[framed], ids[framed]
+        return [(int(number), present[ids == number]) for number in np.unique(ids)]
+
+    def _node(self, number: int) -> tuple[Node, int] | Rejection:
+        if number not in self._nodes:
+            try:
+                self._nodes[number] = self._resolved(number)
+            except UnknownSchema as error:
+                return Rejection("unknown-schema", str(error))  # which may be there the next time
+            except AvroSchemaError as error:
+                self._nodes[number] = Rejection("unknown-schema", f"schema {number}: {error}")
+        return self._nodes[number]
+
+    def _resolved(self, number: int) -> tuple[Node, int]:
+        given = self._form.options.get("schema")
+        if number < 0:
+            document = parse_schema(given or schema_text(self._whole, self._form))
+        else:
+            found = registry(registry_settings(self._form.registry)).schema(number)
+            if found.kind != "AVRO":
+                raise AvroSchemaError(f"it is a schema of {found.kind}, not of Avro")
+            document = parse_schema(found.text)
+        reader = None if given is None else parse_schema(given)
+        return Resolver(document, reader).top(self._part), longest_fixed(document)
+
+
+class AvroWriter:
+    """Writes records of the columns of a part. Picklable: the schema's id is asked for where rows are written.
+
+    With `enveloped`, what is written is the row as it stands within the record of a change, behind the id.
+    """
+
+    def __init__(self, part: Part, form: Format, place: Mapping[int, str], *, enveloped: bool = False) -> None:
+        self._part = part
+        self._form = form
+        self._enveloped = enveloped
+        cells = (
+            f"{_quoted(name)}: CAST({place.get(index, 'NULL')} AS {duckdb(type_)})"
+            for index, name, type_ in zip(part.columns, part.names, part.types, strict=True)
+        )
+        self.expression = f"{{{', '.join(cells)}}}"
+
+    def finish(self, column: pa.Array) -> pa.Array:
+        """Return the bytes of each row."""
+        text = schema_text(self._part, self._form, enveloped=self._enveloped)
+        document = parsed(text)
+        names, types = self._part.names, self._part.types
+        rows = pa.StructArray.from_arrays(
+            [_cast(each, t) for each, t in zip(column.flatten(), types, strict=True)],
+            fields=[pa.field(n, arrow(t)) for n, t in zip(names, types, strict=True)],
+        )
+        root = row_of_envelope(document) if self._enveloped else document.root
+        cells = encode(root, document, rows)
+        if "url" in self._form.registry:
+            cells = joined([constant(header(schema_id(self._form, text)), len(rows)), cells])
+        return cells.binary()
+
+
+def schema_id(form: Format, text: str) -> int:
+    """The id of a schema in the form's registry, where it is registered if the form says so."""
+    register = flag(form, "auto.register.schemas", default=True)
+    subject = form.options["subject"]
+    return registry(registry_settings(form.registry)).id_of(subject, text, "AVRO", register=register)
+
+
+def schema_text(part: Part, form: Format, *, enveloped: bool = False) -> str:
+    """The schema in which the columns of a part are written: what the options say, or what the columns make."""
+    given = form.options.get("schema")
+    if given is not None:
+        return given
+    made = (envelope if enveloped else derived)(
+        part.names, part.types, part.nullable(), legacy=flag(form, "timestamp_mapping.legacy", default=True)
+    )
+    return json.dumps(made, separators=(",", ":"))
+
+
+@cache
+def parsed(text: str) -> ParsedSchema:
+    """A schema, read once."""
+    return parse_schema(text)
+
+
+def row_of_envelope(document: ParsedSchema) -> Record:
+    """The record of a row within that of a change. Raises AvroSchemaError where there is none."""
+    root = document.resolved(document.root)
+    members = {m.name: m.schema for m in root.members} if isinstance(root, Record) else {}
+    after = document.resolved(members["after"]) if "after" in members else None
+    branches = after.branches if isinstance(after, UnionOf) else ()
+    found = next((r for b in branches if isinstance(r := document.resolved(b), Record)), None)
+    if found is None or tuple(members) != ("before", "after", "op"):
+        raise AvroSchemaError("the schema of changes is a record of before, after and op")
+    return found
+
+
+def check_writable(part: Part, form: Format, *, enveloped: bool = False) -> None:
+    """Raise AvroSchemaError or NoAvroType where the columns cannot be written in the form's schema."""
+    document = parse_schema(schema_text(part, form, enveloped=enveloped))
+    empty = pa.StructArray.from_arrays(
+        [pa.nulls(0, arrow(t)) for t in part.types],
+        fields=[pa.field(n, arrow(t)) for n, t in zip(part.names, part.types, strict=True)],
+    )
+    encode(row_of_envelope(document) if enveloped else document.root, document, empty)
+
+
+def register(part: Part, form: Format, *, enveloped: bool = False) -> None:
+    """Ask for the id of the schema in which a part is written, so that what is wrong is known before rows are."""
+    if "subject" not in form.options:
+        raise RegistryConfigError("a table that is written needs a subject\n  hint:   set 'subject'")
+    schema_id(form, schema_text(part, form, enveloped=enveloped))
+
+
+def _read(
+    node: tuple[Node, int], data: Any, starts: Ints, ends: Ints, part: Part
+) -> tuple[list[pa.Array], dict[int, Rejection]]:
+    """The columns of a part out of records of one schema, and what is wrong with some of them."""
+    root, longest = node
+    cursor = Cursor(data, starts, ends, longest)
+    places = cursor.places()
+    columns = _columns(root, cursor, places, part)
+    left = places.at != places.end
+    if cursor.wrong:
+        left &= ~cursor.failed
+    if left.any():
+        cursor.fail(places, left, LEFT_OVER)
+    return columns, cursor.wrong
+
+
+def _columns(root: Node, cursor: Cursor, places: Any, part: Part) -> list[pa.Array]:
+    if isinstance(root, RecordNode):
+        return root.fields(cursor, places)
+    found = root.read(cursor, places)
+    if isinstance(root, UnionNode) and any(isinstance(each, RecordNode) for each in root.branches):
+        return list(found.flatten())
+    return [found] if len(part.types) == 1 else list(found.flatten())
+
+
+def _slices(column: pa.Array) -> tuple[Any, Ints, Ints]:
+    """The bytes of a column, and where each value lies in them."""
+    _, where, data = column.buffers()
+    offsets = np.frombuffer(where, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    if len(offsets) == 0:
+        return raw, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return raw[first:last], offsets[:-1] - first, offsets[1:] - first
+
+
+def _cast(column: pa.Array, type_: DataType) -> pa.Array:
+    """A column of a block in the type that its SQL type has, as DuckDB may give it another one of the same values."""
+    wanted = arrow(type_)
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"

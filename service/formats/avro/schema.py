@@ -1,0 +1,195 @@
+"""An Avro schema as values: https://avro.apache.org/docs/1.12.0/specification/, section "Schema Declaration"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+
+
+class AvroSchemaError(Exception):
+    """A text that is no Avro schema, or one that cannot be carried; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """What a value stands for: 'date', 'timestamp-millis', 'decimal' with its precision and scale, ..."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """null, boolean, int, long, float, double, bytes or string."""
+
+    name: str
+    logical: Logical | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """`size` bytes."""
+
+    name: str
+    size: int
+    logical: Logical | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """One of a few symbols, written as its position."""
+
+    name: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """An array."""
+
+    items: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A map, whose keys are strings."""
+
+    values: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class UnionOf:
+    """One of several schemas, written behind the position of the one that it is."""
+
+    branches: tuple[Schema, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a record. `default` is JSON, and counts only if there is one (`defaulted`)."""
+
+    name: str
+    schema: Schema
+    aliases: tuple[str, ...] = ()
+    defaulted: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Fields in the order in which they are written."""
+
+    name: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A named schema of the same document, by its full name: the only way in which a schema may hold itself."""
+
+    name: str
+
+
+Schema = Primitive | Fixed | Enumeration | ListOf | MapOf | UnionOf | Record | Reference
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSchema:
+    """A whole schema, and what its names stand for."""
+
+    root: Schema
+    named: Mapping[str, Schema]
+
+    def resolved(self, schema: Schema) -> Schema:
+        """`schema`, or what it refers to."""
+        return self.named[schema.name] if isinstance(schema, Reference) else schema
+
+
+def parse_schema(text: str) -> ParsedSchema:
+    """Read a schema from its JSON; raises AvroSchemaError."""
+    try:
+        told = json.loads(text)
+    except ValueError as error:
+        raise AvroSchemaError(f"the schema is not JSON: {error}") from error
+    parser = _Parser()
+    try:
+        root = parser.schema(told, "")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise AvroSchemaError(f"the schema cannot be read: {type(error).__name__} {error}") from error
+    except RecursionError as error:
+        raise AvroSchemaError("the schema is nested too deeply") from error
+    return ParsedSchema(root, parser.named)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self.named: dict[str, Schema] = {}
+
+    def schema(self, told: Any, namespace: str) -> Schema:
+        if isinstance(told, str):
+            return Primitive(told) if told in PRIMITIVES else self._reference(told, namespace)
+        if isinstance(told, list):
+            return UnionOf(tuple(self.schema(each, namespace) for each in told))
+        kind = told["type"]
+        if isinstance(kind, dict | list):
+            return self.schema(kind, namespace)
+        match kind:
+            case "array":
+                return ListOf(self.schema(told["items"], namespace))
+            case "map":
+                return MapOf(self.schema(told["values"], namespace))
+            case "record" | "error" | "enum" | "fixed":
+                return self._named(kind, told, namespace)
+            case _ if kind in PRIMITIVES:
+                return Primitive(kind, _logical(told))
+            case _:
+                return self._reference(kind, namespace)
+
+    def _reference(self, name: str, namespace: str) -> Schema:
+        for full in (_full(name, namespace), name):
+            if full in self.named:
+                return Reference(full)
+        raise AvroSchemaError(f'the schema has the type "{name}", which it does not define')
+
+    def _named(self, kind: str, told: Mapping[str, Any], namespace: str) -> Schema:
+        name = _full(told["name"], told.get("namespace", namespace))
+        inner = name.rpartition(".")[0]
+        made: Schema
+        if kind == "fixed":
+            made = Fixed(name, int(told["size"]), _logical(told))
+        elif kind == "enum":
+            made = Enumeration(name, tuple(told["symbols"]))
+        else:
+            self.named[name] = Reference(name)  # its fields may name it
+            made = Record(name, tuple(self._member(each, inner) for each in told["fields"]))
+        self.named[name] = made
+        return made
+
+    def _member(self, told: Mapping[str, Any], namespace: str) -> Member:
+        return Member(
+            told["name"],
+            self.schema(told["type"], namespace),
+            tuple(told.get("aliases", ())),
+            "default" in told,
+            told.get("default"),
+        )
+
+
+def _full(name: str, namespace: str | None) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _logical(told: Mapping[str, Any]) -> Logical | None:
+    name = told.get("logicalType")
+    if not isinstance(name, str):
+        return None
+    if name != "decimal":
+        return Logical(name)
+    precision, scale = told.get("precision"), told.get("scale", 0)
+    valid = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision
+    return Logical(name, precision, scale) if valid and precision else None  # one that is not valid is ignored

@@ -1,0 +1,68 @@
+"""How debezium-avro-confluent writes a change: {before, after, op}, around the Avro of its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.formats.avro.framing import HEADER
+from service.formats.changes.change_encodings import (
+    BEFORE,
+    DELETE,
+    ChangeEncoding,
+    EncodedChanges,
+    kinds_of,
+    row_by_row,
+    texts_at,
+    with_tombstones,
+)
+from service.formats.changes.row_kinds import NONE, ChangePairs, Positions
+
+_NONE = b"\x00"
+"""The first branch of the union of a row: null."""
+
+_ROW = b"\x02"
+"""Its second branch: the row follows."""
+
+_OPERATION = b"\x02\x02"
+"""The second branch of the union of the operation, a string of one character."""
+
+_LONGEST = (1 << 31) - 1
+"""Bytes of a row at most. Without an end, Arrow's slices of bytes fail."""
+
+
+def debezium_avro(*, tombstones: bool, updates: bool) -> ChangeEncoding:
+    """Changes as records; with `updates` an update is one record of op "u", else a "d" and a "c", as Flink writes it.
+
+    What is encoded is each row behind the id of the schema of changes, as `AvroWriter` leaves it.
+    """
+
+    def write(rows: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+        if updates:
+            kinds = kinds_of(pairs)
+            before, after = pairs.before, pairs.after
+            operations = pa.array([b"c", b"", b"u", b"d"], pa.binary()).take(pa.array(kinds))
+            places = np.where(after == NONE, before, after)
+        else:
+            places, kinds = row_by_row(pairs)
+            gone = (kinds == BEFORE) | (kinds == DELETE)
+            before, after = np.where(gone, places, NONE), np.where(gone, NONE, places)
+            operations = pa.array([b"c", b"d", b"c", b"d"], pa.binary()).take(pa.array(kinds))
+        headers, bodies = pc.binary_slice(rows, 0, HEADER), pc.binary_slice(rows, HEADER, _LONGEST)
+        sides = (_side(bodies, before), _side(bodies, after))
+        values = _joined(texts_at(headers, places), *sides, _OPERATION, operations)
+        written = EncodedChanges(values, places, kinds)
+        return with_tombstones(written) if tombstones else written
+
+    return write
+
+
+def _side(bodies: pa.Array, places: Positions) -> pa.Array:
+    """The row before or after: a union of null and the row."""
+    return pc.fill_null(_joined(_ROW, texts_at(bodies, places)), pa.scalar(_NONE, pa.binary()))
+
+
+def _joined(*parts: pa.Array | bytes) -> pa.Array:
+    told = [pa.scalar(part, pa.binary()) if isinstance(part, bytes) else part for part in parts]
+    return pc.binary_join_element_wise(*told, pa.scalar(b"", pa.binary()))

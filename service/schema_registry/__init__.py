@@ -1,0 +1,1 @@
+"""Schema registries: schemas of records, by id and by subject."""

@@ -1,0 +1,212 @@
+"""A client of the REST protocol of Confluent's Schema Registry, as Karapace, Apicurio and Redpanda speak it, too:
+https://docs.confluent.io/platform/current/schema-registry/develop/api.html
+
+It needs three calls: the schema of an id, the id of a schema under a subject, and its registration. A schema never
+changes under its id, so each is asked for once in a process.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from functools import cache
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import quote
+
+from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable, UnknownSchema
+from service.schema_registry.settings import RegistrySettings
+
+_TIMEOUT = 10.0
+"""Seconds for one answer."""
+
+_ROUNDS = 4
+"""How often every URL is tried before the registry counts as away; then the batch is tried again."""
+
+_PAUSE = 0.25
+"""Seconds before the second round, doubled for each further one."""
+
+_MISSING_FOR = 30.0
+"""Seconds for which an id that the registry does not have is not asked for again."""
+
+_CONTENT = "application/vnd.schemaregistry.v1+json"
+
+_SCHEMA_NOT_FOUND = (40403, 40402, 404)
+_SUBJECT_NOT_FOUND = (40401, 40403, 404)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """The text of a schema and its kind: AVRO, JSON or PROTOBUF."""
+
+    text: str
+    kind: str
+
+
+class SchemaRegistry:
+    """One registry, for all threads of a process. Every call raises RegistryUnreachable where it does not answer and
+    RegistryConfigError where it refuses."""
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        self._settings = settings
+        self._known: dict[int, RegisteredSchema] = {}
+        self._missing: dict[int, float] = {}
+        self._ids: dict[tuple[str, str, str], int] = {}
+        self._lock = threading.Lock()
+        self._tls: ssl.SSLContext | None = None
+
+    def schema(self, number: int) -> RegisteredSchema:
+        """The schema of an id. Raises UnknownSchema where there is none."""
+        with self._lock:
+            found = self._known.get(number)
+            if found is None:
+                found = self._known[number] = self._patiently(number)
+            return found
+
+    def _patiently(self, number: int) -> RegisteredSchema:
+        """Ask a few times: a follower may not have heard yet of a schema that its leader has taken."""
+        if time.monotonic() < self._missing.get(number, 0):
+            raise _unknown(number)
+        for turn in range(_ROUNDS):
+            try:
+                return self._fetch(number)
+            except UnknownSchema:
+                if turn < _ROUNDS - 1:
+                    time.sleep(_PAUSE * 2**turn)
+        self._missing[number] = time.monotonic() + _MISSING_FOR
+        raise _unknown(number)
+
+    def id_of(self, subject: str, text: str, kind: str, *, register: bool) -> int:
+        """The id of a schema under a subject, where it is put if it is not there and `register` says so."""
+        with self._lock:
+            key = (subject, text, kind)
+            if key not in self._ids:
+                self._ids[key] = self._register(subject, text, kind) if register else self._find(subject, text, kind)
+            return self._ids[key]
+
+    def _fetch(self, number: int) -> RegisteredSchema:
+        status, told = self._call("GET", f"/schemas/ids/{number}", None)
+        if status == 200 and isinstance(told.get("schema"), str):
+            if told.get("references"):
+                raise UnknownSchema(f"the schema {number} refers to other schemas, which is not supported")
+            return RegisteredSchema(told["schema"], told.get("schemaType") or "AVRO")
+        if status == 404 and told.get("error_code", 404) in _SCHEMA_NOT_FOUND:
+            raise _unknown(number)
+        raise self._refused(status, told)
+
+    def _register(self, subject: str, text: str, kind: str) -> int:
+        status, told = self._call("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(text, kind))
+        if status == 200 and isinstance(told.get("id"), int):
+            return int(told["id"])
+        if status == 409:
+            raise RegistryConfigError(
+                f'the schema of the table is not compatible with subject "{subject}"\n'
+                f"  detail: {told.get('message', '')}\n"
+                "  hint:   change the table's columns, or the compatibility of the subject"
+            )
+        raise self._refused(status, told)
+
+    def _find(self, subject: str, text: str, kind: str) -> int:
+        status, told = self._call("POST", f"/subjects/{quote(subject, safe='')}", _body(text, kind))
+        if status == 200 and isinstance(told.get("id"), int):
+            return int(told["id"])
+        if status == 404 and told.get("error_code", 404) in _SUBJECT_NOT_FOUND:
+            raise RegistryConfigError(
+                f'the schema of the table is not registered under subject "{subject}"\n'
+                "  hint:   register it, or set 'auto.register.schemas' to 'true'"
+            )
+        raise self._refused(status, told)
+
+    def _refused(self, status: int, told: dict[str, Any]) -> RegistryConfigError:
+        why = told.get("message") or "the answer is not that of a schema registry"
+        hint = "\n  hint:   check basic-auth.user-info or bearer-auth.token" if status in (401, 403) else ""
+        return RegistryConfigError(f"the schema registry at {self._name()} refuses: {status} {why}{hint}")
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
+        """Status and answer of the first URL that answers; a server error or an overload is none."""
+        why = ""
+        for turn in range(_ROUNDS):
+            if turn:
+                time.sleep(_PAUSE * 2 ** (turn - 1))
+            for url in self._settings.urls:
+                try:
+                    status, told = self._ask(method, url + path, body)
+                except (OSError, HTTPException) as error:
+                    reason = getattr(error, "reason", error)
+                    if isinstance(reason, ssl.SSLCertVerificationError):
+                        raise RegistryConfigError(
+                            f"the certificate of the schema registry at {self._name()} is not trusted: "
+                            f"{reason.verify_message}\n  hint:   set ssl.truststore.location to a PEM file of its CA"
+                        ) from error
+                    why = "no answer in time" if isinstance(reason, socket.timeout) else str(reason)
+                    continue
+                if status < 500 and status not in (408, 429):
+                    return status, told
+                why = f"it answers {status} {told.get('message', '')}".rstrip()
+        raise RegistryUnreachable(f"the schema registry at {self._name()} cannot be reached: {why}")
+
+    def _ask(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, self._headers(), method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT, context=self._context(url)) as answer:
+                return answer.status, _object(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, _object(error.read())
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": f"{_CONTENT}, application/json", "Content-Type": _CONTENT}
+        if self._settings.user_info is not None:
+            headers["Authorization"] = f"Basic {base64.b64encode(self._settings.user_info.encode()).decode()}"
+        elif self._settings.token is not None:
+            headers["Authorization"] = f"Bearer {self._settings.token}"
+        return headers
+
+    def _context(self, url: str) -> ssl.SSLContext | None:
+        if not url.lower().startswith("https:"):
+            return None
+        if self._tls is None:
+            try:
+                made = ssl.create_default_context(cafile=self._settings.truststore)
+                if self._settings.keystore is not None:
+                    made.load_cert_chain(self._settings.keystore, password=self._settings.keystore_password)
+            except (OSError, ValueError) as error:
+                raise RegistryConfigError(
+                    f"the certificates for the schema registry cannot be read: {error}\n"
+                    "  hint:   ssl.truststore.location and ssl.keystore.location are PEM files"
+                ) from error
+            self._tls = made
+        return self._tls
+
+    def _name(self) -> str:
+        return ", ".join(self._settings.urls)
+
+
+@cache
+def registry(settings: RegistrySettings) -> SchemaRegistry:
+    """The client of a registry, one a process."""
+    return SchemaRegistry(settings)
+
+
+def _unknown(number: int) -> UnknownSchema:
+    return UnknownSchema(f"the schema registry has no schema {number}")
+
+
+def _body(text: str, kind: str) -> dict[str, Any]:
+    return {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(data)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}

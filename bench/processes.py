@@ -83,10 +83,9 @@ class Cpu:
         """Look at it now."""
         for member in family(self._pid, self._folder, self._proc):
             words = words_of(member, self._proc)
-            if not any(words) and member in self._seconds:  # a process that exits has lost its command line already
-                kind = self._seconds[member][0]
-            else:
-                kind = "driver" if member == self._pid else _kind(words)
+            if not any(words) and member in self._seconds:
+                continue  # it exits: its command line is gone already, and what it has used may be
+            kind = "driver" if member == self._pid else _kind(words)
             self._seconds[member] = (kind, cpu_seconds(member, self._proc))
 
     def by_kind(self) -> dict[str, float]:

@@ -98,6 +98,7 @@ def test_a_process_that_exits_keeps_its_kind(proc: Path):
     (proc / "11" / "stat").write_text("11 (java) S 10" + " 0" * 9 + " 300 100 0")
     cpu.look()
     (proc / "11" / "cmdline").write_text("")
+    (proc / "11" / "stat").write_text("11 (java) Z 10")
     cpu.look()
     assert cpu.by_kind()["JVM"] == pytest.approx(400 / os.sysconf("SC_CLK_TCK"))
 

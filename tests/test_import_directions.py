@@ -66,6 +66,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.deployment.bounds": {"service.formats", "service.kafka", "service.plan", "service.runtime"},
     "service.deployment.kafka_identity": {"service.deployment.bounds", "service.kafka"},
     "service.deployment.clusters": {"service.kafka", "service.plan", "service.settings"},
+    "service.deployment.table_options": {
+        "service.deployment.clusters",
+        "service.formats",
+        "service.kafka",
+        "service.plan",
+        "service.settings",
+    },
     "service.deployment.writers": {"service.deployment.clusters", "service.kafka"},
     "service.deployment.schemas": {
         "service.formats",

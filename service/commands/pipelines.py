@@ -7,9 +7,11 @@ import os
 import sys
 from pathlib import Path
 
+from service.deployment.table_options import wrong_options
 from service.observability.redaction import Redaction, secrets_of_tables, secrets_of_variables
-from service.plan.nodes import Job
+from service.plan.nodes import Job, Scan
 from service.plan.validate import Problem
+from service.plan.walk import in_order
 from service.sql.errors import Mistake, PipelineErrors
 from service.sql.parse.source import decoded, read_source
 from service.sql.pipeline import Pipeline, load
@@ -23,7 +25,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 def read(path: Path) -> Pipeline | None:
     """The pipeline of a file; None, with its mistakes shown, if it has any."""
     try:
-        return load(path, os.environ)
+        return _checked(load(path, os.environ))
     except OSError as error:
         print(f"{path}: {error.strerror}", file=sys.stderr)
         return None
@@ -32,6 +34,21 @@ def read(path: Path) -> Pipeline | None:
         for each in errors.mistakes:
             print(redaction.foreign(str(each)), file=sys.stderr)
         return None
+
+
+def _checked(pipeline: Pipeline) -> Pipeline:
+    """`pipeline`, whose tables have options that can be followed."""
+    jobs = (*pipeline.jobs, *pipeline.explains)
+    used = [sink.table for job in jobs for sink in job.sinks]
+    used += [node.table for job in jobs for node in in_order(job.sinks) if isinstance(node, Scan)]
+    different = {(t.name, repr(t.connector)): t for t in (*pipeline.tables.values(), *used)}
+    found = {
+        Mistake(pipeline.name, pipeline.place_of(w.table, w.key), w.primary, w.detail, w.hint): None
+        for w in wrong_options(different.values())
+    }
+    if found:
+        raise PipelineErrors(tuple(sorted(found, key=lambda m: (m.place.line, m.place.column))))
+    return pipeline
 
 
 def variable_secrets(path: Path) -> tuple[str, ...]:

@@ -42,6 +42,13 @@ class _Field(NamedTuple):
         except ValueError:
             raise self.wrong(f"'fields.{self.name}.{option}' = '{self.options[option]}' is no number") from None
 
+    def range(self, low: float, high: float, read: Callable[[str], float] = float) -> tuple[str, str]:
+        """The least and the greatest number."""
+        least, most = self.number("min", low, read), self.number("max", high, read)
+        if read(least) > read(most):
+            raise self.wrong(f"'fields.{self.name}.min' = '{least}' is more than the greatest number, {most}")
+        return least, most
+
     def wrong(self, what: str) -> DatagenError:
         return DatagenError(f'table "{self.table}": {what}')
 
@@ -156,15 +163,15 @@ def _random(field: _Field, type_: DataType, index: int) -> str:
             text = f"left({parts}, {length})"
             return f"encode({text})" if isinstance(type_, Binary) or type_ == Simple("BYTES") else text
         case Simple("FLOAT" | "DOUBLE"):
-            low, high = field.number("min", 0), field.number("max", 1)
+            low, high = field.range(0, 1)
             return f"{low} + {_unit(index)} * ({high} - {low})"
         case Decimal(precision, scale):
             most = 10 ** (precision - scale) - 1
-            low, high = field.number("min", 0), field.number("max", most)
+            low, high = field.range(0, most)
             return f"{low} + {_unit(index)} * ({high} - {low})"
         case Simple(name):
             half = 2 ** (_BITS[name] - 1)
-            low, high = field.number("min", -half, int), field.number("max", half - 1, int)
+            low, high = field.range(-half, half - 1, int)
             return f"CAST({low} AS HUGEINT) + {_hash(index)} % (CAST({high} AS HUGEINT) - {low} + 1)"
         case _:
             raise field.wrong(f'column "{field.name}" has a type for which no values can be made')

@@ -120,9 +120,9 @@ def offset_of(node: exp.Expr | None) -> int | None:
     return min(known, default=None)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known name most like `name`, or nothing."""
+def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """A hint that names the known name most like `name`, or nothing; names that are alike in less are not meant."""
     names = list(known)
     folded = {n.lower(): n for n in reversed(names)}
-    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    close = get_close_matches(name.lower(), folded, n=1, cutoff=least)
     return f'did you mean "{folded[close[0]]}"?' if close else ""

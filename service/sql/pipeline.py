@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlglot import exp
 
 from service.plan.deep_stack import on_a_deep_stack
-from service.plan.nodes import Job, Sink
+from service.plan.nodes import Job, Place, Sink
 from service.plan.table import Connector, Table, TableColumn
+from service.plan.types import NULL, Interval
 from service.plan.validate import problems
 from service.sql.errors import Mistake, Mistakes, PipelineErrors
+from service.sql.options.connector import read_connector
 from service.sql.parse.source import decoded, read_source
 from service.sql.parse.statement_grammar import read_statements
 from service.sql.parse.statements import (
@@ -28,6 +30,7 @@ from service.sql.parse.statements import (
     SetOption,
     Statement,
     StatementSet,
+    Unread,
 )
 from service.sql.resolve.context import Catalog, QueryRejected, ResolveContext, View
 from service.sql.resolve.from_clause import resolve_view
@@ -46,7 +49,7 @@ __all__ = ["Pipeline", "PipelineErrors", "load", "read"]
 class Pipeline:
     """What a file asks for: `jobs` to run, `explains` to show; its `tables`, and the `settings` at its end.
 
-    `notes` are about what was taken without effect.
+    `notes` are about what was taken without effect; `option_places` are where the options of tables stand.
     """
 
     name: str
@@ -55,6 +58,12 @@ class Pipeline:
     tables: Mapping[str, Table]
     settings: tuple[tuple[str, str], ...]
     notes: tuple[Mistake, ...] = ()
+    option_places: Mapping[tuple[str, str], Place] = field(default_factory=dict)
+
+    def place_of(self, table: Table, option: str) -> Place:
+        """Where an option of a table stands; of one that its declaration lacks, where its connector is named."""
+        first = Place(1, 1)
+        return self.option_places.get((table.name, option)) or self.option_places.get((table.name, "connector"), first)
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
@@ -124,8 +133,12 @@ class _Builder:
                 self.settings.set(statement.option)
             case Reset():
                 self.settings.reset(statement.key.text if statement.key else None)
-            case CreateTable():
+            case CreateTable(query=None):
                 self._table(statement)
+            case CreateTable():
+                self._table_of_query(statement)
+            case Unread():
+                self.catalog.entries.setdefault(statement.name.text, None)
             case CreateView():
                 self._view(statement)
             case Drop():
@@ -154,6 +167,48 @@ class _Builder:
             statement = with_base(statement, self.catalog.declared)
             self.catalog.declared[name] = statement
             self.catalog.entries[name] = read_table(statement, session.context, self.mistakes, session.idle_timeout)
+
+    def _table_of_query(self, statement: CreateTable) -> None:
+        """CREATE TABLE ... AS: a table with the columns of its query, and the INSERT that fills it."""
+        assert statement.query is not None
+        name = statement.name
+        if not self._is_new(statement):
+            return
+        self.catalog.entries[name.text] = None
+        if statement.columns or statement.keys or statement.watermarks or statement.like:
+            self.mistakes.add(
+                "CREATE TABLE ... AS takes the columns of its query",
+                hint="leave the columns out, or write CREATE TABLE and INSERT INTO",
+                at=name.at,
+            )
+            return
+        session = self.session
+        try:
+            relation = visible(resolve_query(statement.query, session), session.place(statement.query))
+        except QueryRejected:
+            return
+        with self.mistakes.collecting(statement.at):
+            connector = read_connector(statement.options, self.mistakes, name.at, session.idle_timeout)
+            columns = tuple(TableColumn(f.name, f.type, nullable=f.nullable) for f in relation.fields)
+            if connector is None or not self._plain_columns(columns, statement):
+                return
+            table = Table(name.text, columns, connector)
+            self.catalog.declared[name.text] = replace(statement, query=None)
+            self.catalog.entries[name.text] = table
+        insert = Insert(table=name, columns=(), query=statement.query, options=(), at=statement.at)
+        self._job((insert,), self.jobs)
+
+    def _plain_columns(self, columns: tuple[TableColumn, ...], statement: CreateTable) -> bool:
+        """Whether the columns of a query can be those of a table: each has a name of its own and a type."""
+        names = [c.name for c in columns]
+        for each in columns:
+            if isinstance(each.type, Interval) or each.type == NULL:
+                self.mistakes.add(f'column "{each.name}" has no type that a table has', hint="CAST it", at=statement.at)
+                return False
+            if names.count(each.name) > 1:
+                self.mistakes.add(f'column "{each.name}" is there twice', hint="name it AS ...", at=statement.at)
+                return False
+        return True
 
     def _view(self, statement: CreateView) -> None:
         """A view is resolved where it is declared, for its mistakes, and again wherever it is used."""
@@ -232,6 +287,11 @@ class _Builder:
 
     def pipeline(self, name: str) -> Pipeline:
         tables = {n: t for n, t in self.catalog.entries.items() if isinstance(t, Table)}
+        places = {
+            (each.name.text, option.key): self.mistakes.place(option.key_at)
+            for each in self.catalog.declared.values()
+            for option in each.options
+        }
         return Pipeline(
-            name, tuple(self.jobs), tuple(self.explains), tables, self.settings.in_force, self.mistakes.notes
+            name, tuple(self.jobs), tuple(self.explains), tables, self.settings.in_force, self.mistakes.notes, places
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 
 from service.plan.nodes import Field
 from service.plan.table import TimeKind
@@ -52,11 +53,31 @@ def position(parts: Sequence[str]) -> int:
     return int(parts[0].removeprefix(POSITION))
 
 
+class _Names:
+    """Where the columns of a scope are, by name: a query may look up ten thousand of them."""
+
+    def __init__(self, columns: Sequence[ScopeColumn]) -> None:
+        self.qualifiers = tuple(dict.fromkeys(c.qualifier for c in columns if c.qualifier))
+        self.listed: dict[str, list[int]] = {}
+        self.owned: dict[tuple[str, str], list[int]] = {}
+        for i, each in enumerate(columns):
+            self.owned.setdefault((each.qualifier, each.name), []).append(i)
+            if each.listed:
+                self.listed.setdefault(each.name, []).append(i)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The columns of a relation by position; names are case-sensitive, as in Flink."""
 
     columns: tuple[ScopeColumn, ...] = ()
+    _made: list[_Names] = dataclass_field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def _names(self) -> _Names:
+        if not self._made:
+            self._made.append(_Names(self.columns))
+        return self._made[0]
 
     @staticmethod
     def of(fields: Iterable[Field], qualifier: str = "") -> Scope:
@@ -96,7 +117,7 @@ class Scope:
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(c.qualifier for c in self.columns if c.qualifier))
+        return self._names.qualifiers
 
     def lookup(self, parts: Sequence[str]) -> Found:
         """The column that `parts`, the dotted name as written, refers to: `column`, `table.column`, either followed by
@@ -105,10 +126,8 @@ class Scope:
             index = position(parts)
             return Found(index, self.field(index), tuple(parts[1:]))
         if len(parts) > 1 and parts[0] in self.qualifiers:
-            return self._one(
-                parts, [i for i, c in enumerate(self.columns) if (c.qualifier, c.name) == tuple(parts[:2])], 2
-            )
-        return self._one(parts, [i for i, c in enumerate(self.columns) if c.listed and c.name == parts[0]], 1)
+            return self._one(parts, self._names.owned.get((parts[0], parts[1]), []), 2)
+        return self._one(parts, self._names.listed.get(parts[0], []), 1)
 
     def _one(self, parts: Sequence[str], found: list[int], used: int) -> Found:
         if len(found) > 1:

@@ -80,6 +80,19 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ),
         ("SELECT a1 FROM a HAVING a1 > 1", "HAVING without GROUP BY or an aggregate\n  hint:   write WHERE"),
         ("SELECT a1 FROM a WHERE a2", "a condition must be BOOLEAN, this is INT"),
+        ("SELECT BITAND(a1, 1) FROM a", "the function BITAND does not exist"),
+        ("SELECT NVL(a1, 1) FROM a", "the function NVL does not exist\n  hint:   write COALESCE(a, b)"),
+        (
+            "SELECT SOURCE_WATERMARK() FROM a",
+            "the function SOURCE_WATERMARK is not supported yet\n"
+            "  detail: the watermark of a table is an expression over its columns",
+        ),
+        ("SELECT PERCENTILE(a1, 0.5, a2) FROM a", "the frequency of PERCENTILE is not supported yet"),
+        (
+            "SELECT * FROM TO_CHANGELOG(input => TABLE a PARTITION BY a1)",
+            "the table function TO_CHANGELOG does not exist\n  detail: there is TUMBLE, HOP, CUMULATE, SESSION",
+        ),
+        ("SELECT CAST(a1 AS VARIANT) FROM a", "the type VARIANT is not supported"),
         ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   COUNT(*) has"),
         ("SELECT COUNT(a1, a2) FROM a", "COUNT takes 0 or 1 argument, not 2"),
         ("SELECT COLLECT(a1) FROM a", "the function COLLECT is not supported yet\n  detail: ARRAY_AGG is there"),
@@ -307,7 +320,6 @@ def test_all_mistakes_of_a_file_are_listed_in_its_order():
     assert [(m.place.line - first, m.place.column, m.primary) for m in raised.value.mistakes] == [
         (0, 28, '"STRIN" is not expected here'),
         (1, 25, 'column "a9" does not exist in "a"'),
-        (2, 13, 'table "out" does not exist'),
         (3, 13, 'table "outt" does not exist'),
         (3, 25, 'column "a8" does not exist in "a"'),
         (4, 5, "the setting 'x' is not known"),

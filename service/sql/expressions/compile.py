@@ -224,7 +224,6 @@ def _shown(node: exp.Expr) -> str:
         exp.BitwiseNot: "the operator ~",
         exp.IgnoreNulls: "IGNORE NULLS",
         exp.RespectNulls: "RESPECT NULLS",
-        exp.UnicodeString: "a text U&'...'",
     }.get(type(node), type(node).__name__.upper())
 
 
@@ -246,6 +245,7 @@ _COMPILERS: Mapping[type[exp.Expr], Callable[[_Compiler, exp.Expr], Expression]]
     exp.Dot: _Compiler.column,
     exp.Literal: _Compiler.literal,
     exp.Concat: _Compiler.adjacent,
+    exp.UnicodeString: lambda compiler, node: literals.unicode(node),
     exp.HexString: lambda compiler, node: literals.binary(node.name),
     exp.Boolean: lambda compiler, node: literals.boolean(bool(node.this)),
     exp.Null: lambda compiler, node: literals.null(),

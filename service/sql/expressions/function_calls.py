@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from service.plan import types
 from service.plan.expressions import Expression
@@ -23,6 +23,27 @@ _WINDOW = (
     | {"TUMBLE", "HOP", "SESSION", "CUMULATE", "ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE"}
     | {"WINDOW_START", "WINDOW_END", "EVENT_TIME"}
 )
+
+_ALIKE = 0.7
+"""Short names of functions are alike by chance: BITAND and TAN by two thirds."""
+
+ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("NVL", "ISNULL"), "COALESCE(a, b)"),
+    **dict.fromkeys(("LENGTH", "LEN"), "CHAR_LENGTH(text)"),
+    **dict.fromkeys(("DATE_ADD", "DATEADD", "ADDDATE"), "time + INTERVAL '1' DAY, or TIMESTAMPADD(DAY, 1, time)"),
+    **dict.fromkeys(("DATE_SUB", "SUBDATE"), "time - INTERVAL '1' DAY"),
+    **dict.fromkeys(("DATEDIFF", "DATE_DIFF"), "TIMESTAMPDIFF(DAY, start, end)"),
+    **dict.fromkeys(("DATE_TRUNC", "TRUNC"), "FLOOR(time TO DAY), or TRUNCATE(number)"),
+    **dict.fromkeys(("STRING_AGG", "GROUP_CONCAT"), "LISTAGG(text, ',')"),
+    "TO_CHAR": "DATE_FORMAT(time, 'yyyy-MM-dd'), or CAST(number AS STRING)",
+    **dict.fromkeys(("STR_TO_DATE", "PARSE_TIMESTAMP"), "TO_TIMESTAMP(text, 'yyyy-MM-dd')"),
+    "DATE": "CAST(time AS DATE)",
+    "SYSDATE": "CURRENT_TIMESTAMP",
+    "IIF": "IF(condition, a, b)",
+    "UCASE": "UPPER(text)",
+    "LCASE": "LOWER(text)",
+}
+"""Functions of other dialects, and how Flink SQL says the same."""
 
 _GROUPING = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
@@ -65,5 +86,7 @@ def unknown_function(name: str) -> SqlError:
         return SqlError(f"{name} is not allowed here", hint="it stands in SELECT and HAVING of a query with GROUP BY")
     if name in PLANNED:
         return SqlError(f"the function {name} is not supported yet", detail=PLANNED[name])
+    if name in ELSEWHERE:
+        return SqlError(f"the function {name} does not exist", hint=f"write {ELSEWHERE[name]}")
     known = [n for n in (*FUNCTIONS, *FORMS) if n.replace("_", "").isalnum()]
-    return SqlError(f"the function {name} does not exist", hint=did_you_mean(name, (*known, *AGGREGATES)))
+    return SqlError(f"the function {name} does not exist", hint=did_you_mean(name, (*known, *AGGREGATES), _ALIKE))

@@ -71,6 +71,27 @@ def null(type_: DataType = types.NULL) -> Literal:
     return Literal(f"CAST(NULL AS {types.duckdb(type_)})", type_, "NULL")
 
 
+def unicode(node: exp.Expr) -> Literal:
+    """U&'caf\\00e9', also with UESCAPE: characters by their code points, in four digits, or six behind a plus."""
+    escape = node.args.get("escape")
+    mark = escape.name if isinstance(escape, exp.Expr) else "\\"
+    if len(mark) != 1 or mark in "+'\"0123456789abcdefABCDEF ":
+        raise SqlError(f"UESCAPE takes one character that is no digit, not '{mark}'", at=node)
+    sign = re.escape(mark)
+
+    def character(found: re.Match[str]) -> str:
+        return mark if found[1] == mark else chr(int(found[1].removeprefix("+"), 16))
+
+    text, code = node.name, rf"{sign}({sign}|[0-9A-Fa-f]{{4}}|\+[0-9A-Fa-f]{{6}})"
+    if mark in re.sub(code, "", text):
+        raise SqlError(f"'{text}' is no text with code points", hint="write U&'\\00e9', or U&'\\+01f600'", at=node)
+    try:
+        # Halves of one character become that character.
+        return string(re.sub(code, character, text).encode("utf-16", "surrogatepass").decode("utf-16"))
+    except (ValueError, OverflowError):
+        raise SqlError(f"'{text}' names a code point that is no character", at=node) from None
+
+
 def binary(digits: str) -> Literal:
     """X'0AFF'."""
     if len(digits) % 2 or not re.fullmatch(r"[0-9A-Fa-f]*", digits):

@@ -103,7 +103,7 @@ class _Reader:
             self.mistakes.add(
                 f"format '{option.value}' is not supported",
                 detail=f"{planned}the formats are {', '.join(FORMATS)}",
-                hint=did_you_mean(option.value, FORMATS),
+                hint="" if planned else did_you_mean(option.value, FORMATS),
                 at=option.value_at,
             )
             return None
@@ -181,9 +181,15 @@ class _Reader:
             if option and option.value in FORMATS:
                 prefix = self._prefix(key, option.value)
                 names.update({prefix + name: known for name, known in FORMATS[option.value].items()})
+        # Of a format that is refused itself, nothing is known.
+        unread = tuple(
+            self._prefix(k, o.value) for k in _FORMAT_KEYS if (o := self.given.get(k)) and o.value not in FORMATS
+        )
         patterns = tuple(n[:-1] for n in names if n.endswith(".*"))
         for key, option in self.given.items():
             known = names.get(key)
+            if known is None and key.startswith(unread):
+                continue
             if known is None and not key.startswith(patterns or ("\0",)):
                 self.mistakes.add(
                     f"option '{key}' is not known to connector '{self.kind}'",

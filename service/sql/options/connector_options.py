@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.sql.options.known import (
+    COUNT,
     DURATION,
     INTEGER,
     LIST,
@@ -109,8 +110,8 @@ UPSERT_KAFKA: Mapping[str, OptionSpec] = {
 }
 
 DATAGEN: Mapping[str, OptionSpec] = {
-    "rows-per-second": OptionSpec(INTEGER, "how many rows a second are made", default="10000"),
-    "number-of-rows": OptionSpec(INTEGER, "how many rows are made in all; without it there is no end"),
+    "rows-per-second": OptionSpec(COUNT, "how many rows a second are made", default="10000"),
+    "number-of-rows": OptionSpec(COUNT, "how many rows are made in all; without it there is no end"),
     "fields.*": OptionSpec(TEXT, "how the values of a column are made: .kind, .min, .max, .length, .start, .end, ..."),
     **_WATERMARK,
     "scan.parallelism": _PARALLELISM["scan.parallelism"],
@@ -130,5 +131,21 @@ CONNECTORS: Mapping[str, Mapping[str, OptionSpec]] = {
     "blackhole": {},
 }
 
-FLINK_CONNECTORS = frozenset({"filesystem", "jdbc", "elasticsearch-7", "hbase-2.2", "mysql-cdc", "kinesis", "mongodb"})
+FLINK_CONNECTORS = frozenset(
+    {
+        *(
+            "filesystem",
+            "jdbc",
+            "elasticsearch-6",
+            "elasticsearch-7",
+            "opensearch",
+            "hbase-1.4",
+            "hbase-2.2",
+            "mongodb",
+        ),
+        *("dynamic-kafka", "kinesis", "firehose", "pulsar", "dynamodb", "upsert-jdbc", "hive", "faker", "socket"),
+        *("mysql-cdc", "postgres-cdc", "oracle-cdc", "sqlserver-cdc", "mongodb-cdc", "tidb-cdc", "db2-cdc"),
+        *("oceanbase-cdc", "vitess-cdc"),
+    }
+)
 """Connectors that a Flink user may have used, to say that they are known and not here."""

@@ -53,6 +53,12 @@ def _integer(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not re.fullmatch(r"\s*\d+\s*", text) or not int(text):
+        raise ValueError("a whole number, one or more")
+    return int(text)
+
+
 def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("a text that is not empty")
@@ -116,6 +122,7 @@ TEXT = OptionKind("text", _text)
 ANY = OptionKind("text", str)
 BOOLEAN = OptionKind("boolean", _boolean)
 INTEGER = OptionKind("integer", _integer)
+COUNT = OptionKind("number", _count)
 DURATION = OptionKind("duration", duration)
 LIST = OptionKind("list", _list)
 OFFSETS = OptionKind("offsets", _offsets)

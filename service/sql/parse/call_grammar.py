@@ -73,8 +73,15 @@ def _words_between(*words: str) -> Callable[[Parser], exp.Expr]:
     return parse
 
 
-def _extract(parser: Parser) -> exp.Expr:
+def _unit(parser: Parser) -> exp.Expr | None:
+    """A unit of time, with its place."""
+    token = parser._curr
     unit = parser._parse_var(any_token=True, upper=True)
+    return unit.update_positions(token) if unit is not None else None
+
+
+def _extract(parser: Parser) -> exp.Expr:
+    unit = _unit(parser)
     if not parser._match(TokenType.FROM):
         parser.raise_error("Expected FROM after the unit of EXTRACT")
     return _call(parser, [unit, parser._parse_bitwise()])
@@ -83,7 +90,7 @@ def _extract(parser: Parser) -> exp.Expr:
 def _to_unit(parser: Parser) -> exp.Expr:
     arguments: list[exp.Expr | None] = list(parser._parse_csv(parser._parse_bitwise))
     if parser._match_text_seq("TO"):
-        arguments.append(parser._parse_var(any_token=True, upper=True))
+        arguments.append(_unit(parser))
     return _call(parser, arguments)
 
 
@@ -109,7 +116,10 @@ def _json_path(parser: Parser) -> exp.Expr:
     if parser._match(TokenType.COMMA):
         arguments.append(parser._parse_bitwise())
     if parser._match(TokenType.RETURNING):
-        arguments.append(keyword("RETURNING", parser._parse_types()))
+        type_ = parser._parse_types()
+        if type_ is None:
+            parser.raise_error("Expected a type after RETURNING")
+        arguments.append(keyword("RETURNING", type_))
     for words, name in _WRAPPERS:
         if parser._match_text_seq(*words.split()):
             arguments.append(keyword("WRAPPER", exp.var(name)))

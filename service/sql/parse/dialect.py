@@ -47,6 +47,7 @@ class FlinkTokenizer(tokens.Tokenizer):
     STRING_ESCAPES: ClassVar[list[str]] = ["'"]
     IDENTIFIER_ESCAPES: ClassVar[list[str]] = ["`"]
     HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+    UNICODE_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("U&'", "'"), ("u&'", "'")]
     COMMANDS: ClassVar[set[TokenType]] = set()
     TOKENS_PRECEDING_HINT: ClassVar[set[TokenType]] = {
         TokenType.SELECT,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.parser import Parser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
+
+from service.sql.errors import SqlError
 
 if TYPE_CHECKING:
     _Base = Parser
@@ -16,7 +18,16 @@ else:
 
 _VALUES = {(TokenType.ARRAY, TokenType.L_BRACKET), (TokenType.MAP, TokenType.L_BRACKET)}
 
+UNKNOWN_TYPES = ("MULTISET", "RAW", "VARIANT", "STRUCTURED", "BITMAP")
+"""Types of Flink's that are not here."""
+
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+
+
+def refuse_type(token: Token | None) -> None:
+    """Raise SqlError if the word that stands where a type is expected is a type of Flink's that is not here."""
+    if token and token.token_type == TokenType.VAR and token.text.upper() in UNKNOWN_TYPES:
+        raise SqlError(f"the type {token.text.upper()} is not supported", at=token.start)
 
 
 def _hint_body(parser: Any) -> exp.Hint:
@@ -69,9 +80,12 @@ class QueryGrammar(_Base):
         return super()._parse_select_query(*args, **kwargs)
 
     def _at_window_function(self) -> bool:
-        if not self._curr or self._curr.text.upper() not in WINDOW_FUNCTIONS:
+        if not self._curr or not self._next or self._next.token_type != TokenType.L_PAREN:
             return False
-        return bool(self._next) and self._next.token_type == TokenType.L_PAREN
+        # Only table functions take arguments by name: those that do not exist are told by their names.
+        third = self._tokens[self._index + 3 : self._index + 4]
+        named = bool(third) and third[0].token_type == TokenType.FARROW
+        return named or self._curr.text.upper() in WINDOW_FUNCTIONS
 
     def _parse_window_table_function(self) -> exp.Expr:
         name = self._curr
@@ -152,7 +166,24 @@ class QueryGrammar(_Base):
         if self._next and (self._curr.token_type, self._next.token_type) in _VALUES:
             # ARRAY[1] is a value. sqlglot would read its elements as types first, each level of nesting twice.
             return None
-        kind = super()._parse_types(*args, **kwargs)
+        first = self._curr
+        if self._prev and self._prev.token_type == TokenType.ALIAS:
+            refuse_type(first)
+        if first and first.token_type == TokenType.STRUCT:
+            # ROW(...) may be a value. That it is no type is found once: sqlglot asks again at each level of nesting.
+            known = self.__dict__.setdefault("_no_types", set())
+            asked = (self._index, repr((args, sorted(kwargs.items()))))
+            if asked in known:
+                return None
+            kind = super()._parse_types(*args, **kwargs)
+            if kind is None:
+                known.add(asked)
+        else:
+            kind = super()._parse_types(*args, **kwargs)
+        if isinstance(kind, exp.DataType) and self._match_text_seq("MULTISET"):
+            raise SqlError("the type MULTISET is not supported", at=self._prev.start)
+        if isinstance(kind, exp.DataType) and first and "start" not in kind.meta:
+            kind.update_positions(first)
         if isinstance(kind, exp.DataType) and self._match_pair(TokenType.NOT, TokenType.NULL):
             kind.meta["not null"] = True
         return kind

@@ -23,8 +23,9 @@ from service.sql.parse.statements import (
     SetOption,
     Statement,
     StatementSet,
+    Unread,
 )
-from service.sql.parse.table_grammar import create_table, identifier, names, option, string, table_name
+from service.sql.parse.table_grammar import create_table, identifier, local_name, names, option, string, table_name
 
 _KNOWN = ("CREATE", "INSERT", "EXECUTE", "BEGIN", "SET", "RESET", "EXPLAIN", "SELECT", "END")
 _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
@@ -45,6 +46,8 @@ def read_statements(mistakes: Mistakes) -> list[Statement]:
             statement = _statement(run, text, pending)
         except SqlError as error:
             mistakes.add_error(error, run[0].start)
+            if (name := _declared(run)) is not None:
+                statements.append(Unread(name, run[0].start))
             continue
         if statement is not None:
             statements.append(statement)
@@ -63,6 +66,20 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
             run = []
     if run:
         yield run
+
+
+def _declared(run: list[Token]) -> Name | None:
+    """The name that a CREATE TABLE or VIEW declares."""
+    words = [t.text.upper() for t in run[:7]]
+    if words[:1] != ["CREATE"] or not {"TABLE", "VIEW"} & set(words[1:5]) or "FUNCTION" in words[1:5]:
+        return None
+    at = next(i for i, word in enumerate(words) if word in ("TABLE", "VIEW")) + 1
+    at += 3 if words[at : at + 3] == ["IF", "NOT", "EXISTS"] else 0
+    parts = [run[i] for i in range(at, min(at + 5, len(run)), 2)]
+    count = 1
+    while count < len(parts) and run[at + 2 * count - 1].token_type == TokenType.DOT:
+        count += 1
+    return Name(local_name([t.text for t in parts[:count]]), run[at].start) if parts else None
 
 
 class _PendingSet:
@@ -163,6 +180,19 @@ def _create(parser: Parser, start: Token) -> Statement:
     if parser._match_text_seq("VIEW"):
         return _create_view(parser, start.start)
     kind = parser._curr.text if parser._curr else ""
+    if kind.upper() == "OR":
+        raise SqlError(
+            "CREATE OR REPLACE is not supported",
+            detail="a file declares each table once",
+            hint="write CREATE TABLE, after DROP TABLE IF EXISTS if the name may be taken",
+            at=start.start,
+        )
+    if kind.upper() == "MATERIALIZED":
+        raise SqlError(
+            "CREATE MATERIALIZED TABLE is not supported",
+            hint="write CREATE TABLE ... WITH (...) AS SELECT ..., which is kept up to date",
+            at=start.start,
+        )
     if kind.upper() in ("CATALOG", "DATABASE"):
         return create_catalog(parser, start.start)
     raise SqlError(
@@ -194,12 +224,25 @@ def _create_temporal_function(parser: Parser, at: int) -> CreateTemporalFunction
 def _create_view(parser: Parser, at: int) -> CreateView:
     if_not_exists = parser._match_text_seq("IF", "NOT", "EXISTS")
     name = table_name(parser)
-    columns = names(parser) if parser._match(TokenType.L_PAREN, advance=False) else ()
+    columns = _view_columns(parser) if parser._match(TokenType.L_PAREN) else ()
     if parser._match_text_seq("COMMENT"):
         string(parser)
     if not parser._match(TokenType.ALIAS):
         parser.raise_error("Expected AS")
     return CreateView(name=name, columns=columns, query=_query(parser), if_not_exists=if_not_exists, at=at)
+
+
+def _view_columns(parser: Parser) -> tuple[Name, ...]:
+    """The columns of a view, each with its comment if it has one."""
+    found: list[Name] = []
+    while True:
+        found.append(identifier(parser))
+        if parser._match_text_seq("COMMENT"):
+            string(parser)
+        if not parser._match(TokenType.COMMA):
+            break
+    parser._match_r_paren()
+    return tuple(found)
 
 
 def _insert(parser: Parser) -> Insert:
@@ -212,6 +255,13 @@ def _insert(parser: Parser) -> Insert:
         parser.raise_error("Expected INTO")
     table = table_name(parser)
     options = hint_options(parser._parse_hint())
+    if parser._match_text_seq("PARTITION"):
+        raise SqlError(
+            "PARTITION has no meaning for a topic",
+            detail="a column with one value is selected as such",
+            hint="write INSERT INTO t SELECT 1 AS a, ...",
+            at=parser._prev.start,
+        )
     columns: tuple[Name, ...] = ()
     if parser._match(TokenType.L_PAREN, advance=False) and not _opens_query(parser):
         columns = names(parser)

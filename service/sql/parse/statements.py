@@ -69,6 +69,8 @@ class LikeClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
+    """CREATE TABLE; of CREATE TABLE ... AS it has the `query`, whose columns are the table's."""
+
     name: Name
     columns: tuple[ColumnClause, ...]
     keys: tuple[KeyClause, ...]
@@ -77,6 +79,7 @@ class CreateTable:
     if_not_exists: bool
     at: int
     like: LikeClause | None = None
+    query: exp.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +149,14 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A table or view whose declaration cannot be read: its name is taken, and nothing else is known of it."""
+
+    name: Name
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
     """A statement that is taken without effect, and why it has none."""
 
@@ -173,4 +184,5 @@ Statement = (
     | Explain
     | Drop
     | Passed
+    | Unread
 )

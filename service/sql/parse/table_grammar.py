@@ -6,6 +6,8 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import TokenType
 
+from service.sql.errors import SqlError
+from service.sql.parse.query_grammar import refuse_type
 from service.sql.parse.statements import ColumnClause, CreateTable, KeyClause, LikeClause, Name, Option, WatermarkClause
 
 FEATURES = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
@@ -19,7 +21,7 @@ def create_table(parser: Parser, at: int) -> CreateTable:
     columns: list[ColumnClause] = []
     keys: list[KeyClause] = []
     watermarks: list[WatermarkClause] = []
-    bare = parser._match_texts(("WITH", "LIKE"), advance=False)
+    bare = parser._match_texts(("WITH", "LIKE", "AS"), advance=False)
     if not bare:
         _expect(parser, TokenType.L_PAREN, "(")
     while not bare:
@@ -40,6 +42,12 @@ def create_table(parser: Parser, at: int) -> CreateTable:
     _comment(parser)
     _layout(parser)
     options = with_clause(parser)
+    like = _like(parser)
+    query = None
+    if parser._match(TokenType.ALIAS):
+        query = parser._parse_statement()
+        if not isinstance(query, exp.Query | exp.Values):
+            parser.raise_error("Expected a query")
     return CreateTable(
         name=name,
         columns=tuple(columns),
@@ -48,7 +56,8 @@ def create_table(parser: Parser, at: int) -> CreateTable:
         options=options,
         if_not_exists=if_not_exists,
         at=at,
-        like=_like(parser),
+        like=like,
+        query=query,
     )
 
 
@@ -124,6 +133,7 @@ def _column(parser: Parser) -> ColumnClause:
     name = identifier(parser)
     if parser._match(TokenType.ALIAS):
         return ColumnClause(name=name, expression=expression(parser))
+    refuse_type(parser._curr)
     kind = parser._parse_types()
     if not isinstance(kind, exp.DataType):
         parser.raise_error("Expected a type")
@@ -154,8 +164,13 @@ def _comment(parser: Parser) -> None:
 def _layout(parser: Parser) -> None:
     """PARTITIONED BY and DISTRIBUTED BY, which have no meaning for a topic: a mistake that says so."""
     if parser._match(TokenType.PARTITION_BY) or parser._match_text_seq("DISTRIBUTED"):
-        parser._advance(-1)
-        parser.raise_error("A Kafka table is not partitioned by its columns; leave this clause out")
+        words = parser._prev.text.upper()
+        raise SqlError(
+            f"{words if ' ' in words else words + ' BY'} has no meaning for a topic",
+            detail="the rows of a key are written to one partition",
+            hint="leave the clause out",
+            at=parser._prev.start,
+        )
 
 
 def with_clause(parser: Parser) -> tuple[Option, ...]:

@@ -92,6 +92,8 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
         error.at = error.at or node
         raise
     constants: tuple[str, ...] = ()
+    if function == "PERCENTILE" and len(known) > 2:
+        raise not_yet("the frequency of PERCENTILE", arguments[2])
     if function in _CONSTANTS:
         for each, written in zip(known[1:], arguments[1:], strict=True):
             if not isinstance(each, Literal):
@@ -121,6 +123,7 @@ class AggregateCalls:
         self.session = session
         self.found: list[TypedCall] = []
         self._positions: dict[str, int] = {}
+        self._places: dict[TypedCall, int] = {}
 
     def collect(self, node: exp.Expr) -> None:
         """Note every aggregate call in `node` outside of OVER."""
@@ -149,6 +152,7 @@ class AggregateCalls:
                 call = typed_call(node, self.scope, self.session)
             except QueryRejected:
                 return
-            if call not in self.found:
+            if call not in self._places:
+                self._places[call] = len(self.found)
                 self.found.append(call)
-            self._positions[key] = self.found.index(call)
+            self._positions[key] = self._places[call]

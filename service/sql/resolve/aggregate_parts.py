@@ -93,12 +93,14 @@ def parts_of(
     scope = relation.scope
     expressions: list[Expression] = [*grouped, _set_number(0)] if sets else []
     replaced = len(expressions)
+    # Where there are sets a key is NULL at times, so an aggregate of it reads a column of its own.
+    places: dict[Expression, int] = {}
 
     def place_of(expression: Expression) -> int:
-        # Where there are sets a key is NULL at times, so an aggregate of it reads a column of its own.
-        if expression not in expressions[replaced:]:
+        if expression not in places:
+            places[expression] = len(expressions)
             expressions.append(expression)
-        return expressions.index(expression, replaced)
+        return places[expression]
 
     keys = tuple(range(replaced)) if sets else tuple(place_of(expression) for expression in grouped)
     calls = tuple(call.placed(place_of) for call in found)

@@ -13,7 +13,7 @@ from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.parse.table_grammar import local_name
 from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View, not_yet
-from service.sql.resolve.relation import Relation, WindowColumns, column, projected
+from service.sql.resolve.relation import Relation, WindowColumns, column, projected, uniquely_named
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
 from service.sql.resolve.values import resolve_values
@@ -72,11 +72,10 @@ def _check(node: exp.Expr, session: ResolveContext) -> None:
 
 def aliased(relation: Relation, node: exp.Expr, session: ResolveContext, default: str = "") -> Relation:
     alias = node.args.get("alias")
+    names = [c.name for c in alias.args.get("columns") or ()] if alias is not None else []
+    relation = renamed(relation, names, session, alias) if names else uniquely_named(relation, session.place(node))
     if alias is None:
         return relation.qualified(default)
-    names = [c.name for c in alias.args.get("columns") or ()]
-    if names:
-        relation = renamed(relation, names, session, alias)
     return relation.qualified(alias.name)
 
 

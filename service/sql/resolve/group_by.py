@@ -171,7 +171,7 @@ def group_keys(
     for node in nodes:
         if is_window_call(node) or (window is not None and window.is_key(node)):
             continue
-        if isinstance(node, exp.Literal):
+        if isinstance(node, exp.Literal) and not node.is_string:
             session.mistakes.add(
                 "GROUP BY takes columns and expressions, not positions", hint="write the expression itself", at=node
             )

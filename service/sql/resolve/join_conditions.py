@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from service.plan.expressions import Expression, columns_of, moved
-from service.plan.types import flink
+from service.plan.types import Timestamp, TimestampLtz, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, common_type
 from service.sql.resolve.context import QueryRejected, ResolveContext
@@ -93,6 +93,13 @@ def _unified(
     left: Expression, right: Expression, node: exp.Expr, session: ResolveContext
 ) -> tuple[Expression, Expression]:
     """Both sides with their common type, so that equal values have equal hashes."""
+    clocks = (left.type, right.type)
+    if any(isinstance(t, TimestampLtz) for t in clocks) and any(isinstance(t, Timestamp) for t in clocks):
+        # An instant meets a wall clock as what the clocks of the session's zone show.
+        left, right = (
+            cast(e, Timestamp(e.type.precision), zone=session.zone) if isinstance(e.type, TimestampLtz) else e
+            for e in (left, right)
+        )
     kind = common_type([left.type, right.type])
     if kind is None:
         raise SqlError(f"{flink(left.type)} and {flink(right.type)} cannot be compared", hint="use CAST", at=node)

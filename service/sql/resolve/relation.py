@@ -107,6 +107,21 @@ def projected(
     return Relation(node, Scope(tuple(columns)), tuple(windows))
 
 
+def uniquely_named(relation: Relation, place: Place) -> Relation:
+    """`relation`, of whose columns of one name the later ones get a number: id, id0, id1."""
+    listed = relation.scope.starred()
+    names = [relation.scope.field(i).name for i in listed]
+    if len(set(names)) == len(names):
+        return relation
+    taken: set[str] = set()
+    items: list[tuple[str, Expression]] = []
+    for i, name in zip(listed, names, strict=True):
+        new = next(n for n in (name, *(f"{name}{k}" for k in range(len(names) + 1))) if n not in taken)
+        taken.add(new)
+        items.append((new, column(relation.scope, i)))
+    return projected(relation, items, place)
+
+
 def visible(relation: Relation, place: Place) -> Relation:
     """The columns that `*` stands for, alone."""
     listed = relation.scope.starred()

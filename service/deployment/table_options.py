@@ -1,0 +1,47 @@
+"""What can be told of a table's options without asking anybody: security that no client here has, rows that cannot be
+made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from service.deployment.clusters import address_of_table
+from service.formats import datagen
+from service.kafka.errors import KafkaConfigError
+from service.plan.table import Table
+from service.settings import Kafka
+
+
+@dataclass(frozen=True, slots=True)
+class WrongOption:
+    """A mistake in the options of `table`; `key` is the option that it is about, empty where it is about several."""
+
+    table: Table
+    key: str
+    primary: str
+    detail: str = ""
+    hint: str = ""
+
+
+def wrong_options(tables: Iterable[Table]) -> Iterator[WrongOption]:
+    """The options that a job with these tables would be refused for before it starts."""
+    # Brokers that the table does not name may come from the settings, which nobody needs to check a file.
+    anywhere = Kafka(bootstrap_servers="localhost:9092")
+    for table in tables:
+        properties = [f"properties.{name}" for name in table.connector.properties]
+        try:
+            if table.connector.kind == "datagen":
+                datagen.rows_in_all(table)
+            else:
+                address_of_table(table, anywhere)
+        except KafkaConfigError as error:
+            key = _named(error.primary, properties, "properties.") or _named(str(error), properties, "properties.")
+            yield WrongOption(table, key, error.primary, error.detail or "", error.hint or "")
+        except datagen.DatagenError as error:
+            yield WrongOption(table, _named(str(error), list(table.connector.options), ""), str(error))
+
+
+def _named(text: str, keys: list[str], prefix: str) -> str:
+    """The longest of `keys` that `text` names, without `prefix`."""
+    return max((key for key in keys if key.removeprefix(prefix) in text), key=len, default="")

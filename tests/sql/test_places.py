@@ -1,0 +1,64 @@
+"""Mistakes stand where they were made, and each is told once."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.sql.pipeline import PipelineErrors, read
+
+SOURCE = """CREATE TABLE t (a INT, b STRING, ts TIMESTAMP(3), l TIMESTAMP_LTZ(3)) WITH ('connector' = 'datagen');
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "primary"),
+    [
+        ("EXPLAIN SELECT a,\n EXTRACT(MICROSECOND FROM ts) FROM t;", (3, 10), '"MICROSECOND" is no unit of EXTRACT'),
+        ("EXPLAIN SELECT a,\n FLOOR(ts TO MICROSECOND) FROM t;", (3, 14), '"MICROSECOND" is no unit of FLOOR'),
+        ("EXPLAIN SELECT a,\n CEIL(ts TO NANOSECOND) FROM t;", (3, 13), '"NANOSECOND" is no unit of CEIL'),
+        ("EXPLAIN SELECT JSON_VALUE(b, '$' RETURNING FOO) FROM t;", (2, 44), '"FOO" is not expected here'),
+        (
+            "CREATE TABLE x (a INT,\n c INTERVAL DAY) WITH ('connector' = 'print');",
+            (3, 4),
+            'column "c" has an unusable type',
+        ),
+        ("CREATE TABLE x (a INT,\n c RAW('a', 'b')) WITH ();", (3, 4), "the type RAW is not supported"),
+        ("CREATE TABLE x (a INT,\n c MULTISET<INT>) WITH ();", (3, 4), "the type MULTISET is not supported"),
+        ("CREATE TABLE x (a INT,\n c INT MULTISET) WITH ();", (3, 8), "the type MULTISET is not supported"),
+        ("INSERT INTO x PARTITION (a = 1) SELECT b FROM t;", (2, 15), "PARTITION has no meaning for a topic"),
+        ("CREATE OR REPLACE TABLE x (a INT) WITH ();", (2, 1), "CREATE OR REPLACE is not supported"),
+        ("CREATE MATERIALIZED TABLE x AS SELECT a FROM t;", (2, 1), "CREATE MATERIALIZED TABLE is not supported"),
+    ],
+)
+def test_a_mistake_stands_where_it_was_made(text: str, place: tuple[int, int], primary: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(SOURCE + text)
+    first = raised.value.mistakes[0]
+    assert (first.place.line, first.place.column, first.primary) == (*place, primary)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE x (a INT) PARTITIONED BY (a) WITH ('connector' = 'print'); INSERT INTO x SELECT a FROM t;",
+        "CREATE TABLE IF NOT EXISTS default_database.x (a INT) DISTRIBUTED BY (a); INSERT INTO x SELECT a FROM t;",
+        "CREATE TEMPORARY VIEW x AS SELECT a FROM t WHERE; EXPLAIN SELECT a FROM x;",
+        "CREATE TABLE x (a INT) WITH ('connector' = 'kafka', 'topic' = 'x', 'format' = 'orc', 'orc.compress' = 'y');",
+    ],
+)
+def test_what_follows_from_a_mistake_is_none(text: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(SOURCE + text)
+    assert len(raised.value.mistakes) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXPLAIN SELECT raw, COUNT(raw), MAX(variant) FROM (SELECT a AS raw, a AS variant FROM t) GROUP BY raw;",
+        "CREATE TABLE x (raw INT, variant STRING, multiset AS raw + 1) WITH ('connector' = 'datagen');",
+        "CREATE VIEW v (x COMMENT 'the first', y) COMMENT 'two' AS SELECT a, b FROM t; EXPLAIN SELECT x, y FROM v;",
+    ],
+)
+def test_names_may_be_words_of_types_and_have_comments(text: str):
+    read(SOURCE + text)

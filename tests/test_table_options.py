@@ -1,0 +1,71 @@
+"""Options that a job would be refused for are told by `check`, with their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.cli import main
+
+KAFKA = "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'"
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("'fields.a.kind' = 'zzz'", "'fields.a.kind' = 'zzz'; it can be random or sequence"),
+        ("'fields.nosuch.min' = '1'", "'fields.nosuch.min' names no column; the columns are a"),
+        ("'fields.a.min' = 'x'", "'fields.a.min' = 'x' is no number"),
+        ("'fields.a.foo' = '1'", "'fields.a.foo' is unknown"),
+        ("'fields.a.min' = '3000000000'", "'fields.a.min' = '3000000000' is more than the greatest number"),
+        ("'rows-per-second' = '-5'", "option 'rows-per-second' cannot be '-5'"),
+        ("'number-of-rows' = '0'", "option 'number-of-rows' cannot be '0'"),
+    ],
+)
+def test_check_says_which_rows_cannot_be_made(
+    option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert check(f"CREATE TABLE t (a INT) WITH ('connector' = 'datagen',\n  {option});", tmp_path) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("'properties.security.protocol' = 'FOO'", '2:3: security.protocol "FOO" is not known'),
+        ("'properties.ssl.truststore.location' = '/x.jks'", '2:3: "ssl.truststore.location" has no effect'),
+        ("'properties.sasl.nosuch' = 'x'", '2:3: the property "sasl.nosuch" is not supported'),
+        (
+            "'properties.sasl.mechanism' = 'GSSAPI', 'properties.security.protocol' = 'SASL_SSL'",
+            '2:3: sasl.mechanism "GSSAPI" is not supported',
+        ),
+        (
+            "'properties.security.protocol' = 'SSL', 'properties.ssl.truststore.type' = 'JKS'",
+            "a truststore of type JKS is not supported",
+        ),
+    ],
+)
+def test_check_says_which_security_no_client_here_has(
+    option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert check(f"CREATE TABLE t (a INT) WITH ({KAFKA},\n  {option});", tmp_path) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_options_of_a_hint_are_checked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    hint = "/*+ OPTIONS('fields.a.kind' = 'zzz') */"
+    text = f"CREATE TABLE t (a INT) WITH ('connector' = 'datagen'); EXPLAIN SELECT a FROM t {hint};"
+    assert check(text, tmp_path) == 2
+    assert "it can be random or sequence" in capsys.readouterr().err
+
+
+def test_brokers_may_be_left_to_the_settings(tmp_path: Path):
+    assert check(f"CREATE TABLE t (a INT) WITH ({KAFKA}); EXPLAIN SELECT a FROM t;", tmp_path) == 0
+
+
+def check(text: str, folder: Path) -> int:
+    """The exit code of `tailrace check`."""
+    path = folder / "p.sql"
+    path.write_text(text)
+    return main(["check", str(path)])

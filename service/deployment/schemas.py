@@ -8,6 +8,7 @@ from __future__ import annotations
 from service.formats.avro.derive import NoAvroType
 from service.formats.avro.part import check_writable, register
 from service.formats.avro.schema import AvroSchemaError
+from service.formats.json.registered import register_json
 from service.formats.layout import key_part, value_part
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.plan.program import Program
@@ -35,7 +36,11 @@ def agree_on_schemas(program: Program) -> None:
 def _agree(table: Table) -> None:
     connector = table.connector
     for form, part in ((connector.key_format, key_part(table)), (connector.value_format, value_part(table))):
-        if form is None or form.kind not in _AVRO or not part.columns:
+        if form is None or not part.columns:
+            continue
+        if form.kind == "json-registry":
+            register_json(part, form)
+        if form.kind not in _AVRO:
             continue
         enveloped = form.kind == "debezium-avro-confluent"
         check_writable(part, form, enveloped=enveloped)

@@ -10,10 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from service.formats.avro.cursor import Flags, Ints
+from service.formats.json.options import flag
+from service.plan.table import Format
+from service.schema_registry.client import registry
+from service.schema_registry.settings import registry_settings
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 HEADER = 5
 """Bytes in front of the value."""
+
+LONGEST = (1 << 31) - 1
+"""Bytes of a value at most. Without an end, Arrow's slices of bytes fail."""
+
+UNFRAMED = "the record does not begin with a zero byte and the id of its schema"
 
 
 def header(schema: int) -> bytes:
@@ -32,3 +43,9 @@ def schema_ids(data: Any, starts: Ints, ends: Ints) -> tuple[Ints, Flags]:
     for place in range(1, HEADER):
         ids = (ids << 8) | data[at + place]
     return ids, framed & (data[at] == 0)
+
+
+def schema_id(form: Format, text: str, kind: str) -> int:
+    """The id of a schema of this kind (AVRO, JSON) in the form's registry, registered there if the form says so."""
+    found = registry(registry_settings(form.registry))
+    return found.id_of(form.options["subject"], text, kind, register=flag(form, "auto.register.schemas", default=True))

@@ -28,6 +28,7 @@ from service.formats.datagen import DatagenDecoder
 from service.formats.json.options import flag
 from service.formats.json.parse import Fields
 from service.formats.json.part import JsonReader, JsonWriter
+from service.formats.json.registered import RegisteredJsonReader, RegisteredJsonWriter
 from service.formats.layout import Part
 from service.formats.print import PrintEncoder
 from service.formats.row_decoder import RowDecoder
@@ -57,6 +58,10 @@ def _json(part: Part, form: Format, whole: Part) -> PartReader:
     return JsonReader(Fields(part.names, part.types), form)
 
 
+def _registered_json(part: Part, form: Format, whole: Part) -> PartReader:
+    return RegisteredJsonReader(part, form)
+
+
 def _avro_fields(fields: Fields, form: Format) -> PartReader:
     part = Part(tuple(range(len(fields.names))), fields.names, fields.types)
     return AvroReader(part, form, part)
@@ -81,6 +86,7 @@ def _maxwell(form: Format, tombstones: bool) -> ChangeEncoding:
 
 FORMATS: Mapping[str, FormatSpec] = {
     "json": FormatSpec(_json, JsonWriter, lambda form, tombstones: plain),
+    "json-registry": FormatSpec(_registered_json, RegisteredJsonWriter, lambda form, tombstones: plain),
     "csv": FormatSpec(CsvReader, CsvWriter, lambda form, tombstones: plain),
     "avro": FormatSpec(AvroReader, AvroWriter, lambda form, tombstones: plain),
     "avro-confluent": FormatSpec(AvroReader, AvroWriter, lambda form, tombstones: plain),

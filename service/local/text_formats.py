@@ -6,7 +6,12 @@ from dataclasses import replace
 
 from service.plan.table import Format, Table
 
-IN_TEXT = {"avro": "json", "avro-confluent": "json", "debezium-avro-confluent": "debezium-json"}
+IN_TEXT = {
+    "json-registry": "json",
+    "avro": "json",
+    "avro-confluent": "json",
+    "debezium-avro-confluent": "debezium-json",
+}
 """What stands in the files of a case in place of these formats, so that no schema registry is asked."""
 
 

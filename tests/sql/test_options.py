@@ -206,7 +206,7 @@ def test_datagen_keeps_its_own_options():
             {"format": "protobuf"},
             "format 'protobuf' is not supported\n  detail: 'protobuf' is a format of Flink's that is not here yet; "
             "the formats are json, debezium-json, changelog-json, canal-json, maxwell-json, ogg-json, csv, "
-            "avro-confluent, debezium-avro-confluent, avro, raw",
+            "json-registry, avro-confluent, debezium-avro-confluent, avro, raw",
         ),
         (
             {"format": "avro-confluent"},

@@ -14,20 +14,19 @@ from operators.sql import Sql
 from service.formats.avro.cursor import Cursor, Ints
 from service.formats.avro.derive import derived, envelope
 from service.formats.avro.encode import constant, encode, joined
-from service.formats.avro.framing import HEADER, header, schema_ids
 from service.formats.avro.nodes import Node, RecordNode, UnionNode
 from service.formats.avro.resolve import Resolver, longest_fixed
 from service.formats.avro.schema import AvroSchemaError, ParsedSchema, Record, UnionOf, parse_schema
+from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
 from service.formats.layout import Part
 from service.formats.rejection import Rejection
 from service.plan.table import Format
 from service.plan.types import DataType, arrow, duckdb
 from service.schema_registry.client import registry
-from service.schema_registry.errors import RegistryConfigError, UnknownSchema
+from service.schema_registry.errors import UnknownSchema
 from service.schema_registry.settings import registry_settings
 
-UNFRAMED = Rejection("bad-avro", "the record does not begin with a zero byte and the id of its schema")
 LEFT_OVER = "the record has more bytes than its schema has values"
 
 
@@ -83,7 +82,7 @@ class AvroReader:
         if "url" not in self._form.registry:
             return [(-1, present)]
         ids, framed = schema_ids(data, starts[present], ends[present])
-        bad.update(dict.fromkeys(map(int, present[~framed]), UNFRAMED))
+        bad.update(dict.fromkeys(map(int, present[~framed]), Rejection("bad-avro", UNFRAMED)))
         present, ids = present[framed], ids[framed]
         return [(int(number), present[ids == number]) for number in np.unique(ids)]
 
@@ -138,15 +137,8 @@ class AvroWriter:
         root = row_of_envelope(document) if self._enveloped else document.root
         cells = encode(root, document, rows)
         if "url" in self._form.registry:
-            cells = joined([constant(header(schema_id(self._form, text)), len(rows)), cells])
+            cells = joined([constant(header(schema_id(self._form, text, "AVRO")), len(rows)), cells])
         return cells.binary()
-
-
-def schema_id(form: Format, text: str) -> int:
-    """The id of a schema in the form's registry, where it is registered if the form says so."""
-    register = flag(form, "auto.register.schemas", default=True)
-    subject = form.options["subject"]
-    return registry(registry_settings(form.registry)).id_of(subject, text, "AVRO", register=register)
 
 
 def schema_text(part: Part, form: Format, *, enveloped: bool = False) -> str:
@@ -190,9 +182,7 @@ def check_writable(part: Part, form: Format, *, enveloped: bool = False) -> None
 
 def register(part: Part, form: Format, *, enveloped: bool = False) -> None:
     """Ask for the id of the schema in which a part is written, so that what is wrong is known before rows are."""
-    if "subject" not in form.options:
-        raise RegistryConfigError("a table that is written needs a subject\n  hint:   set 'subject'")
-    schema_id(form, schema_text(part, form, enveloped=enveloped))
+    schema_id(form, schema_text(part, form, enveloped=enveloped), "AVRO")
 
 
 def _read(

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.avro.framing import HEADER
 from service.formats.changes.change_encodings import (
     BEFORE,
     DELETE,
@@ -18,6 +17,7 @@ from service.formats.changes.change_encodings import (
     with_tombstones,
 )
 from service.formats.changes.row_kinds import NONE, ChangePairs, Positions
+from service.formats.framing import HEADER, LONGEST
 
 _NONE = b"\x00"
 """The first branch of the union of a row: null."""
@@ -27,9 +27,6 @@ _ROW = b"\x02"
 
 _OPERATION = b"\x02\x02"
 """The second branch of the union of the operation, a string of one character."""
-
-_LONGEST = (1 << 31) - 1
-"""Bytes of a row at most. Without an end, Arrow's slices of bytes fail."""
 
 
 def debezium_avro(*, tombstones: bool, updates: bool) -> ChangeEncoding:
@@ -49,7 +46,7 @@ def debezium_avro(*, tombstones: bool, updates: bool) -> ChangeEncoding:
             gone = (kinds == BEFORE) | (kinds == DELETE)
             before, after = np.where(gone, places, NONE), np.where(gone, NONE, places)
             operations = pa.array([b"c", b"d", b"c", b"d"], pa.binary()).take(pa.array(kinds))
-        headers, bodies = pc.binary_slice(rows, 0, HEADER), pc.binary_slice(rows, HEADER, _LONGEST)
+        headers, bodies = pc.binary_slice(rows, 0, HEADER), pc.binary_slice(rows, HEADER, LONGEST)
         sides = (_side(bodies, before), _side(bodies, after))
         values = _joined(texts_at(headers, places), *sides, _OPERATION, operations)
         written = EncodedChanges(values, places, kinds)

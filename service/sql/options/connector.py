@@ -110,7 +110,7 @@ class _Reader:
         if key == "key.format" and option.value in CARRIES_CHANGES:
             self.mistakes.add(
                 f"a key cannot be written as {option.value}",
-                hint="write 'json', 'csv', 'raw', 'avro' or 'avro-confluent'",
+                hint="write 'json', 'csv', 'raw', 'avro', 'avro-confluent' or 'json-registry'",
                 at=option.value_at,
             )
             return None

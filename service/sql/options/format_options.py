@@ -41,17 +41,12 @@ _TIMESTAMP_MAPPING: Mapping[str, OptionSpec] = {
         "true",
     ),
 }
-_REGISTRY: Mapping[str, OptionSpec] = {
+_REACH: Mapping[str, OptionSpec] = {
     "url": OptionSpec(REGISTRY_URL, "the schema registry; several URLs of one with commas between them"),
+    "auto.register.schemas": flag("whether the schema that is written is registered if it is not there", "true"),
     "subject": OptionSpec(
         TEXT, "the subject under which the schema is registered that is written; the topic with -key or -value"
     ),
-    "schema": OptionSpec(
-        AVRO_SCHEMA,
-        "the Avro schema that is written, and whose aliases and defaults count where records are read; made of the"
-        " table's columns if it is not given",
-    ),
-    "auto.register.schemas": flag("whether the schema that is written is registered if it is not there", "true"),
     "basic-auth.user-info": OptionSpec(TEXT, "user and password with a colon between them"),
     "basic-auth.credentials-source": words("where user and password stand: in basic-auth.user-info", "USER_INFO"),
     "bearer-auth.token": OptionSpec(TEXT, "the token of a login by token"),
@@ -60,6 +55,14 @@ _REGISTRY: Mapping[str, OptionSpec] = {
     "ssl.keystore.location": OptionSpec(PEM_FILE, "a PEM file of the client's certificate and its key"),
     "ssl.keystore.password": OptionSpec(TEXT, "the password of the key in ssl.keystore.location"),
     "ssl.truststore.password": refused("certificates in a PEM file have no password"),
+}
+_REGISTRY: Mapping[str, OptionSpec] = {
+    **_REACH,
+    "schema": OptionSpec(
+        AVRO_SCHEMA,
+        "the Avro schema that is written, and whose aliases and defaults count where records are read; made of the"
+        " table's columns if it is not given",
+    ),
     "schema-registry.url": OptionSpec(REGISTRY_URL, "the older name of url"),
     "schema-registry.subject": OptionSpec(TEXT, "the older name of subject"),
     "schema-registry.schema": OptionSpec(AVRO_SCHEMA, "the older name of schema"),
@@ -70,11 +73,11 @@ OLDER_NAMES: Mapping[str, str] = {f"schema-registry.{name}": name for name in ("
 """Options of formats that have had another name, and the name that they have now."""
 
 REGISTRY_OPTIONS = frozenset(
-    name for name in _REGISTRY if name == "url" or name.startswith(("basic-auth.", "bearer-auth.", "ssl."))
+    name for name in _REACH if name == "url" or name.startswith(("basic-auth.", "bearer-auth.", "ssl."))
 )
 """Options that say how to reach a schema registry, and nothing of the records."""
 
-WITH_REGISTRY = frozenset({"avro-confluent", "debezium-avro-confluent"})
+WITH_REGISTRY = frozenset({"avro-confluent", "debezium-avro-confluent", "json-registry"})
 """Formats whose records name their schema by its id in a registry."""
 
 FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
@@ -109,6 +112,12 @@ FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
         "escape-character": OptionSpec(CHARACTER, "the character before a quote that is part of a cell"),
         "null-literal": OptionSpec(ANY, "the text that stands for NULL"),
         "write-bigdecimal-in-scientific-notation": flag("whether a DECIMAL may be written with an exponent", "true"),
+    },
+    "json-registry": {
+        **_REACH,
+        **_DECODE,
+        **_ENCODE,
+        "fail-on-missing-field": flag("whether a record without a field of the table is refused"),
     },
     "avro-confluent": _REGISTRY,
     "debezium-avro-confluent": {**_REGISTRY, "tailrace.update": _UPDATES},

@@ -15,6 +15,7 @@ from service.plan.nodes import (
     Hop,
     IntervalJoin,
     Join,
+    JoinKind,
     Mode,
     Node,
     Normalize,
@@ -32,7 +33,7 @@ from service.plan.nodes import (
     WindowJoin,
     WindowRows,
 )
-from service.plan.properties import mode, takes_arrivals
+from service.plan.properties import mode, takes_arrivals, unique_keys
 from service.plan.table import TimeKind
 from service.plan.walk import fields, shows_right
 
@@ -67,11 +68,11 @@ def kept(node: Node) -> tuple[Kept, ...]:
         case Normalize(key=key, ttl=ttl):
             return (Kept(f"the last row of each ({names(node, key)})", _ttl(ttl)),)
         case Join():
-            count = "" if shows_right(node) and node.kind.value == "inner" else " and their matches"
-            return (
-                Kept(f"left rows by ({names(node.left, node.left_keys)}){count}", _ttl(node.left_ttl)),
-                Kept(f"right rows by ({names(node.right, node.right_keys)})", _ttl(node.right_ttl)),
-            )
+            pads_right = node.kind in (JoinKind.RIGHT, JoinKind.FULL)
+            pads_left = node.kind in (JoinKind.LEFT, JoinKind.FULL) or not shows_right(node)
+            left = _joined_rows("left", node.left, node.left_keys, counted=pads_left)
+            right = _joined_rows("right", node.right, node.right_keys, counted=pads_right)
+            return (Kept(left, _ttl(node.left_ttl)), Kept(right, _ttl(node.right_ttl)))
         case IntervalJoin():
             # A left row at t meets right rows from t - upper to t - lower; the latest of them decides how long.
             return (
@@ -88,6 +89,21 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return _versions(node)
         case _:
             return ()
+
+
+def _joined_rows(side: str, node: Node, key: tuple[int, ...], *, counted: bool) -> str:
+    """What a join keeps of one input: a row for each key, rows told apart by a unique key, or equal rows and how many
+    of them there are."""
+    unique = unique_keys(node)
+    matches = " and how many it matches" if counted else ""
+    if any(known <= set(key) for known in unique):
+        by = f"of each ({names(node, key)})" if key else ""
+        return f"the {side} row {by}".strip() + matches
+    matches = " and how many each matches" if counted else ""
+    rows = f"{side} rows by ({names(node, key)})" if key else f"all {side} rows"
+    if unique:
+        return f"{rows}, told apart by ({names(node, sorted(unique[0]))}){matches}"
+    return f"{rows}{', equal ones once' if mode(node) is Mode.RETRACT or counted else ''}{matches}"
 
 
 def _versions(node: TemporalJoin) -> tuple[Kept, ...]:

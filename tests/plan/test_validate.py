@@ -104,7 +104,7 @@ def test_explain_draws_modes_keys_state_and_levels():
         "   └─ inner join on user = id",
         "      │  retract",
         "      │  keeps left rows by (user), without a bound",
-        "      │  keeps right rows by (id), without a bound",
+        "      │  keeps the right row of each (id), without a bound",
         "      ├─ scan orders (user, amount)",
         "      │     append",
         "      └─ scan users (id)",
@@ -119,7 +119,7 @@ def test_explain_draws_modes_keys_state_and_levels():
         "warnings",
         "  pipeline.sql:0:0: the state of this join has no bound: it keeps left rows by (user) for ever",
         "    hint: set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
-        "  pipeline.sql:0:0: the state of this join has no bound: it keeps right rows by (id) for ever",
+        "  pipeline.sql:0:0: the state of this join has no bound: it keeps the right row of each (id) for ever",
         "    hint: set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
     ]
 

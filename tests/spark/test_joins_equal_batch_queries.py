@@ -129,5 +129,5 @@ def test_joins_and_set_operations_over_bounded_topics_end_with_the_answers_of_ba
     assert running.wait() == 0, running.log[-4000:]
     for name, (_, _, query) in ANSWERS.items():
         records = read(kafka.bootstrap, topics[name])
-        rows = [json.loads(v) for _, v in records if v is not None] if name in APPENDS else debezium(records)
-        assert sorted((tuple(row.values()) for row in rows), key=repr) == expected(query), name
+        came = [json.loads(v) for _, v in records if v is not None] if name in APPENDS else debezium(records)
+        assert sorted((tuple(row.values()) for row in came), key=repr) == expected(query), name

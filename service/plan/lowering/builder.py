@@ -82,11 +82,18 @@ class Builder:
         self._outputs.append(Output(self._number(), table, Edge(producer), columns, append, key))
 
     def stateless(
-        self, name: str, kernel: Kernel, stream: Stream, places: Mapping[int, Sequence[int]], ports: Names
+        self,
+        name: str,
+        kernel: Kernel,
+        stream: Stream,
+        places: Mapping[int, Sequence[int]],
+        ports: Names,
+        merged: Mapping[tuple[int, int], Sequence[int]] | None = None,
     ) -> Stream:
-        """Add a stateless kernel where `stream` is; `places` says where each of its columns comes out."""
+        """Add a stateless kernel where `stream` is; `places` says where each of its columns comes out, `merged` where
+        COALESCE of two of them does."""
         added = self.operator(name, stream.level, kernel, (Edge(stream.producer),), ports)
-        return stream.renamed(added, places)
+        return stream.renamed(added, places, merged)
 
     def exchange_to_key(self, ports: Sequence[Port]) -> CoLocated:
         """Exchange what has to be exchanged so that rows of equal keys are in one bucket of one level."""

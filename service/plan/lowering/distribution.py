@@ -17,18 +17,35 @@ any more. () = everything is in one bucket."""
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The output of `producer` at `level`; `distribution` is None where rows enter, at level 0."""
+    """The output of `producer` at `level`; `distribution` is None where rows enter, at level 0.
+
+    After a FULL JOIN, of two columns the one that is no NULL holds the value that was hashed: `either` has these pairs,
+    a set for each group of the distribution.
+    """
 
     producer: int
     level: int
     distribution: Distribution | None = None
+    either: tuple[frozenset[tuple[int, int]], ...] = ()
 
-    def renamed(self, producer: int, places: Mapping[int, Sequence[int]]) -> Stream:
-        """The stream after a step that works row by row; `places` says where each column is now, if anywhere."""
+    def renamed(
+        self,
+        producer: int,
+        places: Mapping[int, Sequence[int]],
+        merged: Mapping[tuple[int, int], Sequence[int]] | None = None,
+    ) -> Stream:
+        """The stream after a step that works row by row; `places` says where each column is now, if anywhere, and
+        `merged` where COALESCE of two columns is."""
         if self.distribution is None:
             return Stream(producer, self.level)
-        distribution = tuple(frozenset(p for c in group for p in places.get(c, ())) for group in self.distribution)
-        return Stream(producer, self.level, distribution)
+        groups = [{p for c in group for p in places.get(c, ())} for group in self.distribution]
+        for group, pairs in zip(groups, self.either, strict=False):
+            group.update(p for pair in pairs for p in (merged or {}).get(pair, ()))
+        either = tuple(
+            frozenset((a, b) for left, right in pairs for a in places.get(left, ()) for b in places.get(right, ()))
+            for pairs in self.either
+        )
+        return Stream(producer, self.level, tuple(map(frozenset, groups)), either)
 
 
 class Input(NamedTuple):

@@ -8,6 +8,7 @@ aggregates are computed before the exchange.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from operators.aggregates.group_by import GroupPartial
@@ -18,7 +19,7 @@ from operators.windows.session_partial import SessionPartial
 from operators.windows.window_partial import WindowPartial
 from service.plan.canonical import fingerprint
 from service.plan.deep_stack import on_a_deep_stack
-from service.plan.expressions import Column, Expression, moved
+from service.plan.expressions import Call, Column, Expression, moved
 from service.plan.lowering import kernels
 from service.plan.lowering.builder import Builder, CoLocated, Names, Port, Relation
 from service.plan.lowering.distribution import Input, Stream, co_locate
@@ -180,10 +181,15 @@ class _Lowering:
     def _calc(self, input: Node, expressions: tuple[Expression, ...], where: Expression | None) -> Relation:
         kernel = kernels.calc(kernels.schema(fields(input)), expressions, where)
         places: dict[int, list[int]] = {}
+        merged: dict[tuple[int, int], list[int]] = {}
         for place, expression in enumerate(expressions):
-            if isinstance(expression, Column):
-                places.setdefault(expression.index, []).append(place)
-        return tuple(self.builder.stateless("calc", kernel, s, places, _names(input)) for s in self._relation(input))
+            match expression:
+                case Column(index):
+                    places.setdefault(index, []).append(place)
+                case Call("COALESCE", (Column(first), Column(second))):
+                    merged.setdefault((first, second), []).append(place)
+        names = _names(input)
+        return tuple(self.builder.stateless("calc", kernel, s, places, names, merged) for s in self._relation(input))
 
     def _two_steps(self, node: WindowAggregate | Aggregate) -> Relation:
         """Partial totals where the rows are, merged where the rows of a key meet."""
@@ -270,11 +276,26 @@ class _Lowering:
         # A padded row is in the bucket of the side that it has.
         keys: list[Iterable[int]] = []
         if node.kind not in (JoinKind.RIGHT, JoinKind.FULL):
-            keys.append(node.left_keys)
+            keys += _equal_keys(left)
         if shows_right(node) and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
-            keys.append([k + width for k in node.right_keys])
+            keys += [[k + width for k in key] for key in _equal_keys(right)]
         ports = _names(node.left, node.right)
-        return (_distributed(self.builder.operator(name, placed.level, kernel, placed.edges, ports), placed, keys),)
+        joined = _distributed(self.builder.operator(name, placed.level, kernel, placed.edges, ports), placed, keys)
+        if node.kind is not JoinKind.FULL:
+            return (joined,)
+        pairs = [(left, right + width) for left, right in zip(node.left_keys, node.right_keys, strict=True)]
+        return (replace(joined, either=tuple(frozenset({pairs[i], pairs[i][::-1]}) for i in placed.key_order)),)
+
+
+def _equal_keys(port: Port) -> list[tuple[int, ...]]:
+    """The key of a port, and the same with other columns that are known to hold its values."""
+    equal = [{key} for key in port.key]
+    if len(port.relation) == 1:
+        for group in port.relation[0].distribution or ():
+            for columns in equal:
+                columns |= group if columns & group else set()
+    most = max(map(len, equal), default=0)
+    return [tuple(sorted(columns)[i % len(columns)] for columns in equal) for i in range(most)] or [()]
 
 
 def _distributed(producer: int, placed: CoLocated, keys: Iterable[Iterable[int]]) -> Stream:

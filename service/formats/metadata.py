@@ -36,9 +36,6 @@ _READERS: Mapping[str, tuple[str, Callable[[pa.Table], pa.ChunkedArray]]] = {
     "leader-epoch": ("offset", lambda r: pa.chunked_array([pa.nulls(r.num_rows, pa.int32())])),
 }
 
-KAFKA_METADATA = tuple(_READERS)
-"""The keys that a METADATA column of a Kafka table may have; those of a format have 'value.' before them."""
-
 WRITABLE_METADATA = ("timestamp", "headers")
 """The keys that a row's own values may set when it is written."""
 

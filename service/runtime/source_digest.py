@@ -31,11 +31,6 @@ def digest(planned: int, payloads: Iterable[bytes]) -> bytes:
     return plan + hashlib.blake2b(union(payloads), digest_size=LENGTH).digest()
 
 
-def same_plan(one: bytes, other: bytes) -> bool:
-    """Whether two digests are of batches that were planned at the same time."""
-    return one[:LENGTH] == other[:LENGTH]
-
-
 def brief(payloads: Iterable[bytes]) -> bytes:
     """All of them as one, so that what is passed on does not grow with the number of channels; nothing for none."""
     marks = union(payloads)

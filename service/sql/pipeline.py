@@ -122,6 +122,7 @@ class _Builder:
             idle_timeout=read("table.exec.source.idle-timeout", 0),
             drops_nulls=read("table.exec.sink.not-null-enforcer", "ERROR") == "DROP",
             trims_text=read("table.exec.sink.type-length-enforcer", "IGNORE") == "TRIM_PAD",
+            nanos_refused=read("tailrace.timestamp-nanos", "cut") == "refuse",
             deduplicate_cdc=read("table.exec.source.cdc-events-duplicate", False),
         )
 

@@ -46,6 +46,11 @@ SETTINGS: Mapping[str, OptionSpec] = {
         DURATION, "how long state without a bound of its own is kept after it was written; 0 = for ever", default="0"
     ),
     "table.local-time-zone": OptionSpec(OptionKind("zone", _zone), "the session's time zone", default="UTC"),
+    "tailrace.timestamp-nanos": words(
+        "what becomes of a time with seven to nine digits after the second: kept to the microsecond, or a mistake",
+        "cut",
+        "refuse",
+    ),
     "table.exec.source.idle-timeout": OptionSpec(
         DURATION, "a partition without rows for this long is idle; 0 = never", default="0"
     ),

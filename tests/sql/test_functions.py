@@ -161,7 +161,7 @@ REFUSED = [
     ("i = s", "INT and STRING cannot be compared", "", "use CAST"),
     ("r.z", 'the ROW has no field "z"', "its fields are x, in", ""),
     ("CAST(i AS TIMESTAMP_LTZ(3))", "a value of type INT cannot be cast to TIMESTAMP_LTZ(3)", "", None),
-    ("CAST(s AS TIMESTAMP(9))", "times are kept to the microsecond: 9 digits are more than 6", "", ""),
+    ("CAST(s AS TIMESTAMP(10))", "10 is not between 0 and 9, in TIMESTAMP(10)", "", ""),
     ("EXTRACT(YEARS_ FROM ts)", '"YEARS_" is no unit of EXTRACT', None, 'did you mean "YEAR"?'),
     ("INTERVAL '5' FORTNIGHT", '"FORTNIGHT" is no unit of an interval', None, ""),
     ("INTERVAL 'x' DAY", "'x' is no length of an interval in DAY", "", "write INTERVAL '5' DAY"),

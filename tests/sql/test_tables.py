@@ -13,6 +13,16 @@ from service.sql.pipeline import PipelineErrors, read
 KAFKA = "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'b', 'format' = 'json'"
 
 
+NANOSECONDS = [
+    ("t TIMESTAMP(9)", "TIMESTAMP(6)", "TIMESTAMP(9)"),
+    ("t TIMESTAMP_LTZ(7)", "TIMESTAMP_LTZ(6)", "TIMESTAMPLTZ(7)"),
+    ("t TIME(8)", "TIME(6)", "TIME(8)"),
+    ("t ROW<a ARRAY<TIMESTAMP(9)>>", "ROW<`a` ARRAY<TIMESTAMP(6)>>", "TIMESTAMP(9)"),
+    ("x STRING, t AS CAST(x AS TIMESTAMP(9))", "TIMESTAMP(6)", "TIMESTAMP(9)"),
+    ("t AS TIMESTAMP '2024-02-29 13:05:06.123456789'", "TIMESTAMP(6)", "TIMESTAMP '2024-02-29 13:05:06.123456789'"),
+]
+
+
 def table(columns: str, options: str = KAFKA) -> Table:
     return read(f"CREATE TABLE t ({columns}) WITH ({options})").tables["t"]
 
@@ -65,7 +75,9 @@ def test_a_type_is_read(written: str, type_: str):
     assert flink(table(f"c {written}").columns[0].type) == type_
 
 
-@pytest.mark.parametrize("written", ["TIMESTAMP(9)", "TIMESTAMP_LTZ(7)", "DECIMAL(40, 2)", "DECIMAL(5, 6)", "CHAR(0)"])
+@pytest.mark.parametrize(
+    "written", ["TIMESTAMP(10)", "TIMESTAMP_LTZ(10)", "DECIMAL(40, 2)", "DECIMAL(5, 6)", "CHAR(0)"]
+)
 def test_a_type_that_cannot_be_kept_is_refused(written: str):
     assert mistakes(f"c {written}") == ['column "c" has an unusable type']
 
@@ -178,3 +190,19 @@ def test_a_kafka_timestamp_without_a_zone_is_told_in_the_zone_of_the_session():
     assert [j.sinks[0].columns for j in pipeline.jobs] == [(0, 1), (0, 1)]
     assert [flink(f.type) for f in fields(pipeline.explains[0].sinks[0].input)] == ["INT", "TIMESTAMP(3)"]
     assert [c.kind for c in read(text).tables["t"].columns] == [ColumnKind.PHYSICAL, ColumnKind.METADATA]
+
+
+@pytest.mark.parametrize(("columns", "type_", "shown"), NANOSECONDS)
+def test_a_time_with_more_digits_is_kept_to_the_microsecond_and_noted(columns, type_, shown):
+    pipeline = read(f"CREATE TABLE t ({columns}) WITH ({KAFKA})")
+    (note,) = pipeline.notes
+    assert note.primary == f"{shown} is kept to the microsecond"
+    assert flink(pipeline.tables["t"].columns[-1].type) == type_
+
+
+@pytest.mark.parametrize(("columns", "type_", "shown"), NANOSECONDS)
+def test_a_time_with_more_digits_is_a_mistake_where_the_session_says_so(columns, type_, shown):
+    with pytest.raises(PipelineErrors) as raised:
+        read(f"SET 'tailrace.timestamp-nanos' = 'refuse'; CREATE TABLE t ({columns}) WITH ({KAFKA})")
+    (mistake,) = raised.value.mistakes
+    assert shown in f"{mistake.primary} {mistake.detail}"

@@ -18,7 +18,6 @@ from service.sql.expressions.function_calls import applied, unknown_function
 from service.sql.expressions.sharing import shared
 from service.sql.functions import FORMS, FUNCTIONS, Form
 from service.sql.parse.call_grammar import TYPED_LITERAL
-from service.sql.parse.data_types import data_type
 from service.sql.scope import Scope
 
 __all__ = ["Context", "compile_expression"]
@@ -130,7 +129,7 @@ class _Compiler:
     def cast(self, node: exp.Expr) -> Expression:
         value = self.compile(node.this)
         try:
-            to = data_type(node.args["to"])
+            to = self.context.type_of(node.args["to"])
         except ValueError as error:
             raise SqlError(str(error), at=node) from None
         return cast(value, to, try_=isinstance(node, exp.TryCast), zone=self.context.zone)
@@ -139,7 +138,11 @@ class _Compiler:
         this = node.this
         name = (this.name if isinstance(this, exp.Expr) else str(this)).upper()
         if name.endswith(TYPED_LITERAL):
-            return literals.typed(name.removesuffix(TYPED_LITERAL), node.expressions[0].name)
+            text = node.expressions[0].name
+            kept = literals.to_microseconds(text)
+            if kept != text:
+                self.context.cut_to_microseconds(f"{name.removesuffix(TYPED_LITERAL)} '{text}'", node)
+            return literals.typed(name.removesuffix(TYPED_LITERAL), kept)
         if name in FORMS:
             keywords = {e.name: e.expression for e in node.expressions if isinstance(e, exp.Kwarg)}
             given = tuple(e for e in node.expressions if not isinstance(e, exp.Kwarg))

@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.sql.errors import Mistakes
+from sqlglot import exp
+
+from service.plan.types import DataType
+from service.sql.errors import Mistakes, SqlError
+from service.sql.parse.data_types import MAX_FRACTION, data_type, too_fine
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`mistakes` collects all mistakes of the file; `zone` is the session's time zone ('table.local-time-zone')."""
+    """`mistakes` collects all mistakes of the file; `zone` is the session's time zone ('table.local-time-zone').
+    `nanos_refused` is whether times with more digits than are kept are mistakes ('tailrace.timestamp-nanos')."""
 
     mistakes: Mistakes
     zone: str = "UTC"
+    nanos_refused: bool = False
+
+    def type_of(self, node: exp.DataType) -> DataType:
+        """The type that `node` names; ValueError, with a sentence for the user, for one that is not supported."""
+        type_ = data_type(node)
+        fine = too_fine(node)
+        if fine is not None:
+            shown = fine.sql().upper()
+            if self.nanos_refused:
+                raise ValueError(f"times are kept to the microsecond, and {shown} has more than {MAX_FRACTION} digits")
+            self.cut_to_microseconds(shown, node)
+        return type_
+
+    def cut_to_microseconds(self, shown: str, at: exp.Expr) -> None:
+        """Note that a time loses its last digits; SqlError where the session refuses such times."""
+        if self.nanos_refused:
+            raise SqlError(f"{shown} has more than {MAX_FRACTION} digits after the second", at=at)
+        self.mistakes.note(
+            f"{shown} is kept to the microsecond",
+            detail="what is read beyond is cut off",
+            hint="SET 'tailrace.timestamp-nanos' = 'refuse' makes it a mistake",
+            at=at,
+        )

@@ -100,6 +100,12 @@ def binary(digits: str) -> Literal:
     return Literal(f"unhex('{digits}')", type_, f"X'{digits}'")
 
 
+def to_microseconds(text: str) -> str:
+    """A time without what stands behind the sixth digit after the second."""
+    whole, point, fraction = text.partition(".")
+    return f"{whole}{point}{fraction[:6]}" if fraction.isdigit() else text
+
+
 def typed(name: str, text: str) -> Literal:
     """DATE '...', TIME '...' and TIMESTAMP '...'."""
     shown = f"{name} {quoted(text)}"
@@ -108,8 +114,6 @@ def typed(name: str, text: str) -> Literal:
             date.fromisoformat(text)
             return Literal(f"CAST({quoted(text)} AS DATE)", types.DATE, shown)
         digits = len(text.partition(".")[2])
-        if digits > 6:
-            raise SqlError(f"{shown} has more than 6 digits after the second")
         if name == "TIME":
             time.fromisoformat(text)
             return Literal(f"CAST({quoted(text)} AS TIME)", types.Time(digits), shown)

@@ -12,6 +12,7 @@ from service.plan.types import DataType
 MAX_LENGTH = 2**31 - 1
 MAX_DECIMAL = 38
 MAX_FRACTION = 6
+"""Digits after the second: times are kept to the microsecond."""
 
 _SIMPLE: Mapping[exp.DType, DataType] = {
     exp.DType.BOOLEAN: types.BOOLEAN,
@@ -76,10 +77,19 @@ def _decimal(node: exp.DataType) -> DataType:
 
 
 def _fraction(node: exp.DataType, default: int) -> int:
-    digits = _number(node, 0, default, 0, 9)
-    if digits > MAX_FRACTION:
-        raise ValueError(f"times are kept to the microsecond: {digits} digits are more than {MAX_FRACTION}")
-    return digits
+    return min(_number(node, 0, default, 0, 9), MAX_FRACTION)
+
+
+_TIMES = (exp.DType.TIME, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPLTZ)
+
+
+def too_fine(node: exp.DataType) -> exp.DataType | None:
+    """The first time in a type, perhaps inside a ROW, that has more digits after the second than are kept."""
+    for each in node.find_all(exp.DataType):
+        digits = each.expressions[0].name if each.this in _TIMES and each.expressions else ""
+        if digits.isdigit() and int(digits) > MAX_FRACTION:
+            return each
+    return None
 
 
 def _array(node: exp.DataType) -> DataType:

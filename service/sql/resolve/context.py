@@ -58,7 +58,8 @@ class Catalog:
 @dataclass(frozen=True, slots=True)
 class ResolveContext:
     """`ttl` and `idle_timeout`, in ms, are those of 'table.exec.state.ttl' and 'table.exec.source.idle-timeout'; `ctes`
-    are the WITH queries in force, by name. `drops_nulls` and `trims_text` say how a sink enforces its types."""
+    are the WITH queries in force, by name. `drops_nulls` and `trims_text` say how a sink enforces its types,
+    `nanos_refused` whether a time with more digits than are kept is a mistake."""
 
     catalog: Catalog
     mistakes: Mistakes
@@ -68,12 +69,13 @@ class ResolveContext:
     deduplicate_cdc: bool = False
     drops_nulls: bool = False
     trims_text: bool = False
+    nanos_refused: bool = False
     ctes: Mapping[str, CommonTable] = field(default_factory=dict)
     opened: tuple[str, ...] = ()
 
     @property
     def context(self) -> Context:
-        return Context(self.mistakes, self.zone)
+        return Context(self.mistakes, self.zone, self.nanos_refused)
 
     def place(self, node: exp.Expr | int | None) -> Place:
         """Where in the file `node` stands."""

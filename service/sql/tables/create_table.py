@@ -13,7 +13,6 @@ from service.plan.types import STRING, DataType, Interval, Map, Timestamp, Times
 from service.sql.errors import Mistakes, SqlError, did_you_mean
 from service.sql.expressions.compile import Context, compile_expression
 from service.sql.options.connector import read_connector
-from service.sql.parse.data_types import data_type
 from service.sql.parse.statements import ColumnClause, CreateTable, KeyClause, Name, WatermarkClause
 from service.sql.scope import INTERNAL, Scope
 from service.sql.tables.format_columns import check_formats
@@ -92,7 +91,7 @@ class _Columns:
     def _type(self, clause: ColumnClause) -> DataType:
         """The declared type; a TIMESTAMP without a precision that is the time attribute has milliseconds."""
         assert clause.type is not None
-        kind = data_type(clause.type)
+        kind = self.context.type_of(clause.type)
         is_time = any(w.column.text == clause.name.text for w in self.statement.watermarks)
         if is_time and isinstance(kind, Timestamp | TimestampLtz) and not clause.type.expressions:
             return replace(kind, precision=3)

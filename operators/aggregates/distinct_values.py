@@ -47,9 +47,13 @@ def fold_values(
     state: State,
     partials: pa.Table,
     timestamp: int | None,
+    gone: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the value partials of set `at` into its trace, and tell what that changes for each key."""
+    """Fold the value partials of set `at` into its trace, and tell what that changes for each key.
+
+    `timestamp` is when a row is written, where rows expire by that; `gone` is what a deletion expires by.
+    """
     values, trace = layout.sets[at], state[f"values{at}"]
     by = ", ".join([*keys, "v"])
     delta = sql(
@@ -70,7 +74,7 @@ def fold_values(
     kept = pairs.rows.select([*keys, "v"]).append_column("n", pa.array(after)).filter(pa.array(stays))
     if timestamp is not None and trace.spec.timestamp is not None:
         kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
-    write(trace, pairs, kept, pairs.sort_keys[stays], timestamp or 0)
+    write(trace, pairs, kept, pairs.sort_keys[stays], gone)
     turned = pairs.rows.select([*keys, "v"]).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
     changed = turned  # a list of rows that are only added has each value once
     if not layout.append:

@@ -81,24 +81,32 @@ class GroupBy(KernelDefaults):
 
     `output` has the keys, then the aggregates, with the types that the query gives them. A group that has not been
     written for `ttl` ms of processing time is forgotten (0 = never); with a TTL a group that is touched without
-    changing comes out with weight 0: written again, unchanged.
+    changing comes out with weight 0: written again, unchanged. `ends` is the position of a key (BIGINT) by which groups
+    are forgotten instead: whoever owns this state expires its traces up to a value of that key.
     """
 
     partial: GroupPartial
     output: pa.Schema
     ttl: int = 0
+    ends: int | None = None
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.partial.output,)
 
+    @property
+    def _expires_by(self) -> str | None:
+        if self.ends is not None:
+            return f"k{self.ends}"
+        return WRITTEN if self.ttl else None
+
     def traces(self) -> Mapping[str, TraceSpec]:
         layout, keys = layout_of(self.partial), self._key_types()
         timestamp = {WRITTEN: pa.int64()} if self.ttl else {}
         groups = pa.schema(list((keys | layout.types | timestamp).items()))
-        traces = {"groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)}
+        traces = {"groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=self._expires_by)}
         for i, values in enumerate(layout.sets):
-            traces[f"values{i}"] = value_trace(keys, values, WRITTEN if self.ttl else None)
+            traces[f"values{i}"] = value_trace(keys, values, self._expires_by)
         return traces
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -111,7 +119,9 @@ class GroupBy(KernelDefaults):
             return Step(changes=no_changes(self.output))
         partials = partials.drop_columns([WEIGHT]).rename_columns(list(partial_types(self.partial)))
         moved = [
-            fold_values(self._key_names(), layout, i, state, partials, self._timestamp(clock), sql)
+            fold_values(
+                self._key_names(), layout, i, state, partials, self._timestamp(clock), self._gone(partials, clock), sql
+            )
             for i in range(len(layout.sets))
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
@@ -125,6 +135,10 @@ class GroupBy(KernelDefaults):
 
     def _timestamp(self, clock: Clock) -> int | None:
         return clock.now if self.ttl else None
+
+    def _gone(self, rows: pa.Table, clock: Clock) -> int:
+        """What a deletion expires by, no earlier than the rows that it hides."""
+        return clock.now if self.ends is None else int(pc.max(rows.column(f"k{self.ends}")).as_py() or 0)
 
     def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
         """What the batch adds to each group: one row a key."""
@@ -167,7 +181,7 @@ class GroupBy(KernelDefaults):
         kept_rows = answers.filter(alive).select([*keys, *layout.types])
         if self.ttl:
             kept_rows = kept_rows.append_column(WRITTEN, pa.array(np.full(kept_rows.num_rows, clock.now)))
-        write(groups, pairs, kept_rows, pairs.sort_keys[alive.to_numpy()], clock.now)
+        write(groups, pairs, kept_rows, pairs.sort_keys[alive.to_numpy()], self._gone(delta, clock))
         was, is_, differ = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differ, self.output, refresh=self.ttl > 0)

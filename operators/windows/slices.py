@@ -165,10 +165,15 @@ def _steady(zone: str | None, previous: int, watermark: int) -> bool:
     return len({wall_clock(each, zone) - each for each in moments}) == 1
 
 
+def closed_upto(watermark: int, zone: str | None) -> int:
+    """The last end (wall clock of `zone`) up to which all windows are closed at `watermark`, or one a bit before it."""
+    slack = 0 if zone is None or zone == "UTC" else _DAY // 8
+    return wall_clock(watermark, zone) + 1 - slack
+
+
 def horizon(window: Window, watermark: int, zone: str | None) -> int:
     """The last slice that is in no window still open at `watermark`."""
-    slack = 0 if zone is None or zone == "UTC" else _DAY // 8
-    closed = wall_clock(watermark, zone) + 1 - slack
+    closed = closed_upto(watermark, zone)
     if isinstance(window, Attached):
         return closed
     first = closed - window.size

@@ -28,9 +28,9 @@ class WindowPartial(KernelDefaults):
     """A stateless step, before the exchange or just before `WindowAggregateOperator`.
 
     `time` is the position of the time attribute and `zone` as in `WindowRowsOperator`; with `Attached` windows `time`
-    is not read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows were closed as of
-    `clock.previous` comes out on `late`; where rows enter, before the exchange, pass a clock whose `previous` is
-    MIN_TIME, and `WindowAggregateOperator` counts what is late. The first columns of the output are the keys.
+    is not read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows had been closed for
+    `lateness` ms as of `clock.previous` comes out on `late`; where rows enter, before the exchange, pass a clock whose
+    `previous` is MIN_TIME, and the operator behind counts what is late. The first columns of the output are the keys.
     """
 
     input: pa.Schema
@@ -41,6 +41,7 @@ class WindowPartial(KernelDefaults):
     append: bool = True
     processing: bool = False
     zone: str | None = None
+    lateness: int = 0
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -76,7 +77,7 @@ class WindowPartial(KernelDefaults):
         """Split `rows` into those in a window still open at `previous`, and late ones, by port."""
         if previous == MIN_TIME or rows.num_rows == 0:
             return rows, {}
-        rows, late = split_closed(rows, self._last_ends(rows, sql), previous, self.zone)
+        rows, late = split_closed(rows, self._last_ends(rows, sql), previous - self.lateness, self.zone)
         return rows, {0: late} if late.num_rows else {}
 
     def _last_ends(self, rows: pa.Table, sql: Sql) -> Times:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from operators.windows.firing import Firing
 from service.plan.expressions import describe
 from service.plan.nodes import (
     Aggregate,
@@ -120,7 +121,8 @@ def headline(node: Node) -> str:
         case WindowAggregate():
             calls = _calls(node.input, node.aggregates)
             by = f" by ({names(node.input, node.keys)})" if node.keys else ""
-            return f"window aggregate {window(node.window, node)} on {names(node.input, [node.time])}{by}: {calls}"
+            of = f"{window(node.window, node)} on {names(node.input, [node.time])}{by}"
+            return f"window aggregate {of}: {calls}{_firing(node.firing)}"
         case StreamWindow():
             return _stream_window(node)
         case Aggregate():
@@ -230,6 +232,17 @@ def stream_shape(node: StreamWindow) -> str:
             return f"tumbling window of {duration(size)}"
         case Hop(size, slide):
             return f"hopping window of {duration(size)} every {duration(slide)}"
+
+
+def _firing(firing: Firing | None) -> str:
+    """How often a window answers, if more than once."""
+    if firing is None:
+        return ""
+    often = {0: "with every batch"}
+    early = [] if firing.early is None else [f"early {often.get(firing.early, f'every {duration(firing.early)}')}"]
+    late = [] if firing.late is None else [f"late {often.get(firing.late, f'every {duration(firing.late)}')}"]
+    within = f" within {duration(firing.lateness)}" if late else ""
+    return f", firing {' and '.join([*early, *late])}{within}"
 
 
 def _stream_window(node: StreamWindow) -> str:

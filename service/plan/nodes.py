@@ -17,6 +17,7 @@ from operators.ranking.ranking import EVERY_RANK, Ranking
 from operators.ranking.ranking import OrderBy as OrderBy
 from operators.ranking.ranking import RankFunction as RankFunction
 from operators.rows.set_operation import SetKind as SetKind
+from operators.windows.firing import Firing
 from operators.windows.shapes import Attached as Attached
 from operators.windows.shapes import Cumulate as Cumulate
 from operators.windows.shapes import Hop as Hop
@@ -194,7 +195,7 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAggregate:
-    """Aggregates per window and key, emitted once when the window closes.
+    """Aggregates per window and key, emitted once when the window closes, or as `firing` says.
 
     Fields: the keys, the aggregates, then window_start, window_end (TIMESTAMP(3) as the session's wall clock) and
     window_time (the time attribute, end - 1 ms).
@@ -207,6 +208,7 @@ class WindowAggregate:
     aggregates: tuple[AggregateCall, ...]
     fields: tuple[Field, ...]
     zone: str = "UTC"
+    firing: Firing | None = None
     place: Place = Place()
 
     def __post_init__(self) -> None:

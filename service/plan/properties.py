@@ -13,6 +13,7 @@ from service.plan.formats import CARRIES_CHANGES
 from service.plan.nodes import (
     Aggregate,
     Attached,
+    Cumulate,
     Filter,
     IntervalJoin,
     Join,
@@ -61,7 +62,9 @@ def mode(node: Node) -> Mode:
     match node:
         case Scan(table=table):
             return Mode.RETRACT if carries_changes(table) else Mode.APPEND
-        case Values() | WindowAggregate() | StreamWindow() | WindowRows(window=Session()) | Over():
+        case WindowAggregate(firing=firing):
+            return Mode.APPEND if firing is None else Mode.RETRACT
+        case Values() | StreamWindow() | WindowRows(window=Session()) | Over():
             return Mode.APPEND
         case IntervalJoin() | WindowJoin():
             return Mode.APPEND
@@ -175,9 +178,11 @@ def _window_keys(node: WindowAggregate) -> tuple[Key, ...]:
     match node.window:
         case Attached() | Session():
             return (keys | {start, end}, keys | {start, time})
-        case _:
-            # Windows of one kind never share an end; cumulating ones share a start.
+        case Cumulate():
             return (keys | {end}, keys | {time})
+        case _:
+            # Windows of one kind never share a start or an end; only cumulating ones share a start.
+            return (keys | {end}, keys | {time}, keys | {start})
 
 
 def _join_keys(node: Join | IntervalJoin | WindowJoin) -> tuple[Key, ...]:

@@ -141,13 +141,15 @@ def _ttl(milliseconds: int) -> str | None:
 
 def _window(node: WindowAggregate | WindowRows) -> str:
     passes = "watermark" if fields(node.input)[node.time].time is not TimeKind.PROCESSING else "clock"
+    firing = node.firing if isinstance(node, WindowAggregate) else None
+    by = f" by {duration(firing.lateness)}" if firing is not None and firing.lateness else ""
     match node.window:
         case Tumble(size) | Hop(size) | Cumulate(size):
-            return f"the {passes} passes the window's end ({duration(size)} long)"
+            return f"the {passes} passes the window's end ({duration(size)} long){by}"
         case Session(gap):
             return f"the {passes} passes the last row by {duration(gap)}"
         case Attached():
-            return f"the {passes} passes the window's end"
+            return f"the {passes} passes the window's end{by}"
 
 
 def _stream_window(node: StreamWindow) -> Kept:

@@ -368,6 +368,8 @@ def origin(node: Node) -> str:
             return f'table "{table.name}"'
         case Aggregate():
             return f"GROUP BY {names(node.input, node.keys)}" if node.keys else "the aggregate"
+        case WindowAggregate():
+            return "a window that answers early or late ('table.exec.emit...')"
         case _:
             return f"the {kind(node)}"
 

@@ -32,7 +32,7 @@ from service.sql.parse.statements import (
     StatementSet,
     Unread,
 )
-from service.sql.resolve.context import Catalog, QueryRejected, ResolveContext, View
+from service.sql.resolve.context import Catalog, EmitSettings, QueryRejected, ResolveContext, View
 from service.sql.resolve.from_clause import resolve_view
 from service.sql.resolve.insert import resolve_insert
 from service.sql.resolve.query import resolve_query
@@ -123,6 +123,13 @@ class _Builder:
             drops_nulls=read("table.exec.sink.not-null-enforcer", "ERROR") == "DROP",
             trims_text=read("table.exec.sink.type-length-enforcer", "IGNORE") == "TRIM_PAD",
             nanos_refused=read("tailrace.timestamp-nanos", "cut") == "refuse",
+            emit=EmitSettings(
+                early=read("table.exec.emit.early-fire.enabled", False),
+                early_delay=read("table.exec.emit.early-fire.delay", None),
+                late=read("table.exec.emit.late-fire.enabled", False),
+                late_delay=read("table.exec.emit.late-fire.delay", None),
+                lateness=read("table.exec.emit.allow-lateness", None),
+            ),
             deduplicate_cdc=read("table.exec.source.cdc-events-duplicate", False),
         )
 

@@ -107,9 +107,19 @@ SETTINGS: Mapping[str, OptionSpec] = {
     "restart-strategy.type": ignored(_SERVICE),
     "restart-strategy.fixed-delay.attempts": ignored(_SERVICE),
     "restart-strategy.fixed-delay.delay": ignored(_SERVICE),
-    "table.exec.emit.early-fire.enabled": refused("windows fire when they close; early firing is not here yet"),
-    "table.exec.emit.late-fire.enabled": refused("windows fire when they close; late firing is not here yet"),
-    "table.exec.emit.allow-lateness": refused("late rows are counted and go to the late topic"),
+    "table.exec.emit.early-fire.enabled": flag("whether windows of GROUP BY answer before they close"),
+    "table.exec.emit.early-fire.delay": OptionSpec(
+        DURATION, "how often they do, in processing time; 0 = with every batch that changes the answer"
+    ),
+    "table.exec.emit.late-fire.enabled": flag("whether windows of GROUP BY answer again for late rows"),
+    "table.exec.emit.late-fire.delay": OptionSpec(
+        DURATION, "how often they do, in processing time; 0 = with every batch that changes the answer"
+    ),
+    "table.exec.emit.allow-lateness": OptionSpec(
+        DURATION,
+        "with late firing: how far the watermark may be past a window's end for a row to count; as long as"
+        " 'table.exec.state.ttl' if it is not set",
+    ),
     "table.sql-dialect": words("only Flink's own dialect", "default"),
     "table.exec.legacy-cast-behaviour": words("CAST fails where a value does not fit", "DISABLED"),
     "table.exec.sink.keyed-shuffle": ignored("rows are always exchanged by the sink's key"),

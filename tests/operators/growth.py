@@ -20,6 +20,7 @@ from operators.rows.materialize import Materialize
 from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetKind
 from operators.sql import Sql
+from operators.windows.firing import Firing
 from operators.windows.session_window import SessionWindow
 from operators.windows.shapes import Hop, tumble
 from operators.windows.sliding_window import SlidingWindow
@@ -27,6 +28,7 @@ from operators.windows.state_window import StateWindow
 from operators.windows.time_window import TimeWindow
 from operators.windows.window_output import WindowOutput
 from tests.operators import test_count_window as count_window
+from tests.operators import test_firing_aggregate as firing_aggregate
 from tests.operators import test_group_by as group_by
 from tests.operators import test_interval_join as interval_join
 from tests.operators import test_limit as limit
@@ -214,6 +216,18 @@ GROWTH: dict[str, Growth] = {
         windows.windowed(Hop(size=HOUR, slide=HOUR // 6)),
         lambda i: (f"k{i}", i, at(HOUR + i)),
         [("k1", 5, at(HOUR)), ("k", 1, at(5))],
+        then=9,
+    ),
+    "firing aggregate, keys of an open window": growing(
+        firing_aggregate.firing(Firing(0, None, 0), tumble(HOUR)),
+        lambda i: (f"k{i}", i, at(i)),
+        [("k1", 5, at(2)), ("k", 1, at(3))],
+        then=9,
+    ),
+    "firing aggregate, keys that wait for their turn": growing(
+        firing_aggregate.firing(Firing(1000, 1000, HOUR), tumble(HOUR)),
+        lambda i: (f"k{i}", i, at(i)),
+        [("k1", 5, at(2)), ("k", 1, at(3))],
         then=9,
     ),
     "session aggregate, keys": growing(

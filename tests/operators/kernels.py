@@ -22,11 +22,13 @@ from operators.rows.consolidate import Consolidate
 from operators.rows.normalize import NormalizeOperator
 from operators.rows.union import UnionAll
 from operators.time import END_OF_TIME
+from operators.windows.firing import Firing
 from operators.windows.shapes import Hop
 from operators.windows.window_partial import WindowPartial
 from operators.windows.window_rows import WindowRowsOperator
 from tests.operators import test_calc as calc
 from tests.operators import test_count_window as count_window
+from tests.operators import test_firing_aggregate as firing_aggregate
 from tests.operators import test_group_by as group_by
 from tests.operators import test_interval_join as interval_join
 from tests.operators import test_materialize as materialize
@@ -353,6 +355,23 @@ CASES: dict[str, Case] = {
         # A row is in a partial of its slice, and its value in one of each set; a slice lasts as long as its last
         # window.
         lambda batches: (1 + _sets(WINDOWS[0])) * since(batches, HOP.size + HOP.slide),
+        windows.cut,
+    ),
+    "firing aggregate, early": timed(
+        firing_aggregate.firing(Firing(0, None, 0), HOP),
+        lambda seed: windows.arrivals(seed, 60),
+        firing_aggregate.oracle(HOP, closed_only=False),
+        # Each row is in three windows, each of which has a group and a value in each set; expired rows go when they
+        # are half of their block.
+        lambda batches: 2 * 3 * (1 + _sets(WINDOWS[0])) * since(batches, HOP.size),
+        windows.cut,
+    ),
+    "firing aggregate, late": timed(
+        firing_aggregate.firing(Firing(None, 0, 30), HOP),
+        lambda seed: windows.arrivals(seed, 60),
+        firing_aggregate.oracle(HOP, closed_only=True),
+        # The same, and of each group what is shown, and when its window closes.
+        lambda batches: 2 * 3 * (3 + _sets(WINDOWS[0])) * since(batches, HOP.size + 30),
         windows.cut,
     ),
     "interval join": timed(

@@ -78,9 +78,9 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
             "  hint:   bound the sources with 'scan.bounded.mode' to make it end",
         ),
         (
-            "SET 'table.exec.emit.early-fire.enabled' = 'true'",
-            "pipeline.sql:1:5: the setting 'table.exec.emit.early-fire.enabled' is not supported\n"
-            "  detail: windows fire when they close; early firing is not here yet",
+            "SET 'table.exec.emit.early-fire.enabled' = 'often'",
+            "pipeline.sql:1:44: 'table.exec.emit.early-fire.enabled' cannot be 'often'\n"
+            "  detail: it takes 'true' or 'false'",
         ),
     ],
 )

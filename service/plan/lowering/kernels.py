@@ -19,6 +19,7 @@ import operators.ranking.window_top_n as window_top_n
 import operators.rows.normalize as normalize_kernel
 import operators.rows.set_operation as set_operation_kernel
 import operators.windows.count_window as count_window
+import operators.windows.firing_aggregate as firing_aggregate
 import operators.windows.session_aggregate as session_aggregate
 import operators.windows.session_partial as session_partial
 import operators.windows.session_rows as session_rows_kernel
@@ -122,11 +123,18 @@ def partial_window(node: WindowAggregate) -> window_partial.WindowPartial:
         append=mode(node.input) is Mode.APPEND,
         processing=_processing(node.input, node.time),
         zone=_zone(node),
+        lateness=0 if node.firing is None else node.firing.lateness,
     )
 
 
-def full_window(node: WindowAggregate) -> window_aggregate.WindowAggregateOperator:
+def full_window(
+    node: WindowAggregate,
+) -> window_aggregate.WindowAggregateOperator | firing_aggregate.FiringAggregateOperator:
     """The stateful half of a window aggregate."""
+    if node.firing is not None:
+        return firing_aggregate.FiringAggregateOperator(
+            partial=partial_window(node), output=schema(node.fields), firing=node.firing
+        )
     return window_aggregate.WindowAggregateOperator(partial=partial_window(node), output=schema(node.fields))
 
 

@@ -118,7 +118,8 @@ def _syntax_error(error: ParseError, reader: parser.Parser, run: Tokens) -> SqlE
     stopped = reader._curr or None
     at = stopped.start if stopped else run[-1].end
     if planned := _planned(run, at):
-        return SqlError(f"{planned.text.upper()} is not supported yet", at=planned.start)
+        hint = "SET 'table.exec.emit.early-fire.enabled' = 'true'" if planned.text.upper() == "EMIT" else ""
+        return SqlError(f"{planned.text.upper()} is not supported yet", hint=hint, at=planned.start)
     found = f'"{stopped.text}"' if stopped else "the end of the statement"
     if told.startswith(("Invalid expression", "Required", "Expected table name")):
         return SqlError(f"{found} is not expected here", at=at)

@@ -55,6 +55,18 @@ class Catalog:
         return tuple(self.entries)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmitSettings:
+    """'table.exec.emit...': whether windows answer early and late, how often, and for how long rows may be late; all in
+    ms, None where nothing is said."""
+
+    early: bool = False
+    early_delay: int | None = None
+    late: bool = False
+    late_delay: int | None = None
+    lateness: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ResolveContext:
     """`ttl` and `idle_timeout`, in ms, are those of 'table.exec.state.ttl' and 'table.exec.source.idle-timeout'; `ctes`
@@ -66,6 +78,7 @@ class ResolveContext:
     zone: str = "UTC"
     ttl: int = 0
     idle_timeout: int = 0
+    emit: EmitSettings = EmitSettings()
     deduplicate_cdc: bool = False
     drops_nulls: bool = False
     trims_text: bool = False

@@ -19,6 +19,7 @@ from service.sql.expressions.function_calls import is_known, unknown_function
 from service.sql.resolve.aggregate_calls import AggregateCalls
 from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, key_alias, parts_of
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
+from service.sql.resolve.firing import firing_of
 from service.sql.resolve.group_windows import find_group_window, windowed
 from service.sql.resolve.grouping_sets import (
     ALL_KEYS,
@@ -86,10 +87,11 @@ def resolve_grouped(
     before = len(session.mistakes)
     by = _grouped_by(select, relation, session)
     nodes = list(by.nodes)
-    window = None
+    window, firing = None, None
     with session.mistakes.collecting(select):
         window = find_group_window(nodes, relation, session)
         _check_sets(by, window, relation.scope)
+        firing = None if window is None else firing_of(window, relation, session, nodes[0])
     keys = group_keys(nodes, window, relation, session)
     calls = AggregateCalls(relation.scope, session)
     for node in (*(n for _, n in items), *([having] if having is not None else [])):
@@ -100,7 +102,7 @@ def resolve_grouped(
     grouped = Grouped(relation, keys, window, calls, by)
     place = session.place(select.args.get("group") or select)
     parts = parts_of(relation, [e for _, e in keys], calls.found, _key_sets(by, keys, relation.scope))
-    result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place)
+    result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place, firing)
     rewriter = GroupRewriter(grouped)
     items = [(name, rewriter.rewrite(node, session)) for name, node in items]
     having = None if having is None else rewriter.rewrite(having, session)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from operators.windows.firing import Firing
 from service.plan.expressions import Column, columns_of
 from service.plan.nodes import Attached, Field, Filter, Node, Place, Window, WindowAggregate, WindowRows
 from service.plan.nodes import Session as SessionWindow
@@ -137,7 +138,7 @@ def _carried(columns: WindowColumns, relation: Relation) -> GroupWindow:
     )
 
 
-def windowed(parts: AggregateInputs, window: GroupWindow, place: Place) -> Relation:
+def windowed(parts: AggregateInputs, window: GroupWindow, place: Place, firing: Firing | None = None) -> Relation:
     """The aggregate per window and key. Where the windows were just given to the rows by a table function, and nothing
     else reads them, the rows are aggregated straight away; else by the windows that they carry."""
     added = (
@@ -167,6 +168,7 @@ def windowed(parts: AggregateInputs, window: GroupWindow, place: Place) -> Relat
         aggregates=parts.calls,
         fields=scope.fields,
         zone=window.zone,
+        firing=firing,
         place=place,
     )
     width = len(parts.fields)

@@ -1,0 +1,228 @@
+"""When a window answers that answers more than once: early, when it closes, and again for rows that are late.
+
+Each window and key has a row that it answers and a row that it has shown. While the window is open it shows its answer
+every so many ms of processing time, counted from its first row; when the watermark passes its end, at once; after that,
+until the lateness is over, again every so many ms, counted from the first late row; and at the end of the lateness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from operators.changes import weigh
+from operators.hashing import bucket_hash
+from operators.kernel import WEIGHT
+from operators.sql import Sql
+from operators.state.block import SORT_KEY, SortKeys, distinct
+from operators.state.lookup import find, sort_keys_of
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import MIN_TIME, Clock
+from operators.windows.lateness import Mask
+from operators.windows.slices import Times, instants
+
+_NONE = MIN_TIME
+"""A time that stands for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """How often a window answers: every `early` ms while it is open, every `late` ms in the `lateness` ms after it.
+
+    0 is with every batch that changes the answer, None is never.
+    """
+
+    early: int | None
+    late: int | None
+    lateness: int
+
+    @property
+    def at_once(self) -> bool:
+        """Whether every change is shown with the batch that makes it."""
+        return self.early == 0 and self.late in (0, None)
+
+
+class _Phases(NamedTuple):
+    """Which windows are open, which close with this batch, and of which the lateness is over."""
+
+    open: Mask
+    closing: Mask
+    over: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Firings:
+    """Holds the answers of windows back until they are to be shown.
+
+    Answers have the columns `keys`, the last two of which are the start and the end of the window (wall clock of
+    `zone`, in ms), then the columns `values`.
+    """
+
+    keys: pa.Schema
+    values: pa.Schema
+    firing: Firing
+    zone: str | None
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """What is shown and what is to be, and two queues of hashes of keys: by event time and by processing time."""
+        held = pa.schema(
+            [
+                *self.keys,
+                *(pa.field(f"n{i}", f.type) for i, f in enumerate(self.values)),
+                *(pa.field(f"o{i}", f.type) for i, f in enumerate(self.values)),
+                pa.field("is_there", pa.bool_()),
+                pa.field("is_shown", pa.bool_()),
+                pa.field("due", pa.int64()),
+                pa.field("since", pa.int64()),
+            ]
+        )
+        hashes = TraceSpec(schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED)
+        expires_by = self.keys.names[-1]
+        return {
+            "held": TraceSpec(schema=held, kind=TableKind.KEYED, timestamp=expires_by),
+            "ends": hashes,
+            "timers": hashes,
+        }
+
+    def fire(self, state: State, answers: pa.Table, clock: Clock, sql: Sql) -> pa.Table:
+        """Take in the changed `answers`, and return the changes that are to be shown with this batch."""
+        woken = [_popped(state, "ends", clock.watermark), _popped(state, "timers", clock.now)]
+        keys, values = self.keys.names, [f"n{i}" for i in range(len(self.values))]
+        answers = answers.rename_columns([*keys, *values, WEIGHT])
+        hashes = distinct(np.concatenate([bucket_hash(answers, range(len(keys))), *woken]))
+        known = find(state["held"], hashes)
+        if answers.num_rows == 0 and known.num_rows == 0:
+            return weigh(pa.schema([*self.keys, *self.values]).empty_table(), 1)
+        rows = self._together(answers, known, sql)
+        sort_keys = bucket_hash(rows, range(len(keys)))
+        closes = instants(rows.column(keys[-1]).to_numpy(), self.zone) - 1
+        phases = _Phases(
+            closes > clock.watermark,
+            (closes > clock.previous) & (closes <= clock.watermark),
+            closes + self.firing.lateness <= clock.watermark,
+        )
+        differs = rows.column("differs").to_numpy()
+        due, since = (rows.column(name).fill_null(_NONE).to_numpy() for name in ("due", "since"))
+        shows = differs & (phases.over | phases.closing | self._ripe(phases, due, clock.now))
+        due, since = self._scheduled(phases, differs & ~shows, np.where(shows, _NONE, due), since, clock.now)
+        self._queue(state, rows, sort_keys, due, phases, closes)
+        self._keep(state, rows, shows, due, since, ~phases.over, sort_keys, known)
+        return self._shown(rows.filter(pa.array(shows)), sql)
+
+    def _together(self, answers: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
+        """A row for each key: its answer now, the one shown, whether they differ, and when it is due."""
+        keys, count = self.keys.names, len(self.values)
+        news, olds = [f"n{i}" for i in range(count)], [f"o{i}" for i in range(count)]
+        came = [*keys, *news, f"{WEIGHT} > 0 AS is_there", "true AS fresh"]
+        current = [
+            f"CASE WHEN BOOL_OR(fresh) THEN FIRST({name}) FILTER (WHERE fresh AND is_there)"
+            f" ELSE FIRST({name}) FILTER (WHERE NOT fresh) END AS {name}"
+            for name in news
+        ]
+        there = (
+            "CASE WHEN BOOL_OR(fresh) THEN BOOL_OR(is_there) FILTER (WHERE fresh)"
+            " ELSE BOOL_OR(is_there) FILTER (WHERE NOT fresh) END AS is_there"
+        )
+        before = [f"FIRST({name}) FILTER (WHERE NOT fresh) AS {name}" for name in [*olds, "due", "since"]]
+        differs = " OR ".join(f"{n} IS DISTINCT FROM {o}" for n, o in zip(news, olds, strict=True)) or "false"
+        both = (
+            f"SELECT {', '.join(came)} FROM answers UNION ALL BY NAME"
+            f" SELECT * EXCLUDE ({SORT_KEY}), false AS fresh FROM known"
+        )
+        shown = (
+            "BOOL_OR(NOT fresh) AS is_known, COALESCE(BOOL_OR(is_shown) FILTER (WHERE NOT fresh), false) AS is_shown"
+        )
+        grouped = (
+            f"SELECT {', '.join([*keys, *current, there, *before, shown])} FROM ({both}) GROUP BY {', '.join(keys)}"
+        )
+        text = f"is_there <> is_shown OR (is_there AND ({differs})) AS differs"
+        return sql(f"SELECT *, {text} FROM ({grouped})", {"answers": answers, "known": known})
+
+    def _ripe(self, phases: _Phases, due: Times, now: int) -> Mask:
+        """Whose turn it is, in windows that stay open or that have been closed before."""
+        ripe = np.zeros(len(due), dtype=np.bool_)
+        for which, every in ((phases.open, self.firing.early), (~phases.open, self.firing.late)):
+            if every is not None:
+                ripe |= which & ((due > _NONE) & (due <= now) if every else True)
+        return ripe
+
+    def _scheduled(self, phases: _Phases, waits: Mask, due: Times, since: Times, now: int) -> tuple[Times, Times]:
+        """When those that wait are due, and since when their firings are counted: anew once a window is closed."""
+        since = np.where(phases.closing, _NONE, since)
+        for which, every in ((phases.open, self.firing.early), (~phases.open, self.firing.late)):
+            if every:
+                starting = which & waits & (due == _NONE)
+                since = np.where(starting & (since == _NONE), now, since)
+                due = np.where(starting, since + ((now - since) // every + 1) * every, due)
+        return due, since
+
+    def _queue(
+        self, state: State, rows: pa.Table, sort_keys: SortKeys, due: Times, phases: _Phases, closes: Times
+    ) -> None:
+        """Note when rows are looked at again: at their turn, when their window closes, at the end of its lateness."""
+        before = rows.column("due").fill_null(_NONE).to_numpy()
+        turns = (due > _NONE) & (due != before)
+        _pushed(state, "timers", sort_keys[turns], due[turns])
+        if self.firing.early != 0:
+            fresh = phases.open & ~rows.column("is_known").to_numpy()
+            _pushed(state, "ends", sort_keys[fresh], closes[fresh])
+        ends = turns & ~phases.open
+        _pushed(state, "ends", sort_keys[ends], closes[ends] + self.firing.lateness)
+
+    def _keep(
+        self,
+        state: State,
+        rows: pa.Table,
+        shows: Mask,
+        due: Times,
+        since: Times,
+        stays: Mask,
+        sort_keys: SortKeys,
+        known: pa.Table,
+    ) -> None:
+        """Write what is shown now and what waits; forget windows of which the lateness is over."""
+        trace = state["held"]
+        shown = pa.array(shows)
+        for i in range(len(self.values)):
+            rows = _chosen(rows, f"o{i}", shown, f"n{i}")
+        rows = _chosen(rows, "is_shown", shown, "is_there")
+        rows = rows.set_column(rows.column_names.index("due"), "due", pa.array(due, mask=due == _NONE))
+        rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since, mask=since == _NONE))
+        exists = rows.column("is_there").to_numpy() | rows.column("is_shown").to_numpy()
+        kept = stays & exists
+        ends = rows.column(self.keys.names[-1]).to_numpy()
+        trace.replace(rows.filter(pa.array(kept)), sort_keys[kept], sort_keys_of(known), int(ends.max()))
+
+    def _shown(self, rows: pa.Table, sql: Sql) -> pa.Table:
+        """The changes that bring what was shown of `rows` to what they answer."""
+        keys, names = self.keys.names, [*self.keys.names, *self.values.names]
+        parts = []
+        for prefix, flag, weight in (("o", "is_shown", -1), ("n", "is_there", 1)):
+            part = rows.filter(rows.column(flag))
+            values = [part.column(f"{prefix}{i}") for i in range(len(self.values))]
+            columns = [*(part.column(key) for key in keys), *values]
+            parts.append(weigh(pa.table(columns, names=names), weight))
+        return pa.concat_tables(parts)
+
+
+def _chosen(rows: pa.Table, name: str, mask: pa.Array, other: str) -> pa.Table:
+    """`rows` with the column `other` in place of `name` where `mask` says so."""
+    count = rows.num_rows
+    both = pa.concat_tables([rows.select([name]), rows.select([other]).rename_columns([name])]).combine_chunks()
+    at = np.arange(count) + np.where(mask.to_numpy(zero_copy_only=False), count, 0)
+    return rows.set_column(rows.column_names.index(name), name, both.take(pa.array(at)).column(0))
+
+
+def _popped(state: State, name: str, upto: int) -> SortKeys:
+    """The hashes that a queue has up to a time; they leave it."""
+    hashes: SortKeys = state[name].between(MIN_TIME, upto).column("key").to_numpy()
+    state[name].expire(upto)
+    return hashes
+
+
+def _pushed(state: State, name: str, sort_keys: SortKeys, times: Times) -> None:
+    state[name].add(pa.table({"key": sort_keys}), times)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from operators.windows.firing import Firing
 from service.plan.expressions import describe
 from service.plan.nodes import (
     Aggregate,
@@ -16,6 +15,7 @@ from service.plan.nodes import (
     CountShape,
     Cumulate,
     Filter,
+    Firing,
     Hop,
     IntervalJoin,
     Join,

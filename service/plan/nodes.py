@@ -17,7 +17,7 @@ from operators.ranking.ranking import EVERY_RANK, Ranking
 from operators.ranking.ranking import OrderBy as OrderBy
 from operators.ranking.ranking import RankFunction as RankFunction
 from operators.rows.set_operation import SetKind as SetKind
-from operators.windows.firing import Firing
+from operators.windows.firing import Firing as Firing
 from operators.windows.shapes import Attached as Attached
 from operators.windows.shapes import Cumulate as Cumulate
 from operators.windows.shapes import Hop as Hop

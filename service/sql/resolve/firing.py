@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from operators.windows.firing import Firing
-from service.plan.nodes import Filter, Node, Session, WindowRows
+from service.plan.nodes import Filter, Firing, Node, Session, WindowRows
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import ResolveContext

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from operators.windows.firing import Firing
 from service.plan.expressions import Column, columns_of
-from service.plan.nodes import Attached, Field, Filter, Node, Place, Window, WindowAggregate, WindowRows
+from service.plan.nodes import Attached, Field, Filter, Firing, Node, Place, Window, WindowAggregate, WindowRows
 from service.plan.nodes import Session as SessionWindow
 from service.plan.table import TimeKind
 from service.plan.types import Timestamp

@@ -18,6 +18,9 @@ CREATE VIEW b AS SELECT * FROM TABLE(TUMBLE(TABLE l, DESCRIPTOR(ts), INTERVAL '1
 CREATE VIEW c AS SELECT k, COUNT(*) AS n, window_start AS s, window_end AS e
 FROM TABLE(TUMBLE(TABLE l, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end;
 CREATE VIEW p AS SELECT * FROM TABLE(TUMBLE(TABLE l, DESCRIPTOR(at), INTERVAL '10' SECOND));
+CREATE VIEW g AS SELECT * FROM TABLE(CUMULATE(TABLE l, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND));
+CREATE VIEW s AS SELECT k, COUNT(*) AS n, window_start AS since, window_end AS until
+FROM TABLE(SESSION(TABLE l PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY k, window_start, window_end;
 CREATE VIEW plain AS SELECT k, CAST(window_start AS STRING) AS window_start, window_end FROM a;
 """
 BOTH = "a.window_start = b.window_start AND a.window_end = b.window_end"
@@ -37,6 +40,8 @@ def joins_of(query: str) -> list[Node]:
         "SELECT a.k FROM a LEFT JOIN c ON a.window_end = c.e AND c.s = a.window_start",
         "SELECT k FROM c WHERE (k, s, e) IN (SELECT k, window_start, window_end FROM b)",
         f"SELECT k FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE {BOTH} AND a.k = b.k)",
+        "SELECT x.k FROM g AS x JOIN g AS y ON x.window_start = y.window_start AND x.window_end = y.window_end",
+        "SELECT x.k FROM s AS x JOIN s AS y ON x.k = y.k AND x.since = y.since AND x.until = y.until",
         "SELECT x.k FROM p AS x JOIN p AS y ON x.window_start = y.window_start AND x.window_end = y.window_end",
     ],
 )

@@ -28,7 +28,7 @@ from service.sql.resolve.inner_queries import InnerQuery, hidden, resolve_inner,
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended
-from service.sql.resolve.semi_joins import Quantified, compared, may_be_unknown, quantified, tied
+from service.sql.resolve.semi_joins import Quantified, compared, may_be_unknown, quantified, tied, ttls_of
 from service.sql.resolve.syntax import is_aggregate, positional
 from service.sql.scope import Scope
 
@@ -151,7 +151,7 @@ def _only_row(
         right = _counted(rows.relation, rows.keys, value, place, session)
         keys, found_at, behind = tuple(range(len(rows.keys))), len(rows.keys), len(rows.keys) + 1
     found = sort_conditions(rows.equations(keys, width, at), relation, hidden(right), session)
-    joined = join_of(relation, hidden(right), JoinKind.LEFT, found, (session.ttl, session.ttl), at, session)
+    joined = join_of(relation, hidden(right), JoinKind.LEFT, found, ttls_of(relation, inner, session), at, session)
     start = width + sum(not isinstance(key, Column) for key, _, _ in found.keys)
     given, told = column(joined.scope, start + found_at), column(joined.scope, start + behind)
     if not one:

@@ -155,11 +155,15 @@ def tied(
     session: ResolveContext,
 ) -> Relation:
     """The join of `relation` with the rows of a query inside it, whose names it does not show."""
-    own = relation.scope.qualifiers
-    left_ttl, right_ttl = (
-        next((inner.ttls[q] for q in qualifiers if q in inner.ttls), session.ttl)
-        for qualifiers in (own, inner.relation.scope.qualifiers)
-    )
     right = hidden(inner.relation)
     found = sort_conditions([*inner.ties, *conditions], relation, right, session)
-    return join_of(relation, right, kind, found, (left_ttl, right_ttl), at, session)
+    return join_of(relation, right, kind, found, ttls_of(relation, inner, session), at, session)
+
+
+def ttls_of(relation: Relation, inner: InnerQuery, session: ResolveContext) -> tuple[int, int]:
+    """How long both sides of the join with an inner query are kept, in ms."""
+    left, right = (
+        next((inner.ttls[q] for q in side.scope.qualifiers if q in inner.ttls), session.ttl)
+        for side in (relation, inner.relation)
+    )
+    return left, right

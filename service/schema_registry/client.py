@@ -1,7 +1,8 @@
 """A client of the REST protocol of Confluent's Schema Registry, as Karapace, Apicurio and Redpanda speak it, too:
 https://docs.confluent.io/platform/current/schema-registry/develop/api.html
 
-It needs three calls: the schema of an id, the id of a schema under a subject, and its registration. A schema never
+It needs a few calls: the schema of an id and those that it refers to, the id of a schema under a subject, and its
+registration. A schema never
 changes under its id, so each is asked for once in a process.
 """
 
@@ -36,6 +37,9 @@ _PAUSE = 0.25
 _MISSING_FOR = 30.0
 """Seconds for which an id that the registry does not have is not asked for again."""
 
+_DEEPEST = 32
+"""Schemas that refer to schemas: deeper than this they turn in a circle."""
+
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 
 _SCHEMA_NOT_FOUND = (40403, 40402, 404)
@@ -44,10 +48,12 @@ _SUBJECT_NOT_FOUND = (40401, 40403, 404)
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """The text of a schema and its kind: AVRO, JSON or PROTOBUF."""
+    """The text of a schema and its kind: AVRO, JSON or PROTOBUF; and the texts of those that it refers to, each behind
+    those that it needs itself."""
 
     text: str
     kind: str
+    references: tuple[str, ...] = ()
 
 
 class SchemaRegistry:
@@ -94,12 +100,24 @@ class SchemaRegistry:
     def _fetch(self, number: int) -> RegisteredSchema:
         status, told = self._call("GET", f"/schemas/ids/{number}", None)
         if status == 200 and isinstance(told.get("schema"), str):
-            if told.get("references"):
-                raise UnknownSchema(f"the schema {number} refers to other schemas, which is not supported")
-            return RegisteredSchema(told["schema"], told.get("schemaType") or "AVRO")
+            found: dict[str, None] = {}
+            self._follow(told, found, _DEEPEST)
+            return RegisteredSchema(told["schema"], told.get("schemaType") or "AVRO", tuple(found))
         if status == 404 and told.get("error_code", 404) in _SCHEMA_NOT_FOUND:
             raise _unknown(number)
         raise self._refused(status, told)
+
+    def _follow(self, told: dict[str, Any], found: dict[str, None], deepest: int) -> None:
+        """Add the schemas that one refers to."""
+        for each in told.get("references") or ():
+            path = f"/subjects/{quote(str(each['subject']), safe='')}/versions/{each['version']}"
+            status, other = self._call("GET", path, None)
+            if status == 404 or deepest == 0:
+                raise UnknownSchema(f"the schema refers to {each['subject']}, version {each['version']}")
+            if status != 200 or not isinstance(other.get("schema"), str):
+                raise self._refused(status, other)
+            self._follow(other, found, deepest - 1)
+            found[other["schema"]] = None
 
     def _register(self, subject: str, text: str, kind: str) -> int:
         status, told = self._call("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(text, kind))

@@ -327,6 +327,21 @@ def test_a_value_that_a_column_cannot_hold_is_a_dead_letter(registry: SmallRegis
     assert dead(source, *lines) == [(1, "wrong-type", f"schema {number}: 300 is no TINYINT")]
 
 
+def test_a_schema_may_refer_to_others(registry: SmallRegistry):
+    city = {"type": "record", "name": "city", "namespace": "geo", "fields": [{"name": "name", "type": "string"}]}
+    place = {"type": "record", "name": "geo.place", "fields": [{"name": "city", "type": "geo.city"}]}
+    registry.add(city, "city")
+    registry.references[registry.add(place, "place")] = [{"name": "geo.city", "subject": "city", "version": 1}]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "at", "type": "geo.place"}]}
+    number = registry.add(schema)
+    registry.references[number] = [{"name": "geo.place", "subject": "place", "version": 1}]
+    source = confluent(registry, {"at": Row(("city",), (Row(("name",), (STRING,)),))})
+    assert rows(source, framed(number, b"\x08Oslo")) == [{"city": {"name": "Oslo"}}]
+    lost = registry.add({**schema, "name": "lost"})
+    registry.references[lost] = [{"name": "geo.place", "subject": "place", "version": 2}]
+    assert [reason for _, reason, _ in dead(source, framed(lost, b"\x08Oslo"))] == ["unknown-schema"]
+
+
 def test_lists_of_very_different_lengths_are_read_alike(registry: SmallRegistry):
     schema = record({"type": "array", "items": record("long", "string", name="s")}, "long")
     number = registry.add(schema)

@@ -24,7 +24,8 @@ KEY_PASSWORD = "kp-55-hush"
 TABLE_PASSWORD = "table-hush-77"
 CLIENT_SECRET = "client-hush-88"
 SPARK_SECRET = "spark-hush-99"
-SECRETS = (PASSWORD, KEY_PASSWORD, TABLE_PASSWORD, CLIENT_SECRET, SPARK_SECRET)
+REGISTRY_SECRET = "registry-hush-00"
+SECRETS = (REGISTRY_SECRET, PASSWORD, KEY_PASSWORD, TABLE_PASSWORD, CLIENT_SECRET, SPARK_SECRET)
 
 PIPELINE = f"""
 SET 'pipeline.name' = 'guarded';
@@ -32,7 +33,8 @@ CREATE TABLE a (who STRING, word STRING) WITH ('connector' = 'kafka', 'topic' = 
   'properties.security.protocol' = 'SASL_SSL', 'properties.sasl.mechanism' = 'PLAIN',
   'properties.sasl.jaas.config' =
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="{TABLE_PASSWORD}";');
-CREATE TABLE b (who STRING) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'json',
+CREATE TABLE b (who STRING) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'avro-confluent',
+  'avro-confluent.url' = 'http://registry:8081', 'avro-confluent.basic-auth.user-info' = 'ann:{REGISTRY_SECRET}',
   'properties.sasl.jaas.config' =
     'x.OAuthBearerLoginModule required clientId="me" clientSecret="{CLIENT_SECRET}";');
 INSERT INTO b SELECT who FROM a WHERE word <> '{TABLE_PASSWORD}';

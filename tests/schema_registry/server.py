@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ class SmallRegistry:
     login: str = ""
     schemas: dict[int, tuple[str, str]] = field(default_factory=dict)
     subjects: dict[str, list[int]] = field(default_factory=dict)
+    references: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     faults: list[Answer] = field(default_factory=list)
     incompatible: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
@@ -51,6 +53,11 @@ class SmallRegistry:
             match [unquote(each) for each in path.strip("/").split("/")]:
                 case ["schemas", "ids", number] if method == "GET":
                     return self._schema(int(number))
+                case ["subjects", subject, "versions", version] if method == "GET":
+                    held = self.subjects.get(subject, [])
+                    if int(version) > len(held):
+                        return 404, {"error_code": 40402, "message": "Version not found"}
+                    return self._schema(held[int(version) - 1])
                 case ["subjects", subject, "versions"] if method == "POST":
                     if subject in self.incompatible:
                         return 409, {"error_code": 409, "message": "the new schema lacks the field id"}
@@ -63,7 +70,10 @@ class SmallRegistry:
         if number not in self.schemas:
             return 404, {"error_code": 40403, "message": "Schema not found"}
         text, kind = self.schemas[number]
-        return 200, {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
+        told: dict[str, Any] = {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
+        if number in self.references:
+            told["references"] = self.references[number]
+        return 200, told
 
     def _find(self, subject: str, body: dict[str, Any]) -> Answer:
         for number in self.subjects.get(subject, []):
@@ -74,8 +84,8 @@ class SmallRegistry:
 
 
 @contextmanager
-def served(registry: SmallRegistry | None = None) -> Iterator[SmallRegistry]:
-    """Serve a registry on a free port."""
+def served(registry: SmallRegistry | None = None, tls: ssl.SSLContext | None = None) -> Iterator[SmallRegistry]:
+    """Serve a registry on a free port, by TLS if it is given a context."""
     known = registry or SmallRegistry()
 
     class Handler(BaseHTTPRequestHandler):
@@ -102,9 +112,11 @@ def served(registry: SmallRegistry | None = None) -> Iterator[SmallRegistry]:
             """Silence."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        known.url = f"http://127.0.0.1:{server.server_address[1]}"
+        known.url = f"{'https' if tls else 'http'}://localhost:{server.server_address[1]}"
         try:
             yield known
         finally:

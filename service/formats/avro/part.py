@@ -104,7 +104,7 @@ class AvroReader:
             found = registry(registry_settings(self._form.registry)).schema(number)
             if found.kind != "AVRO":
                 raise AvroSchemaError(f"it is a schema of {found.kind}, not of Avro")
-            document = parse_schema(found.text)
+            document = parse_schema(found.text, found.references)
         reader = None if given is None else parse_schema(given)
         return Resolver(document, reader).top(self._part), longest_fixed(document)
 

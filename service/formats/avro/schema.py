@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,14 +110,16 @@ class ParsedSchema:
         return self.named[schema.name] if isinstance(schema, Reference) else schema
 
 
-def parse_schema(text: str) -> ParsedSchema:
-    """Read a schema from its JSON; raises AvroSchemaError."""
+def parse_schema(text: str, references: Sequence[str] = ()) -> ParsedSchema:
+    """Read a schema from its JSON, after those that it refers to; raises AvroSchemaError."""
     try:
-        told = json.loads(text)
+        *others, told = [json.loads(each) for each in (*references, text)]
     except ValueError as error:
         raise AvroSchemaError(f"the schema is not JSON: {error}") from error
     parser = _Parser()
     try:
+        for other in others:
+            parser.schema(other, "")
         root = parser.schema(told, "")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise AvroSchemaError(f"the schema cannot be read: {type(error).__name__} {error}") from error

@@ -10,7 +10,7 @@ import pyarrow as pa
 from operators.fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    from operators.kernel import Kernel, Step
+    from operators.kernel import Kernel, PerBlock, Step
     from operators.sql import Sql
     from operators.state.operator_state import State, TraceSpec
     from operators.time import Clock
@@ -42,6 +42,10 @@ class KernelDefaults:
     def reads_now(self) -> bool:
         """No expression asks for the processing time."""
         return False
+
+    def per_block(self) -> PerBlock | None:
+        """One block at a time."""
+        return None
 
     def fingerprint(self) -> str:
         """A digest of the specification, the format version and a canary of the hash function."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -58,6 +58,21 @@ def _by_port(found: list[Mapping[int, pa.Table]]) -> dict[int, pa.Table]:
     return {port: pa.concat_tables([each[port] for each in found if port in each]) for port in ports}
 
 
+class PerBlock(NamedTuple):
+    """A stateless kernel that answers to several blocks of one table as another kernel answers to each of them.
+
+    The number of a row's block is one more column (`tag_of`), the last of its input and at `position` of its output.
+    """
+
+    kernel: Kernel
+    position: int
+
+
+def tag_of(schema: pa.Schema) -> pa.Field:
+    """The column behind those of `schema` that tells a row's block."""
+    return pa.field(f"c{len(schema)}", pa.int64())
+
+
 class Kernel(Protocol):
     """An operator: an immutable, picklable specification with one function.
 
@@ -94,6 +109,9 @@ class Kernel(Protocol):
     @property
     def reads_now(self) -> bool:
         """Whether an expression of this operator asks for the processing time, `$now`."""
+
+    def per_block(self) -> PerBlock | None:
+        """The kernel for several blocks at once; None where there is none."""
 
     def fingerprint(self) -> str:
         """A text that changes when state written by this operator can no longer be read by it."""

@@ -8,7 +8,7 @@ back and the new one are read from them, so that what is retracted is bit by bit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,7 +22,7 @@ from operators.base import KernelDefaults
 from operators.changes import difference, weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT, Step
+from operators.kernel import WEIGHT, PerBlock, Step, tag_of
 from operators.sql import Sql
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, read_keyed, write
@@ -53,6 +53,10 @@ class GroupPartial(KernelDefaults):
     @property
     def piecewise(self) -> bool:
         return True
+
+    def per_block(self) -> PerBlock:
+        tagged = replace(self, input=self.input.append(tag_of(self.input)), keys=(*self.keys, len(self.input)))
+        return PerBlock(tagged, len(self.keys))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.columns import as_changes
-from operators.kernel import Step
+from operators.kernel import PerBlock, Step, tag_of
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
 from operators.state.operator_state import State
@@ -37,6 +37,12 @@ class TopNPartialOperator(KernelDefaults):
     @property
     def piecewise(self) -> bool:
         return True
+
+    def per_block(self) -> PerBlock:
+        ranking = replace(self.ranking, partition=(*self.ranking.partition, len(self.output)))
+        return PerBlock(
+            replace(self, output=self.output.append(tag_of(self.output)), ranking=ranking), len(self.output)
+        )
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs

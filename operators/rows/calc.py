@@ -7,7 +7,7 @@ it costs the others nothing but a second evaluation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.failures import UNKNOWN, reason_of
-from operators.kernel import WEIGHT, Step
+from operators.kernel import WEIGHT, PerBlock, Step, tag_of
 from operators.sql import NOT_COMPUTABLE, Sql
 from operators.time import Clock, asks_time, time_parameter
 
@@ -48,6 +48,16 @@ class Calc(KernelDefaults):
     @property
     def piecewise(self) -> bool:
         return True
+
+    def per_block(self) -> PerBlock:
+        tag = tag_of(self.input)
+        kernel = replace(
+            self,
+            input=self.input.append(tag),
+            output=self.output.append(tag_of(self.output)),
+            expressions=(*self.expressions, tag.name),
+        )
+        return PerBlock(kernel, len(self.output))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from operators.aggregates.layout import AccumulatorLayout
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
-from operators.kernel import Step
+from operators.kernel import PerBlock, Step, tag_of
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import Clock
@@ -50,6 +50,10 @@ class SessionPartial(KernelDefaults):
     @property
     def piecewise(self) -> bool:
         return True
+
+    def per_block(self) -> PerBlock:
+        tagged = replace(self, input=self.input.append(tag_of(self.input)), keys=(*self.keys, len(self.input)))
+        return PerBlock(tagged, len(self.keys))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.time)

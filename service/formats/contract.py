@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from operators.sql import Sql
 from service.formats.rejection import Rejection
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 RECORD = pa.schema(
     [
@@ -21,7 +24,8 @@ RECORD = pa.schema(
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
 )
-"""Records of one Kafka partition, in offset order; columns that the plan does not need are absent."""
+"""Records, of one Kafka partition after another, each in offset order; columns that the plan does not need are
+absent."""
 
 DEAD = pa.schema([*RECORD, ("reason", pa.string()), ("detail", pa.string())])
 """A record that could not be decoded. `reason` is one of a few fixed words (a metric label), `detail` a sentence."""
@@ -40,10 +44,12 @@ OUT = pa.schema(
 
 class Decoded(NamedTuple):
     """`changes`: columns c0, c1, ... and `_weight`, in offset order, one or two rows a record (an update of a CDC
-    format is -1 then +1). `dead`: records with the columns of DEAD."""
+    format is -1 then +1). `dead`: records with the columns of DEAD. `records`: the position of each change's record, in
+    ascending order; None where each record that is not dead gave one change."""
 
     changes: pa.Table
     dead: pa.Table
+    records: Positions | None = None
 
 
 class Decoder(Protocol):

@@ -113,8 +113,7 @@ class LocalRunner:
         layout = Layout.of(self._buckets, self._shards)
         for source in self._program.sources:
             ingest = Ingest(self._topology, source, self._decoders[source.id], layout, self._sql)
-            for partition in records.get(source.id, ()):
-                waiting.extend(ingest.run([partition], now))
+            waiting.extend(ingest.run(records.get(source.id, ()), now))
         waiting.extend(self._ticks(tick, layout, now))
         for number, level in self._levels.items():
             here = [e for e in waiting if e.level == number]

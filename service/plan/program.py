@@ -1,8 +1,8 @@
 """The program: what both runners execute. A DAG of kernels laid out as levels.
 
-Level 0 runs where rows enter, in one task a Kafka partition; each further level is one exchange and one stateful step,
-in which a bucket hosts every node of that level. A node hears its inputs over edges: an edge within a level hands an
-Arrow table on, an edge to a later level is an exchange by the hash of some columns.
+Level 0 runs where rows enter, in tasks that read some Kafka partitions each; each further level is one exchange and one
+stateful step, in which a bucket hosts every node of that level. A node hears its inputs over edges: an edge within a
+level hands an Arrow table on, an edge to a later level is an exchange by the hash of some columns.
 """
 
 from __future__ import annotations

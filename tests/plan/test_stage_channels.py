@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from operators.time import END_OF_TIME, MIN_TIME
-from service.runtime.layout import Layout
 from service.kafka.writer.marker import PLAN
+from service.runtime.layout import Layout
 from service.runtime.source_digest import brief, digest, digest_range, union
 from service.runtime.watermarks import LONGEST_GAP, SourceClock, Tick, Watermark, WatermarkTracker, combine
 

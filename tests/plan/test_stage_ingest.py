@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 import pytest
@@ -130,6 +132,63 @@ def test_records_from_the_limit_of_a_bounded_channel_on_are_not_read() -> None:
 def test_the_same_records_give_the_same_envelopes_but_for_what_was_timed() -> None:
     first, second = ([e for e in ingested([GOOD, BAD, GOOD]) if e.kind != Kind.METRICS] for _ in range(2))
     assert first == second
+
+
+CHANGES = PIPELINE.replace("'json'{options}", "'debezium-json'{options}")
+UPDATE, TOMBSTONE = b'{"before": {"k": "a", "n": 1}, "after": {"k": "a", "n": 2}, "op": "u"}', None
+INSERT = b'{"before": null, "after": {"k": "b", "n": 5}, "op": "c"}'
+TIMED = """
+CREATE TABLE t (k STRING, n BIGINT, ts AS TO_TIMESTAMP_LTZ(n, 3), WATERMARK FOR ts AS ts)
+  WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json'{options});
+CREATE TABLE o (k STRING) WITH ('connector' = 'print');
+INSERT INTO o SELECT k FROM t WHERE n > 1;
+"""
+DOUBLES = PIPELINE.replace("n BIGINT", "n DOUBLE").replace("SUM(n)", "SUM(n / 3)")
+OF_ALL = DOUBLES.replace("SELECT k,", "SELECT 'a',").replace("GROUP BY k", "")
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "partitions"),
+    [
+        (PIPELINE, {0: [GOOD, GOOD], 1: [GOOD], 2: [GOOD] * 5}),
+        (PIPELINE, {0: [GOOD, BAD], 1: [BAD], 2: [GOOD] * 3}),
+        (CHANGES, {0: [INSERT, UPDATE], 1: [TOMBSTONE, UPDATE, TOMBSTONE], 2: [TOMBSTONE], 3: [UPDATE, BAD]}),
+        (CHANGES, {0: [UPDATE], 1: [TOMBSTONE], 2: [INSERT]}),
+        (DOUBLES, {n: [b'{"k": "a", "n": %r}' % (n + i / 7) for i in range(9)] for n in range(9)}),
+        (OF_ALL, {n: [b'{"n": 0.1}'] * n for n in (5, 1, 2)}),
+        (TIMED, {0: [b'{"n": 5}', b'{"n": 1}'], 1: [b'{"n": null}'], 2: [b'{"n": %d}' % 10**15], 3: [b'{"n": 7}']}),
+    ],
+)
+def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_task(pipeline, partitions) -> None:
+    program = compile_job(read(pipeline.format(options="")).jobs[0])
+    source, topology = program.sources[0], Topology(program)
+
+    def task(numbers: list[int]) -> list[tuple[object, ...]]:
+        blocks = [
+            pa.table(
+                {
+                    "value": pa.array(partitions[number], pa.binary()),
+                    "topic": pa.array(["t"] * len(partitions[number])),
+                    "partition": pa.array([number] * len(partitions[number]), pa.int32()),
+                    "offset": pa.array(range(len(partitions[number])), pa.int64()),
+                }
+            )
+            for number in numbers
+        ]
+        ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2, 2), Sql(), rows=3)
+        return [told(e) for e in ingest.run([pa.concat_tables(blocks)], now=0) if e.kind != Kind.METRICS]
+
+    alone = {name: list(found) for name, found in groupby((e for n in partitions for e in task([n])), itemgetter(0))}
+    assert list(alone) == [f"s0000/t/{number:05d}" for number in partitions]
+    for order in (list(partitions), list(partitions)[::-1]):
+        assert {name: list(found) for name, found in groupby(task(order), itemgetter(0))} == alone
+
+
+def told(envelope: Envelope) -> tuple[object, ...]:
+    """What an envelope says, of a block its rows; the channel first."""
+    blocks = Kind.ROWS, Kind.OUTPUT, Kind.DEAD, Kind.REJECTED
+    payload = unpack(envelope.payload).to_pylist() if envelope.kind in blocks else envelope.payload
+    return envelope.channel, *envelope._replace(payload=b""), payload
 
 
 TIMES = """

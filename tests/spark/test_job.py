@@ -31,6 +31,8 @@ def _spec(number: int) -> JobSpec:
         decoders={},
         encoders={},
         layout=Layout(2, 2),
+        readers=2,
+        block_rows=1000,
         state=CheckpointAddress("/checkpoint"),
         limits={},
         scratch="",

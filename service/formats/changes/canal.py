@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
 from service.formats.changes.decoder import ChangeRows, Flags, one_of, rejections
 from service.formats.changes.partial_rows import Updated, names_in, overlaid
-from service.formats.changes.row_kinds import ChangePairs, Positions
+from service.formats.changes.row_kinds import ChangePairs
+from service.formats.contract import Positions
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
 from service.formats.rejection import Rejection

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.changes.row_kinds import NONE, ChangePairs, Positions
+from service.formats.changes.row_kinds import NONE, ChangePairs
+from service.formats.contract import Positions
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
 """Row kinds: +I, -U, +U, -D."""

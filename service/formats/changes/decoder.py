@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
-from service.formats.changes.row_kinds import Positions
-from service.formats.contract import Decoded, PartReader
+from service.formats.contract import Decoded, PartReader, Positions
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
 from service.formats.layout import Part, required, value_part
@@ -110,7 +109,8 @@ class ChangeDecoder:
         weights = np.broadcast_to(np.array([-1, 1]), there.shape)[there]
         taken = pa.array(places)
         cells = [pa.concat_arrays(columns[i]).take(taken) for i in self._columns]
-        return Decoded(block(cells, pa.array(weights)), dead(records, bad))
+        told_by = np.broadcast_to(source[:, None], there.shape)[there]
+        return Decoded(block(cells, pa.array(weights)), dead(records, bad), told_by)
 
     def _cells(
         self, records: pa.Table, fields: Sequence[pa.Array], change_rows: ChangeRows

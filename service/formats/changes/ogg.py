@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
 from service.formats.changes.decoder import ChangeRows, Flags, one_of, rejections
-from service.formats.changes.row_kinds import NONE, ChangePairs, Positions
+from service.formats.changes.row_kinds import NONE, ChangePairs
+from service.formats.contract import Positions
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
 from service.formats.rejection import Rejection

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.hashing import bucket_hash
-
-Positions = np.ndarray[Any, np.dtype[np.int64]]
+from service.formats.contract import Positions
 
 NONE = -1
 """The position of no row."""

@@ -24,7 +24,8 @@ from service.runtime.topology import Topology
 class JobSpec:
     """Everything that travels to the workers.
 
-    `decoders` and `encoders` are by source and by output. `limits` are the end offsets of bounded channels. `writers`
+    `decoders` and `encoders` are by source and by output. A source is read in `readers` tasks, one a Kafka partition
+    if 0, which compute `block_rows` records at a time. `limits` are the end offsets of bounded channels. `writers`
     are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
     `side_writer` the one that dead letters and late rows go to, of at most `side_bytes` each; a task shows `samples`
     rows of each kind. `state` is where the blocks are. `run` names this run of the query: sockets live under `scratch`
@@ -35,6 +36,8 @@ class JobSpec:
     decoders: Mapping[int, Decoder]
     encoders: Mapping[int, Encoder]
     layout: Layout
+    readers: int
+    block_rows: int
     state: CheckpointAddress
     limits: Mapping[str, int]
     scratch: str

@@ -83,7 +83,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 metrics.absorb(envelope.payload)
         if not envelopes:
             return TaskReport(metrics.to_json(), (), (), ())
-        partition = context.partitionId() if job.spec.program.levels else crc32(envelopes[0].channel.encode())
+        # The task has the same rows in a replay, or else is of one Kafka partition.
+        same = job.spec.program.levels or job.spec.readers
+        partition = context.partitionId() if same else crc32(envelopes[0].channel.encode())
         with metrics.timed("encode"):
             egress = Egress(job, worker_sql(job.spec.scratch), metrics)
             by_writer, lines = egress.records(envelopes)

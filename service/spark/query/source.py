@@ -1,4 +1,4 @@
-"""Level 0 on Spark: a `mapInArrow` over the Kafka source, one task a Kafka partition and batch.
+"""Level 0 on Spark: a `mapInArrow` over the Kafka source, in a few tasks that read several Kafka partitions each.
 
 The rows that reach Python are as narrow as can be, since Spark's hand-over costs by the column: the value, and one
 BIGINT that holds partition and offset. Key, timestamp and headers come along only where a column needs them.
@@ -47,6 +47,7 @@ class IngestTask:
             job.layout,
             worker_sql(job.spec.scratch),
             job.spec.limits,
+            job.spec.block_rows,
         )
         topics = source.table.connector.topics or (source.table.name,)
         first = next((batch for batch in batches if batch.num_rows), None)
@@ -61,9 +62,8 @@ class IngestTask:
         """The columns of a record, from what Spark handed over."""
         columns = {name: batch.column(name) for name in batch.schema.names if name not in ("position", "now")}
         position = batch.column("position")
-        partition = position[0].as_py() >> OFFSET_BITS
-        columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
-        columns["offset"] = pc.subtract(position, pa.scalar(partition << OFFSET_BITS, pa.int64()))
+        columns["partition"] = pc.shift_right(position, OFFSET_BITS).cast(pa.int32())
+        columns["offset"] = pc.bit_wise_and(position, 2**OFFSET_BITS - 1)
         if "topic" not in columns:
             columns["topic"] = pa.repeat(pa.scalar(topics[0], pa.string()), batch.num_rows)
         return pa.table(columns)

@@ -92,6 +92,16 @@ class Checkpoint:
             self.write("shards", wanted)
         return wanted
 
+    def readers(self, wanted: int) -> int:
+        """How many tasks read each source in the next batch of a plan without levels, where each of them writes what
+        it reads: `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
+        known = self.read("readers")
+        if self._last("offsets") > self._last("commits"):
+            return int(known or 0)
+        if known != wanted:
+            self.write("readers", wanted)
+        return wanted
+
     def _last(self, log: str) -> int:
         """The last batch of one of Spark's logs, -1 if there is none."""
         folder = self._jvm.org.apache.hadoop.fs.Path(self._path, log)

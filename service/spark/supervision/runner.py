@@ -64,8 +64,12 @@ class JobRunner:
         self._folder = scratch
         self._sweeper = Sweeper()
         self._client: Mapping[str, str] = {}
-        self._shards = 0
+        self._shards = self._readers = 0
         self._wanted = Layout(0, 0)
+        # Executors are given tasks by where they are, so a replay may have others: the sink then needs to be told apart
+        # by Kafka partition where there is no exchange ahead of it.
+        steady = deployment.program.levels > 0 or is_local(deployment.settings.spark.master)
+        self._wanted_readers = deployment.partitions if steady else 0
 
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
@@ -117,7 +121,8 @@ class JobRunner:
         progress = reports.last()
         if progress is None:
             return False
-        if self._shards != self._wanted.shards:  # the batch that had begun with another number of tasks is done
+        # The batch that had begun with another number of tasks is done.
+        if (self._shards, self._readers) != (self._wanted.shards, self._wanted_readers):
             self.stop()
             self.start()
             return False
@@ -186,6 +191,8 @@ class JobRunner:
         buckets = self._checkpoint.agree(wanted, buckets_chosen=chosen > 0).buckets
         self._wanted = Layout.of(buckets, a.partitions)
         self._shards = self._checkpoint.shards(self._wanted.shards)
+        readers = self._wanted_readers
+        self._readers = readers if a.program.levels else self._checkpoint.readers(readers)
         return Layout(buckets, self._shards)
 
     def _state(self) -> CheckpointAddress:
@@ -209,6 +216,8 @@ class JobRunner:
                 if o.table.connector.kind != "blackhole"
             },
             layout=layout,
+            readers=self._readers,
+            block_rows=a.settings.batch.block_rows,
             state=self._state(),
             limits=self._limits,
             scratch=str(self._scratch),

@@ -1,0 +1,97 @@
+"""What a task reads, cut into runs: records of one Kafka partition, in offset order.
+
+A task reads several partitions, one after another, and which ones share it may differ between a batch and its replay.
+What is computed from a partition must not: DOUBLE sums differ in their last digits with where rows are cut. So a run
+ends where the records of its partition say, counted from the first one of the batch, whatever the blocks were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+LARGEST = 256 << 20
+"""Bytes of the values of a run; a record that is larger is a run of its own."""
+
+TOGETHER = 20_000
+"""Records of small runs that are decoded together: most of what ten records cost, a thousand cost too."""
+
+
+class Run(NamedTuple):
+    """Records (formats.contract.RECORD) of one partition."""
+
+    topic: str
+    partition: int
+    records: pa.Table
+
+
+def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Iterator[Run]:
+    """Cut `blocks` into runs of `rows` records, or of `largest` bytes, but for the last one of each partition."""
+    place: tuple[str, int] | None = None
+    held: list[pa.Table] = []
+    count = size = 0
+    for found, records in (part for block in blocks for part in _by_partition(block)):
+        if found != place:
+            if place is not None and held:
+                yield _run(place, held)
+            place, held, count, size = found, [], 0, 0
+        ends = _ends(records)
+        first = 0
+        while first < records.num_rows:
+            before = int(ends[first - 1]) if first else 0
+            last = min(first + rows - count, int(np.searchsorted(ends, before + largest - size, side="right")))
+            if not held:
+                last = max(last, first + 1)
+            if last > first:
+                held.append(records.slice(first, last - first))
+                count, size = count + last - first, size + int(ends[last - 1]) - before
+            if last < records.num_rows or count == rows:
+                yield _run(found, held)
+                held, count, size = [], 0, 0
+            first = last
+    if place is not None and held:
+        yield _run(place, held)
+
+
+def gathered(found: Iterable[Run], rows: int = TOGETHER) -> Iterator[list[Run]]:
+    """Put runs together while they have at most so many records in all."""
+    held: list[Run] = []
+    count = 0
+    for run in found:
+        if held and count + run.records.num_rows > rows:
+            yield held
+            held, count = [], 0
+        held.append(run)
+        count += run.records.num_rows
+    if held:
+        yield held
+
+
+def _run(place: tuple[str, int], held: list[pa.Table]) -> Run:
+    return Run(*place, held[0] if len(held) == 1 else pa.concat_tables(held).combine_chunks())
+
+
+def _by_partition(block: pa.Table) -> Iterator[tuple[tuple[str, int], pa.Table]]:
+    """The stretches of a block that are of one partition."""
+    if not block.num_rows:
+        return
+    differs = np.diff(block["partition"].to_numpy()) != 0
+    topics = block["topic"]
+    if pc.count_distinct(topics).as_py() > 1:
+        differs |= pc.not_equal(topics.slice(1), topics.slice(0, block.num_rows - 1)).to_numpy()
+    starts = [0, *(np.flatnonzero(differs) + 1).tolist(), block.num_rows]
+    for first, last in pairwise(starts):
+        place = topics[first].as_py(), block["partition"][first].as_py()
+        yield place, block if last - first == block.num_rows else block.slice(first, last - first)
+
+
+def _ends(records: pa.Table) -> np.ndarray:
+    """Where each record's value ends, in bytes from the first one's start."""
+    if "value" not in records.column_names:
+        return np.zeros(records.num_rows, np.int64)
+    return np.cumsum(pc.fill_null(pc.binary_length(records["value"]), 0).to_numpy().astype(np.int64))

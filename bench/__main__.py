@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import latency, sizing, sizing_report, state_cost
+from bench import latency, partitions, sizing, sizing_report, state_cost
 from bench.cases import CASES, NEXMARK
 from bench.engines import COMPARED, ENGINES, SCALED, can_run
 from bench.measure import Run, measure
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).with_name("results")
 BROKER = {"log.segment.bytes": "268435456", "num.io.threads": "4", "transaction.max.timeout.ms": "900000"}
 
 PARTS = ("rates", "latency", "state")
-ASKED_FOR = ("executors", "nexmark", "sizing")
+ASKED_FOR = ("executors", "nexmark", "partitions", "sizing")
 """Parts that run only where they are named."""
 
 SCALED_CASES = ["tumble-100k", "group-100k", "join"]
@@ -39,6 +39,12 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keys", type=_numbers, help="numbers of keys, for the parts state and sizing")
     parser.add_argument(
         "--setups", type=_several(setups), default=setups, help=f"for the part sizing, some of {','.join(setups)}"
+    )
+    parser.add_argument(
+        "--partitions", type=_numbers, default=partitions.PARTITIONS, help="Kafka partitions, for the part partitions"
+    )
+    parser.add_argument(
+        "--tasks", type=_numbers, default=(), help="tasks of a level, for the part partitions, over 2 Kafka partitions"
     )
     parser.add_argument("--patience", type=float, default=1800, help="seconds after which a run is given up")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files and the plot")
@@ -86,6 +92,9 @@ def _run(part: str, bootstrap: str, wanted: argparse.Namespace) -> None:
             print(geometric_means(runs, "tailrace", engines[:2]), flush=True)
         case "latency":
             latency.report(bootstrap, wanted.engines or COMPARED, wanted.out)
+        case "partitions":
+            asked = partitions.Asked(wanted.partitions, wanted.tasks, wanted.engines or partitions.ENGINES)
+            partitions.report(bootstrap, asked, wanted.rows, wanted.patience, wanted.out)
         case "state":
             state_cost.report(bootstrap, wanted.out, wanted.keys or state_cost.KEYS)
         case "sizing":

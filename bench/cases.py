@@ -17,9 +17,11 @@ class Topic:
     kind: str
     keys: int
     share: float = 1.0
+    partitions: int = PARTITIONS
 
     def name(self, rows: int) -> str:
-        return f"{self.kind}-{self.keys}-{self.rows(rows)}"
+        spread = "" if self.partitions == PARTITIONS else f"-over-{self.partitions}"
+        return f"{self.kind}-{self.keys}-{self.rows(rows)}{spread}"
 
     def rows(self, rows: int) -> int:
         return int(rows * self.share)

@@ -77,12 +77,12 @@ def blocks(topic: Topic, rows: int) -> Iterable[list[bytes]]:
 def feed(bootstrap: str, topic: Topic, rows_of_case: int) -> None:
     """Fill the topic unless it has all its rows already; row n goes to partition n modulo the partitions."""
     rows, name = topic.rows(rows_of_case), topic.name(rows_of_case)
-    create_topics(bootstrap, [name])
-    with closing(Progress(bootstrap)) as progress:
+    create_topics(bootstrap, [name], topic.partitions)
+    with closing(Progress(bootstrap, partitions=topic.partitions)) as progress:
         if progress.rows(name) == rows:
             return
         started = time.monotonic()
-        _produce(bootstrap, name, blocks(topic, rows))
+        _produce(bootstrap, name, blocks(topic, rows), topic.partitions)
         if progress.rows(name) != rows:
             raise RuntimeError(f"topic {name} did not take its {rows} rows")
     print(f"{name}: {rows:,} rows fed in {time.monotonic() - started:.1f} s", flush=True)
@@ -94,13 +94,13 @@ def feed_numbered(bootstrap: str, name: str, value: Callable[[int], str], number
     _produce(bootstrap, name, iter(lambda: list(islice(values, BLOCK)), []))
 
 
-def _produce(bootstrap: str, name: str, values: Iterable[list[bytes]]) -> None:
+def _produce(bootstrap: str, name: str, values: Iterable[list[bytes]], partitions: int = PARTITIONS) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
     for block in values:
         for number, value in enumerate(block):
             while True:
                 try:
-                    producer.produce(name, value, partition=number % PARTITIONS)
+                    producer.produce(name, value, partition=number % partitions)
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -108,10 +108,10 @@ def _produce(bootstrap: str, name: str, values: Iterable[list[bytes]]) -> None:
     producer.flush(120)
 
 
-def create_topics(bootstrap: str, names: list[str]) -> None:
-    """Make the topics that are not there, each with the partitions of the bench."""
+def create_topics(bootstrap: str, names: list[str], partitions: int = PARTITIONS) -> None:
+    """Make the topics that are not there, each with so many partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     present = admin.list_topics(timeout=20).topics
-    wanted = [NewTopic(name, num_partitions=PARTITIONS, replication_factor=1) for name in names if name not in present]
+    wanted = [NewTopic(name, num_partitions=partitions, replication_factor=1) for name in names if name not in present]
     for future in admin.create_topics(wanted).values() if wanted else ():
         future.result(30)

@@ -6,8 +6,8 @@ import csv
 import json
 import time
 import uuid
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from bench.cases import PARTITIONS, Case
 from bench.feed import create_topics
-from bench.service_run import running, wait_for
+from bench.service_run import Service, running, wait_for
 from bench.steady import Steady, payments_sent_now
 
 RATES = (1_000, 10_000)
@@ -33,15 +33,15 @@ def report(bootstrap: str, engines: Sequence[str], out: Path) -> None:
     for rate in RATES:
         for engine in (engine for engine in ENGINES if engine in engines):
             try:
-                delays = measure(bootstrap, engine, rate)
+                found = measure(bootstrap, engine, rate)
             except RuntimeError as error:
                 print(f"latency of {engine} at {rate:,} rows/s: {error}", flush=True)
                 continue
-            percentiles = [round(float(value)) for value in np.percentile(delays, (50, 95, 99))]
-            lines.append((engine, rate, len(delays), *percentiles))
+            percentiles = [round(float(value)) for value in np.percentile(found, (50, 95, 99))]
+            lines.append((engine, rate, len(found), *percentiles))
             print(
                 f"latency of {engine} at {rate:,} rows/s: p50 {percentiles[0]} ms, p95 {percentiles[1]} ms,"
-                f" p99 {percentiles[2]} ms ({len(delays):,} rows)",
+                f" p99 {percentiles[2]} ms ({len(found):,} rows)",
                 flush=True,
             )
     with (out / "latency.csv").open("w", newline="") as file:
@@ -50,25 +50,44 @@ def report(bootstrap: str, engines: Sequence[str], out: Path) -> None:
 
 def measure(bootstrap: str, engine: str, rate: int, warm_up: float = WARM_UP, seconds: float = SECONDS) -> np.ndarray:
     """The delays in milliseconds of all rows that were sent while it lasted, after the engine had warmed up."""
+    with over_topics(bootstrap, engine, rate) as (service, consumer):
+        return delays(service, consumer, warm_up, seconds)
+
+
+@contextmanager
+def over_topics(
+    bootstrap: str,
+    engine: str,
+    rate: int,
+    partitions: int = PARTITIONS,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[tuple[Service, Consumer]]:
+    """The engine over a topic of so many partitions that is fed all the while, and a reader of what it writes."""
     name = f"latency-{engine}-{rate}-{uuid.uuid4().hex[:8]}"
     source, output = f"{name}-in", f"{name}-out"
-    create_topics(bootstrap, [source, output])
+    create_topics(bootstrap, [source], partitions)
+    create_topics(bootstrap, [output])
     case = Case(CASE.name, CASE.title, CASE.query, ())
     sql = case.sql(0, bootstrap, name, output).replace("${PAYMENTS}", source)
     with (
-        running(case, engine, sql) as service,
+        running(case, engine, sql, variables) as service,
         closing(_consumer(bootstrap, output)) as consumer,
-        Steady(bootstrap, source, rate, payments_sent_now(1_000)),
+        Steady(bootstrap, source, rate, payments_sent_now(1_000), partitions),
     ):
         wait_for("the first result", lambda: bool(_delays(consumer, 0.2)), service.check, 180)
-        until = time.monotonic() + warm_up
-        while time.monotonic() < until:
-            _delays(consumer, 0.05)
-        found: list[int] = []
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            found += _delays(consumer, 0.05)
-            service.check()
+        yield service, consumer
+
+
+def delays(service: Service, consumer: Consumer, warm_up: float, seconds: float) -> np.ndarray:
+    """The delays of the rows that come after the warm-up."""
+    until = time.monotonic() + warm_up
+    while time.monotonic() < until:
+        _delays(consumer, 0.05)
+    found: list[int] = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found += _delays(consumer, 0.05)
+        service.check()
     return np.array(found)
 
 

@@ -77,7 +77,8 @@ def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float)
         folder = Path(scratch)
         sql = folder / f"{case.name}.sql"
         sql.write_text(case.sql(rows, bootstrap, name, name))
-        with closing(Progress(bootstrap, name)) as progress:
+        partitions = max(topic.partitions for topic in case.topics)
+        with closing(Progress(bootstrap, name, partitions)) as progress:
             return watch(progress, case, engine, rows, name, sql, patience)
 
 

@@ -17,9 +17,11 @@ Answer = TypeVar("Answer")
 
 
 class Progress:
-    """Asks one broker about one consumer group, for as long as the object lives."""
+    """Asks one broker about one consumer group, for as long as the object lives; of topics with up to so many
+    partitions."""
 
-    def __init__(self, bootstrap: str, group: str = "bench-progress") -> None:
+    def __init__(self, bootstrap: str, group: str = "bench-progress", partitions: int = PARTITIONS) -> None:
+        self._partitions = partitions
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
         # It only asks for the group's offsets and never joins it.
         self._member = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
@@ -33,21 +35,21 @@ class Progress:
         Flink commits them when a checkpoint completes, Tailrace and the native query when a batch does: in each case
         at the moment from which on these rows will not be read again and their results are visible.
         """
-        partitions = [TopicPartition(topic, partition) for topic in topics for partition in range(PARTITIONS)]
+        partitions = [TopicPartition(topic, partition) for topic in topics for partition in range(self._partitions)]
         committed = patiently(lambda: self._member.committed(partitions, timeout=10))
         return sum(max(partition.offset, 0) for partition in committed)
 
     def visible_end(self, topic: str) -> int:
         """The end of what a read-committed consumer sees of `topic`, in offsets (they count transaction marks too)."""
-        return self._ends(topic, IsolationLevel.READ_COMMITTED)
+        return self._ends(topic, IsolationLevel.READ_COMMITTED, PARTITIONS)
 
     def rows(self, topic: str) -> int:
         """The rows of a topic that was written without transactions."""
-        return self._ends(topic, IsolationLevel.READ_UNCOMMITTED)
+        return self._ends(topic, IsolationLevel.READ_UNCOMMITTED, self._partitions)
 
-    def _ends(self, topic: str, isolation: IsolationLevel) -> int:
+    def _ends(self, topic: str, isolation: IsolationLevel, partitions: int) -> int:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        request = {TopicPartition(topic, partition): latest for partition in range(PARTITIONS)}
+        request = {TopicPartition(topic, partition): latest for partition in range(partitions)}
 
         def ask() -> int:
             found = self._admin.list_offsets(request, isolation_level=isolation)

@@ -26,9 +26,12 @@ def payments_sent_now(keys: int) -> Callable[[int], str]:
 
 
 class Steady:
-    """Rows at `rate` a second while its `with` block lasts: the `value` of 0, of 1, ..."""
+    """Rows at `rate` a second while its `with` block lasts: the `value` of 0, of 1, ..., each to the next partition."""
 
-    def __init__(self, bootstrap: str, topic: str, rate: int, value: Callable[[int], str]) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, rate: int, value: Callable[[int], str], partitions: int = PARTITIONS
+    ) -> None:
+        self._partitions = partitions
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, "acks": "1"})
         self._topic, self._rate, self._value = topic, rate, value
         self._stop = threading.Event()
@@ -49,7 +52,7 @@ class Steady:
         while not self._stop.is_set():
             due = int((time.monotonic() - started) * self._rate)
             while self.sent < due:
-                self._producer.produce(self._topic, self._value(self.sent), partition=self.sent % PARTITIONS)
+                self._producer.produce(self._topic, self._value(self.sent), partition=self.sent % self._partitions)
                 self.sent += 1
             self._producer.poll(0)
             time.sleep(_STEP)

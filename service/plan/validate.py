@@ -270,15 +270,19 @@ def _unrepeatable(node: Node) -> Iterator[Problem]:
             return
     asked = inputs(node)[:1] if isinstance(node, TemporalJoin) else inputs(node)  # it answers a left row once
     changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
-    for value in values:
+    for place, value in enumerate(values):
         if repeatable(value):
             continue
         if changing is not None:
+            declared = isinstance(changing, Scan)
+            named = f'"{node.fields[place].name}", which is {describe(value)},' if isinstance(node, Project) else ""
             yield Problem(
                 node.place,
-                f"{describe(value)} would have another value when its row is taken back",
+                f"{named or describe(value)} would have another value when its row is taken back",
                 detail=f"{origin(changing)} updates and deletes rows",
-                hint="compute it where rows enter, before that step",
+                hint="leave it out, or take a time that the records carry"
+                if declared
+                else "compute it where rows enter, before that step",
             )
         elif not deterministic(value):
             yield Problem(

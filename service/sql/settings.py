@@ -138,6 +138,21 @@ FAMILIES: Mapping[str, str] = {
         ("env.", "yarn.", "kubernetes.", "security.", "historyserver.", "jobstore.", "fs.", "s3."), _CLUSTER
     ),
     **dict.fromkeys(("pipeline.jars", "pipeline.classpaths", "classloader.", "python."), "there are no jars to load"),
+    **dict.fromkeys(
+        ("job-result-store.", "job-event.store.", "client.", "task.", "zookeeper.", "gs.", "azure."), _CLUSTER
+    ),
+    **dict.fromkeys(("delegation.tokens.", "external-resource", "internal.", "scheduler", "jmx."), _CLUSTER),
+    **dict.fromkeys(("high-availability", "user.artifacts.", "table.resources.", "plugin."), _CLUSTER),
+    **dict.fromkeys(("table.builtin-", "table.catalog-store.", "table.catalog."), "there is one catalog"),
+    **dict.fromkeys(("table.plan.", "table.generated-code.", "table.exec.operator-fusion-codegen."), _INNER),
+    **dict.fromkeys(("table.exec.sort.", "table.exec.spill-compression.", "table.exec.disabled-operators"), _INNER),
+    **dict.fromkeys(("table.exec.window-agg.", "table.exec.uid.", "table.exec.legacy-transformation-uids"), _INNER),
+    **dict.fromkeys(("table.exec.interval-join.", "table.exec.unbounded-over.", "table.exec.shuffle-mode"), _INNER),
+    **dict.fromkeys(("execution.buffer-timeout", "execution.sorted-inputs.", "execution.batch"), _INNER),
+    **dict.fromkeys(("pipeline.force-", "pipeline.generic-types", "pipeline.serialization-config"), _INNER),
+    **dict.fromkeys(("pipeline.registered-", "pipeline.default-kryo", "pipeline.auto-generate-uids"), _INNER),
+    **dict.fromkeys(("pipeline.closure-cleaner-level", "pipeline.cached-files", "pipeline.vertex-"), _INNER),
+    "table.display.": "there is no client",
     "metrics.": "metrics are served for Prometheus",
     "sql-client.": "there is no client",
     "state.": "state is kept in one way",

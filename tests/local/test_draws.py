@@ -184,9 +184,12 @@ TAKEN_BACK = "would have another value when its row is taken back"
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT CAST(a.k AS STRING), UUID() FROM cdc AS a", f"UUID() {TAKEN_BACK}"),
+        ("SELECT CAST(a.k AS STRING), UUID() FROM cdc AS a", f"which is UUID(), {TAKEN_BACK}"),
         ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND RAND() < 0.5", TAKEN_BACK),
-        ("SELECT CAST(n AS STRING), UUID() FROM (SELECT n, COUNT(*) FROM t GROUP BY n)", f"UUID() {TAKEN_BACK}"),
+        (
+            "SELECT CAST(n AS STRING), UUID() FROM (SELECT n, COUNT(*) FROM t GROUP BY n)",
+            f"which is UUID(), {TAKEN_BACK}",
+        ),
         (
             "SELECT UUID(), '' FROM (SELECT window_end FROM TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '1' MINUTE)"
             " GROUP BY window_start, window_end)",

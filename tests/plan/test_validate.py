@@ -140,11 +140,22 @@ NOW = Call("NOW", (), BIGINT, "epoch_ms($now)")
 RAND = Call("RAND", (), BIGINT, "random()", deterministic=False)
 
 
+def test_a_processing_time_of_rows_that_are_taken_back_is_named():
+    cdc = table("cdc", "user s", fmt="debezium-json")
+    (only,) = said(
+        job(sink(project(scan(cdc), user="user", at=NOW), table("out", "user s", "at n", fmt="debezium-json")))
+    )
+    assert only == (
+        '"at", which is NOW(), would have another value when its row is taken back'
+        ' | table "cdc" updates and deletes rows | leave it out, or take a time that the records carry'
+    )
+
+
 @pytest.mark.parametrize("value", [NOW, RAND])
 def test_a_value_that_changes_cannot_be_computed_of_rows_that_are_taken_back(value: Call):
     (only,) = said(job(sink(project(by_user, a="user", b=value), OUT)))
     assert only == (
-        f"{value.name}() would have another value when its row is taken back"
+        f'"b", which is {value.name}(), would have another value when its row is taken back'
         " | GROUP BY user updates and deletes rows | compute it where rows enter, before that step"
     )
     assert said(job(sink(total(project(orders, user="user", n=value), ("user",), "n"), OUT))) == []

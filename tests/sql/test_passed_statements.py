@@ -24,6 +24,13 @@ TABLE = "CREATE TABLE t (a INT) WITH ('connector' = 'datagen');\n"
         ("SET 'taskmanager.numberOfTaskSlots' = '4';", "the setting 'taskmanager.numberOfTaskSlots' has no effect"),
         ("SET 'state.backend.rocksdb.localdir' = '/x';", "the setting 'state.backend.rocksdb.localdir' has no effect"),
         ("SET 'table.optimizer.source.x' = '1';", "the setting 'table.optimizer.source.x' has no effect"),
+        ("SET 'high-availability' = 'zookeeper';", "the setting 'high-availability' has no effect"),
+        ("SET 'table.display.max-column-width' = '9';", "the setting 'table.display.max-column-width' has no effect"),
+        (
+            "SET 'table.plan.compile.catalog-objects' = 'ALL';",
+            "the setting 'table.plan.compile.catalog-objects' has no",
+        ),
+        ("SET 'pipeline.generic-types' = 'false';", "the setting 'pipeline.generic-types' has no effect"),
         (
             "SET 'execution.checkpointing.incremental' = 'true';",
             "the setting 'execution.checkpointing.incremental' has",

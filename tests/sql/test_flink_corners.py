@@ -67,6 +67,12 @@ ANSWERS = [
     # A text is formatted as SimpleDateFormat reads it: a date and a time, no fraction.
     ("DATE_FORMAT('2024-02-29', 'yyyy')", None),
     ("DATE_FORMAT('2024-02-29 01:02:03.789', 'HH:mm:ss.SSS')", "01:02:03.000"),
+    # What is almost JSON is none; in a text anything may stand.
+    ("'[1, 2, ]' IS JSON", False),
+    ("'{\"a\":1,}' IS JSON OBJECT", False),
+    ("'[NaN]' IS JSON", False),
+    ("'{\"a\":-Infinity}' IS JSON", False),
+    ('\'["a,]", "NaN", "\\",]", null, false, 1e5]\' IS JSON ARRAY', True),
     # Text of a distance from UTC: newer functions pass it over, older ones count with it.
     ("TO_TIMESTAMP('2024-02-29T01:02:03+02:00', 'yyyy-MM-dd''T''HH:mm:ssXXX')", datetime(2024, 2, 29, 1, 2, 3)),
     ("TO_TIMESTAMP_LTZ('2024-02-29 01:02:03Z', 'yyyy-MM-dd HH:mm:ssX')", datetime(2024, 2, 29, 1, 2, 3)),

@@ -200,8 +200,17 @@ def json_exists(form: Form) -> Expression:
     return Call(form.name, (value,), BOOLEAN, template)
 
 
+# DuckDB reads a comma before a closing bracket, NaN and Infinity, which are no JSON; inside texts they may stand.
+_LOOSE = template_text(r"(?i),\s*[\]}]|nan|inf")
+_TEXTS = template_text(r'"(?:[^"\\]|\\.)*"')
+_STRICT = (
+    f"json_valid({{0}}) AND NOT (regexp_matches({{0}}, {_LOOSE})"
+    f" AND regexp_matches(regexp_replace({{0}}, {_TEXTS}, '\"\"', 'g'), {_LOOSE}))"
+)
+
+
 def _is_json(condition: str) -> str:
-    return f"coalesce(CASE WHEN json_valid({{0}}) THEN {condition} END, FALSE)"
+    return f"coalesce(CASE WHEN {_STRICT} THEN {condition} END, FALSE)"
 
 
 _SCALAR = "json_type({0}) NOT IN ('OBJECT', 'ARRAY')"

@@ -139,6 +139,19 @@ QUERIES = {
         "v BIGINT, s BIGINT",
         "SELECT v, (SELECT s FROM (SELECT k, SUM(w) AS s FROM b GROUP BY k) AS t WHERE t.k = a.k) FROM a",
     ),
+    "a hot key": (
+        "g STRING, h STRING, v BIGINT",
+        "SELECT /*+ SKEW('a', 'k') */ a.g, b.h, a.v FROM a JOIN b ON a.k = b.k AND a.v < b.w",
+    ),
+    "a hot key on the right, a group": (
+        "k BIGINT, s BIGINT, n BIGINT",
+        "SELECT /*+ SKEW('b', 'k', 1, 3) */ k, SUM(a.v), COUNT(*) FROM a RIGHT JOIN b USING (k) GROUP BY k",
+    ),
+    "a hot key that is padded": (
+        "g STRING, h STRING, w BIGINT",
+        "SELECT /*+ SKEW('a', 'k', 2) */ a.g, b.h, c.w FROM a LEFT JOIN b ON a.k = b.k"
+        " LEFT JOIN (SELECT k, SUM(w) AS w FROM b GROUP BY k) AS c ON a.k = c.k",
+    ),
     "one group": ("s BIGINT, m BIGINT", "SELECT SUM(v), MAX(v) FROM a HAVING COUNT(*) > 0"),
 }
 

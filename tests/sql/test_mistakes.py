@@ -180,8 +180,8 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ),
         (
             "SELECT /*+ STATE_TLL('a' = '1d') */ a1 FROM a JOIN b ON a1 = b1",
-            "the hint STATE_TLL has no meaning here\n  detail: SELECT takes STATE_TTL('alias' = '1d', ...) and"
-            " LEADING(alias, ...)\n"
+            "the hint STATE_TLL has no meaning here\n  detail: SELECT takes STATE_TTL('alias' = '1d', ...),"
+            " LEADING(alias, ...) and SKEW('alias', 'key', ...)\n"
             '  hint:   did you mean "STATE_TTL"?',
         ),
         (

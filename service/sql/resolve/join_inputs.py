@@ -27,7 +27,7 @@ class Keyed:
         wide_left, left_keys = _with_keys(left, [k[0] for k in found.keys], place)
         wide_right, right_keys = _with_keys(right, [k[1] for k in found.keys], place)
         added = len(wide_left.scope) - len(left.scope)
-        residual = both(_shifted(c, len(left.scope), added) for c in rest)
+        residual = both(shifted(c, len(left.scope), added) for c in rest)
         return Keyed(wide_left, wide_right, left_keys, right_keys, residual)
 
 
@@ -44,7 +44,7 @@ def _with_keys(relation: Relation, keys: Iterable[Expression], place: Place) -> 
     return extended(relation, added, place), tuple(places)
 
 
-def _shifted(condition: Expression, width: int, by: int) -> Expression:
+def shifted(condition: Expression, width: int, by: int) -> Expression:
     """`condition` over joined columns, after `by` columns came behind the `width` ones of the left input."""
     if not by:
         return condition

@@ -19,11 +19,13 @@ from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.join_order import by_leading
 from service.sql.resolve.relation import Relation, visible
+from service.sql.resolve.skew import Skew, not_compared, skews, spread
 from service.sql.resolve.syntax import conjuncts, has_query, positions
 from service.sql.resolve.table_hints import leading, state_ttls
 from service.sql.resolve.temporal_joins import is_temporal, resolve_versioned, temporal_join
 from service.sql.resolve.unnest import single_row, unnested
 from service.sql.resolve.using import equations, merged_columns, reordered, shown_once
+from service.sql.resolve.window_joins import joined_windows
 
 
 def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
@@ -58,7 +60,9 @@ def _chain(
     sources = [first, *(j.this for j in joins)]
     relations = _all(sources, select, session)
     _check_names(relations, sources, session)
-    ttls = state_ttls(select, [q for r in relations for q in r.scope.qualifiers], session, inner=inner)
+    qualifiers = [q for r in relations for q in r.scope.qualifiers]
+    ttls = state_ttls(select, qualifiers, session, inner=inner)
+    hot = [] if inner else skews(select, qualifiers, session)
     movable = all(_kind(j, session) in (JoinKind.INNER, JoinKind.LEFT) for j in joins)
     joined = relations[0]
     left_ttl = _ttl(joined, ttls, session)
@@ -73,8 +77,15 @@ def _chain(
             taken = [c for c in where if not has_query(c) and _spans(positions(c, scope), width)]
             where = [c for c in where if not any(c is t for t in taken)]
             conditions += taken
-        joined = _join(joined, right, kind, conditions, (left_ttl, _ttl(right, ttls, session)), join, session)
+        spreads = [skew for skew in hot if skew.side in joined.scope.qualifiers + right.scope.qualifiers]
+        kept = (left_ttl, _ttl(right, ttls, session))
+        joined, applied = _join(joined, right, kind, conditions, kept, join, spreads, session)
+        hot = [skew for skew in hot if not any(skew is each for each in applied)]
         left_ttl = session.ttl
+    for skew in hot:
+        session.mistakes.add_error(not_compared(skew))
+    if hot:
+        raise QueryRejected
     return joined, where
 
 
@@ -188,8 +199,11 @@ def _join(
     nodes: list[exp.Expr],
     ttls: tuple[int, int],
     join: exp.Join,
+    hot: Sequence[Skew],
     session: ResolveContext,
-) -> Relation:
+) -> tuple[Relation, list[Skew]]:
+    """The join of two inputs, and which of the `hot` keys it has spread."""
+    applied: list[Skew] = []
     merged = merged_columns(join, left, right, session)
     nodes = [*equations(merged, len(left.scope), join.this), *nodes]
     if is_temporal(join.this):
@@ -198,6 +212,12 @@ def _join(
         start = next(i for i in range(len(left.scope), len(joined.scope)) if not joined.scope.columns[i].internal)
     else:
         found = sort_conditions(nodes, left, right, session)
+        if found.times() is None and joined_windows(left, right, found) is None:
+            for skew in hot:
+                wide = spread(left, right, kind, found, skew, session)
+                if wide is not None:
+                    applied.append(skew)
+                    left, right, found = wide
         joined = join_of(left, right, kind, found, ttls, join.this, session)
         start = len(left.scope) + sum(not isinstance(key, Column) for key, _, _ in found.keys)
-    return shown_once(joined, merged, start, kind, join.this, session) if merged else joined
+    return shown_once(joined, merged, start, kind, join.this, session) if merged else joined, applied

@@ -17,6 +17,9 @@ from service.sql.resolve.context import QueryRejected, ResolveContext
 _OF_BATCHES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
 """Hints that Flink, too, passes over in a stream."""
 
+_OF_JOINS = ("LEADING", "SKEW")
+"""Hints that say how tables are joined."""
+
 
 def with_options(table: Table, node: exp.Table, session: ResolveContext) -> Table:
     """`table` with the options of an OPTIONS hint in place of its own."""
@@ -52,7 +55,7 @@ def state_ttls(
     known = tuple(qualifiers)
     found: dict[str, int] = {}
     for call in hint.expressions if hint else ():
-        if call.name.upper() == "LEADING":
+        if call.name.upper() in _OF_JOINS:
             continue
         if call.name.upper() in _OF_BATCHES:
             if inner:
@@ -64,8 +67,8 @@ def state_ttls(
         if call.name.upper() != "STATE_TTL":
             session.mistakes.add(
                 f"the hint {call.name} has no meaning here",
-                detail="SELECT takes STATE_TTL('alias' = '1d', ...) and LEADING(alias, ...)",
-                hint=did_you_mean(call.name, ["STATE_TTL", "LEADING"]),
+                detail="SELECT takes STATE_TTL('alias' = '1d', ...), LEADING(alias, ...) and SKEW('alias', 'key', ...)",
+                hint=did_you_mean(call.name, ["STATE_TTL", *_OF_JOINS]),
                 at=call,
             )
             continue

@@ -1,0 +1,158 @@
+"""A hot key spread over buckets: /*+ SKEW('side', 'key', value, ...) */.
+
+Rows of the hot side get a number that follows from the row alone, so a row that is taken back finds its place again.
+The rows of the other side are there once for each number, and the number is one more key of the join: each pair meets
+exactly once. Only rows with the values that are named are spread; without values, all are. The side that is repeated
+must not be padded, since each of its copies would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from service.plan.expressions import Call, Column, Expression
+from service.plan.nodes import Field, JoinKind, Unnest
+from service.plan.properties import unique_keys
+from service.plan.table import TimeKind
+from service.plan.types import INT, Array
+from service.sql.errors import SqlError, did_you_mean
+from service.sql.expressions.literals import boolean
+from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.join_conditions import Conditions
+from service.sql.resolve.join_inputs import shifted
+from service.sql.resolve.relation import Relation, column, extended
+from service.sql.resolve.syntax import positional
+from service.sql.scope import INTERNAL, Scope, ScopeColumn
+
+PLACES = 8
+"""Over so many places a hot key is spread: the other side's rows of that key are kept as often."""
+
+_SPREAD = (
+    "(CASE WHEN {{0}} THEN CAST(md5_number_lower(concat_ws('/', {columns})) % {places} AS INTEGER) + 1 ELSE 1 END)"
+)
+_COPIES = "(CASE WHEN {{0}} THEN [{numbers}] ELSE [1] END)"
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """Rows of the table `side` are many for some `values` of its column `key`, or for all."""
+
+    side: str
+    key: str
+    values: tuple[exp.Expr, ...]
+    at: exp.Expr
+
+
+def skews(select: exp.Select, qualifiers: Iterable[str], session: ResolveContext) -> list[Skew]:
+    """The SKEW hints of a query."""
+    hint, known = select.args.get("hint"), tuple(qualifiers)
+    found: list[Skew] = []
+    for call in hint.expressions if hint else ():
+        if call.name.upper() != "SKEW":
+            continue
+        side, key, *values = [*call.expressions, None, None][: max(2, len(call.expressions))]
+        if side is None or key is None:
+            raise session.give_up(SqlError("SKEW takes 'side', 'key' and values of the key", at=call))
+        if side.name not in known:
+            raise session.give_up(
+                SqlError(
+                    f'SKEW names "{side.name}", which the query does not join',
+                    detail=f"it reads {', '.join(known)}",
+                    hint=did_you_mean(side.name, known),
+                    at=side,
+                )
+            )
+        found.append(Skew(side.name, key.name, tuple(v for v in values if v is not None), call))
+    return found
+
+
+def spread(
+    left: Relation, right: Relation, kind: JoinKind, found: Conditions, skew: Skew, session: ResolveContext
+) -> tuple[Relation, Relation, Conditions] | None:
+    """The inputs of a join and its conditions with a hot key spread; None where it does not compare that key."""
+    sides = (left, right)
+    for place, (hot, other) in enumerate((sides, sides[::-1])):
+        for one, two, _ in found.keys:
+            mine, theirs = (one, two) if place == 0 else (two, one)
+            if not isinstance(mine, Column) or not _is(hot.scope.columns[mine.index], skew):
+                continue
+            if kind not in (JoinKind.INNER, (JoinKind.LEFT, JoinKind.RIGHT)[place]):
+                raise session.give_up(
+                    SqlError(
+                        f'SKEW cannot spread "{skew.side}" in a {kind.value.upper()} JOIN',
+                        detail="rows of the other side are repeated, and would be padded as often",
+                        hint=f'write an INNER JOIN, or one that keeps the rows of "{skew.side}"',
+                        at=skew.at,
+                    )
+                )
+            number = _number(hot, _asked(hot, mine, skew, session))
+            copied, copy = _copied(other, theirs, skew, session)
+            if place == 0:
+                return left, copied, replace(found, keys=[*found.keys, (number, copy, False)])
+            by = len(copied.scope) - len(left.scope)
+            rest = [shifted(c, len(left.scope), by) for c in found.rest]
+            return copied, right, replace(found, keys=[*found.keys, (copy, number, False)], rest=rest)
+    return None
+
+
+def not_compared(skew: Skew) -> SqlError:
+    """The mistake of a hint for a key that no join compares."""
+    return SqlError(
+        f'no join compares "{skew.key}" of "{skew.side}" that SKEW could spread',
+        detail="it spreads a column that a regular join compares by equality",
+        hint="name the column as it is written in ON or USING",
+        at=skew.at,
+    )
+
+
+def _is(found: ScopeColumn, skew: Skew) -> bool:
+    return (found.qualifier, found.field.name) == (skew.side, skew.key)
+
+
+def _asked(relation: Relation, key: Expression, skew: Skew, session: ResolveContext) -> Expression:
+    """Whether the key of a row has one of the values."""
+    if not skew.values:
+        return boolean(True)
+    wide = extended(relation, [key], session.place(skew.at)) if not isinstance(key, Column) else relation
+    index = key.index if isinstance(key, Column) else len(relation.scope)
+    values = [v.copy() for v in skew.values]
+    compiled = session.compile(exp.In(this=positional(index, skew.at), expressions=values), wide.scope)
+    if compiled is None:
+        raise QueryRejected
+    return compiled
+
+
+def _number(relation: Relation, asked: Expression) -> Expression:
+    """The place of a row of the hot side: that of its unique key, or of all its columns but PROCTIME()."""
+    unique = unique_keys(relation.node)
+    scope = relation.scope
+    read = sorted(unique[0]) if unique and unique[0] else range(len(scope))
+    columns = [column(scope, i) for i in read if scope.field(i).time is not TimeKind.PROCESSING]
+    texts = ", ".join(f"CAST({{{i}}} AS VARCHAR)" for i in range(1, len(columns) + 1))
+    return Call("spread", (asked, *columns), INT, _SPREAD.format(columns=texts, places=PLACES))
+
+
+def _copied(relation: Relation, key: Expression, skew: Skew, session: ResolveContext) -> tuple[Relation, Expression]:
+    """The other side with each row once for each place, and the column that says for which."""
+    if not isinstance(key, Column):
+        relation = extended(relation, [key], session.place(skew.at))
+        key = column(relation.scope, len(relation.scope) - 1)
+    asked = _asked(relation, key, skew, session)
+    numbers = ", ".join(map(str, range(1, PLACES + 1)))
+    copies = Call("copies", (asked,), Array(INT), _COPIES.format(numbers=numbers))
+    below = extended(relation, [copies], session.place(skew.at))
+    fields = (Field("copy", INT), Field("spread", INT, nullable=False))
+    node = Unnest(
+        input=below.node,
+        column=len(relation.scope),
+        ordinality=True,
+        outer=False,
+        fields=(*below.fields, *fields),
+        place=session.place(skew.at),
+    )
+    hidden = tuple(ScopeColumn(f, alias=f"{INTERNAL}{f.name}") for f in fields)
+    copied = Relation(node, Scope((*below.scope.columns, *hidden)), relation.windows)
+    return copied, column(copied.scope, len(copied.scope) - 1)

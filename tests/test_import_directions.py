@@ -140,7 +140,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "service.plan": ("passes", "lowering"),
     "service.formats": ("json", "csv", "avro", "changes"),
     "service.kafka": ("local_broker", "writer"),
-    "service.spark": ("query", "driver", "supervision"),
+    "service.spark": ("internals", "query", "driver", "supervision"),
     "service.observability": ("metrics", "page"),
 }
 

@@ -11,8 +11,6 @@ from service.deployment.planning import Deployment
 from service.deployment.unheld_times import LATEST, unheld_time
 from service.kafka.errors import KafkaUnreachable
 
-OVERFLOW = "StreamingQueryException: [STREAM_FAILED] ... Caused by: java.lang.ArithmeticException: long overflow"
-
 
 def job(*tables: str) -> Deployment:
     sources = [
@@ -34,12 +32,12 @@ class _Kafka:
         return {self._topic: {3: 7, 5: 1}} if self._topic in topics else {}
 
 
-def told(error: str, kafka: Any) -> str | None:
-    return unheld_time(job("a", "b"), error, lambda _: kafka)
+def told(kafka: Any) -> str | None:
+    return unheld_time(job("a", "b"), lambda _: kafka)
 
 
 def test_table_topic_partition_and_offset_are_named():
-    said = told(OVERFLOW, _Kafka())
+    said = told(_Kafka())
     assert said is not None
     assert said.startswith("table b: the record at offset 7 of partition 3 of topic b-topic has a timestamp that Spark")
     assert "hint:" in said
@@ -50,10 +48,6 @@ class _Away:
         raise KafkaUnreachable("no broker answers")
 
 
-@pytest.mark.parametrize(
-    ("error", "kafka"),
-    [("RuntimeError: long overflow of something else", _Kafka()), (OVERFLOW, _Kafka("other")), (OVERFLOW, _Away())],
-    ids=["another error", "no such record", "nobody to ask"],
-)
-def test_where_there_is_no_such_record_nothing_is_said(error: str, kafka: Any):
-    assert told(error, kafka) is None
+@pytest.mark.parametrize("cluster", [_Kafka("other"), _Away()], ids=["no such record", "nobody to ask"])
+def test_where_there_is_no_such_record_nothing_is_said(cluster: Any):
+    assert told(cluster) is None

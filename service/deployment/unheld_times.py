@@ -15,16 +15,12 @@ from service.kafka.errors import KafkaFailure
 LATEST = (2**63 - 1) // 1000
 """The last millisecond since the epoch that Spark can hold, in the year 294247."""
 
-SAID = "ArithmeticException: long overflow"
-"""What the JVM says of such a record."""
+THROWN = "java.lang.ArithmeticException"
+"""What the JVM throws at such a record."""
 
 
-def unheld_time(
-    deployment: Deployment, error: str, connect: Callable[[Mapping[str, str]], Cluster] = Cluster
-) -> str | None:
-    """Return what to tell of an error that such a record has made, None where there is no such record."""
-    if SAID not in error:
-        return None
+def unheld_time(deployment: Deployment, connect: Callable[[Mapping[str, str]], Cluster] = Cluster) -> str | None:
+    """Return what to tell of a job that such a record has stopped, None where there is no such record."""
     for source in deployment.program.sources:
         address = deployment.source_addresses.get(source.id)
         if address is None:

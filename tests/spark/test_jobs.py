@@ -1,4 +1,4 @@
-"""Jobs of one file: which errors are waited out, and that one that gives up does not end the others."""
+"""Jobs of one file: what becomes of each, and that one that gives up does not end the others."""
 
 from __future__ import annotations
 
@@ -8,25 +8,9 @@ from typing import Any
 import pytest
 
 from service.exit_codes import FAILED, OK, WRONG
-from service.kafka.errors import KafkaUnreachable
-from service.spark.supervision.jobs import PATIENT, Jobs
-
-
-@pytest.mark.parametrize(
-    ("text", "patient"),
-    [
-        ("Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment", True),
-        ("org.apache.kafka.common.errors.DisconnectException: null", True),
-        ("java.util.concurrent.TimeoutException: Cannot fetch record for offset 7 in 30000 milliseconds", True),
-        ("service.kafka.errors.KafkaUnreachable: ('no answer', None, None)", True),
-        ("java.util.concurrent.TimeoutException: Futures timed out after [120 seconds]", False),
-        ("com.example.TimeoutException: the object store does not answer", False),
-        ('ConversionException: cannot read "TimeoutException"', False),
-        ("the record says KafkaUnreachable", False),
-    ],
-)
-def test_only_the_time_outs_of_kafka_are_waited_out(text: str, patient: bool):
-    assert (PATIENT.search(text) is not None) is patient
+from service.host.clock import ClockJumped
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.spark.supervision.jobs import Jobs
 
 
 class _Observer:
@@ -108,8 +92,8 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
     ("errors", "code"),
     [
         ([RuntimeError("x"), None], FAILED),
-        ([RuntimeError("KafkaConfigError: x"), None], WRONG),
-        ([RuntimeError("KafkaConfigError: x"), RuntimeError("x")], FAILED),
+        ([KafkaConfigError("x"), None], WRONG),
+        ([KafkaConfigError("x"), RuntimeError("KafkaConfigError: x")], FAILED),
         ([None, None], OK),
     ],
 )
@@ -133,6 +117,6 @@ def test_a_kafka_that_cannot_be_reached_is_no_failure():
 
 def test_a_clock_that_jumped_is_waited_out_and_said():
     made, runners, observer = jobs(1)
-    runners[0].error = RuntimeError("service.host.clock.ClockJumped: the clock of this machine went ahead by 365 days")
+    runners[0].error = ClockJumped("the clock of this machine went ahead by 365 days")
     assert [made.look() for _ in range(3)] == [None] * 3
     assert observer.said == [("failed", "j0")], "the next try is a minute away"

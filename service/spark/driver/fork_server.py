@@ -22,17 +22,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+from service.spark.internals.workers import HELPERS, daemon_manager
+
 VARIABLE = "TAILRACE_NURSERY"
 """The environment variable with the path of the socket."""
-
-HELPERS = (
-    "pyspark.sql.worker.lookup_data_sources",
-    "pyspark.sql.worker.create_data_source",
-    "pyspark.sql.worker.plan_data_source_read",
-    "pyspark.sql.worker.write_into_data_source",
-    "pyspark.sql.streaming.python_streaming_source_runner",
-    "pyspark.sql.worker.python_streaming_sink_runner",
-)
 
 PRELOADED = (
     *HELPERS,
@@ -96,9 +89,7 @@ def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     sys.argv = list(arguments)
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
     sys.stderr = open(2, "w")  # noqa: SIM115
-    from pyspark.daemon import manager
-
-    manager()
+    daemon_manager()()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import importlib.util
 import os
 import shlex
 import shutil
-import struct
 import subprocess
 import sys
 import threading
@@ -25,8 +24,8 @@ from service.spark.driver import allocation
 from service.spark.driver.configuration import PYTHON_PATH
 from service.spark.driver.fork_server import VARIABLE
 from service.spark.driver.log_filter import is_noise
+from service.spark.internals.workers import CONNECTION_FILE, GATEWAY, GATEWAY_PORT, GATEWAY_SECRET, gateway_address
 
-_MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 _PATIENCE = 120.0
 _PIECE = 0.01
 
@@ -88,7 +87,7 @@ class Jvm:
         arguments = self._folder / "arguments"
         # A file: the class path is long, and a command line is for everybody to read.
         words = [f"-Djava.io.tmpdir={temporary}", *options(settings, jars)]
-        said = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), _MAIN]))
+        said = "\n".join(quoted([*words, "-cp", class_path(home, jars, settings), GATEWAY]))
         with open(os.open(arguments, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(said)
         self._archives = CREATE in said
@@ -114,7 +113,7 @@ class Jvm:
                 "SPARK_HOME": str(home),
                 "SPARK_SCALA_VERSION": "2.13",  # Spark's workers of a local cluster ask for it
                 "SPARK_CONNECT_MODE": "0",
-                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._folder / "connection"),
+                CONNECTION_FILE: str(self._folder / "connection"),
             },
             process_group=0,  # Ctrl-C on a terminal goes to every process of a group; this one is ended by ours
         )
@@ -132,16 +131,13 @@ class Jvm:
                 find_java()  # a Java that is too old is the likely reason, and the better sentence
                 raise JvmFailed("the JVM did not start: " + ("; ".join(self._last) or f"code {self.process.poll()}"))
             time.sleep(_PIECE)
-        said = connection.read_bytes()
-        port, length = struct.unpack_from(">ii", said)
-        os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-        os.environ["PYSPARK_GATEWAY_SECRET"] = said[8 : 8 + length].decode()
+        os.environ.update(gateway_address(connection.read_bytes()))
         connection.unlink()
         (self._folder / "arguments").unlink(missing_ok=True)  # they may hold secrets of the user's own options
 
     def close(self) -> None:
         """End it; safe to call twice."""
-        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+        for name in (GATEWAY_PORT, GATEWAY_SECRET):
             os.environ.pop(name, None)
         assert self.process.stdin is not None
         assert self._nursery.stdin is not None

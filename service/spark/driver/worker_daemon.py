@@ -13,10 +13,9 @@ import importlib
 import os
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from service.spark.internals.workers import WORKER, daemon_manager
 
-WORKER = "pyspark.worker"
-"""The module of the workers that run tasks; the daemons of Spark's other helpers are handed other modules."""
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 PRELOADED = (
     "numpy",
@@ -38,8 +37,7 @@ def main() -> None:
     if worker == WORKER:
         for module in PRELOADED:
             importlib.import_module(module)
-    from pyspark.daemon import manager
-
+    manager = daemon_manager()
     # A worker collects all garbage after each task: what was imported is none, and need not be looked through.
     gc.collect()
     gc.freeze()

@@ -18,10 +18,16 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
+from service.checkpoint.files import StateMissing
+from service.kafka.errors import DigestMismatch, KafkaConfigError, SourceChanged
+from service.runtime.bucket import StateMismatch
+from service.runtime.ingest import BadInput
+from service.spark.internals.failures import note
+
 TRIES = 4
 """How often a task may fail for a reason of its own."""
 
-FINAL = ("StateMismatch", "StateMissing", "DigestMismatch", "SourceChanged", "KafkaConfigError", "BadInput")
+FINAL = (StateMismatch, StateMissing, DigestMismatch, SourceChanged, KafkaConfigError, BadInput)
 """Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
 
 _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
@@ -29,7 +35,7 @@ _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
 
 
 class AttemptsExhausted(Exception):
-    """An earlier try of this task has failed; the text is what it said, with its frames."""
+    """An earlier try of this task has failed; the text is what it said, with its frames and its note."""
 
 
 @contextmanager
@@ -48,7 +54,8 @@ def limit_attempts(folder: Path) -> Iterator[None]:
     except (AttemptsExhausted, *_OF_THE_OTHER_SIDE):
         raise
     except Exception as error:
-        _note(notes, context.attemptNumber(), error)
+        note(error)
+        _keep(notes, context.attemptNumber(), error)
         raise
 
 
@@ -58,8 +65,8 @@ def _stop_if_hopeless(notes: Path) -> None:
         raise AttemptsExhausted(failed[-1].read_text())
 
 
-def _note(notes: Path, attempt: int, error: Exception) -> None:
-    final = any(each.__name__ in FINAL for each in type(error).__mro__)
+def _keep(notes: Path, attempt: int, error: Exception) -> None:
+    final = isinstance(error, FINAL)
     notes.mkdir(parents=True, exist_ok=True)
     temporary = notes.with_name(f"{notes.name}.{os.getpid()}")
     temporary.write_text("".join(traceback.format_exception(error)))

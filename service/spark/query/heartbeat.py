@@ -22,6 +22,7 @@ from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaUnreachable
 from service.runtime.envelope import Envelope, Kind
 from service.runtime.watermarks import Tick, channel_name
+from service.spark.internals.failures import noted
 
 PARTITIONS_REFRESH_SECONDS = 60.0
 
@@ -65,6 +66,10 @@ class TickReader(SimpleDataSourceStreamReader):
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
         """The next tick, or nothing while the last one is younger than the interval and no source has ended since."""
+        with noted():
+            return self._read(start)
+
+    def _read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
         now = believed_time(self._ended.parent.parent / "clock.json")
         ended = self._read_ended()
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.

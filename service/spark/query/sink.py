@@ -25,6 +25,7 @@ from service.kafka.writer.client import TransactionClient
 from service.runtime.envelope import EGRESS, Kind, from_batch
 from service.runtime.source_digest import digest
 from service.runtime.task_metrics import TaskMetrics
+from service.spark.internals.failures import noted
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.egress import Egress
 from service.spark.query.executor_memory import measure_executor
@@ -128,6 +129,10 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Note the state that the batch leaves behind, before Spark notes the batch as done; then tell the driver
         process what the batch was: one that does not listen misses metrics, not rows."""
+        with noted():
+            self._commit(messages, batchId)
+
+    def _commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         job = WorkerJob.load(self._blob)
         total = TaskMetrics()
         written = [message for message in messages if isinstance(message, TaskReport)]

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from service.checkpoint.address import NEEDED, SCHEMES
 from service.runtime.bucket import FORMAT, StateMismatch
+from service.spark.internals.jvm import hadoop_configuration, java
 
 NEW = ".new"
 """Ends the name of a file that is about to replace another."""
@@ -32,10 +33,9 @@ class Checkpoint:
 
     def __init__(self, session: SparkSession, url: str) -> None:
         self.url = url if urlparse(url).scheme else str(Path(url).resolve())
-        self._jvm: Any = session._jvm
-        assert self._jvm is not None
+        self._jvm: Any = java(session)
         self._path: Any = self._jvm.org.apache.hadoop.fs.Path(self.url)
-        self._hadoop: Any = session._jsc.hadoopConfiguration()
+        self._hadoop: Any = hadoop_configuration(session)
 
     @cached_property
     def _files(self) -> Any:

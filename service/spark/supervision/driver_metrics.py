@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from service.observability.metrics import Metrics
 from service.observability.metrics.memory import memory_of
+from service.spark.internals.jvm import java
 from service.spark.supervision.executors import DRIVER
 
 EVERY = 10.0
@@ -21,8 +21,7 @@ class DriverMetrics:
     """Fills the gauges of `catalogue.PROCESSES` that tell of the driver."""
 
     def __init__(self, session: SparkSession, metrics: Metrics, scratch: Path) -> None:
-        jvm: Any = session._jvm
-        factory = jvm.java.lang.management.ManagementFactory
+        factory = java(session).java.lang.management.ManagementFactory
         self._memory = factory.getMemoryMXBean()
         self._collectors = list(factory.getGarbageCollectorMXBeans())
         self._metrics = metrics

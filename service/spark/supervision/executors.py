@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from service.deployment.planning import local_cluster
 from service.observability.observer import Observer
 from service.spark.driver.cluster_mode import is_local
+from service.spark.internals.jvm import active_executors
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -24,7 +24,8 @@ class Executors:
     """Fills the gauges of executors."""
 
     def __init__(self, session: SparkSession, observer: Observer) -> None:
-        self._context: Any = session.sparkContext
+        self._session = session
+        self._context = session.sparkContext
         self._metrics = observer.metrics
         self._master = str(self._context.master)
         self._local = is_local(self._master)
@@ -46,14 +47,8 @@ class Executors:
 
     def _connected(self) -> dict[str, str]:
         """The names of executors that tasks can be given to, and their hosts as Spark writes them."""
-        active = self._context._jsc.sc().statusStore().executorList(True)
-        found = {}
-        for i in range(active.size()):
-            executor = active.apply(i)
-            # Its address is not known in the moment between its connection and its first word.
-            if executor.id() != DRIVER and executor.hostPort():
-                found[str(executor.id())] = str(executor.hostPort()).rpartition(":")[0]
-        return found
+        active = active_executors(self._session)
+        return {name: at.rpartition(":")[0] for name, at in active.items() if name != DRIVER and at}
 
     def _asked_for(self) -> int:
         """One, the driver itself, with a local master; what a 'local-cluster' names; else what the settings ask for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import threading
 import time
@@ -17,38 +16,24 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
 from service.deployment.planning import Deployment
-from service.deployment.unheld_times import unheld_time
+from service.deployment.unheld_times import THROWN, unheld_time
 from service.exit_codes import FAILED, OK, WRONG
-from service.kafka.errors import KafkaFailure, KafkaUnreachable
+from service.host.clock import ClockJumped
+from service.kafka.errors import KafkaFailure
 from service.observability.observer import Observer
 from service.observability.progress import progress_of
 from service.runtime.bucket import StateMismatch
-from service.schema_registry.errors import RegistryUnreachable
 from service.settings import Settings
 from service.spark.driver.jvm import Jvm
 from service.spark.driver.session import build
+from service.spark.internals.failures import executors_lost, failure_of, without_notes
 from service.spark.query.attempts import FINAL
 from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.executors import Executors
+from service.spark.supervision.failure_classes import is_misconfigured, is_patient
 from service.spark.supervision.runner import JobRunner
 
 LONGEST_BACKOFF = 60.0
-
-MISCONFIGURED = ("KafkaConfigError", "RegistryConfigError", "AuthenticationException", "AuthorizationException")
-"""Errors, ours and of Kafka's Java client, after which only a change of settings, passwords or rights helps."""
-
-PATIENT = re.compile(
-    r"\bservice\.kafka\.errors\.KafkaUnreachable\b|\bservice\.schema_registry\.errors\.RegistryUnreachable\b"
-    r"|\borg\.apache\.kafka\.common\.errors\.(?:\w*Timeout|Disconnect|CoordinatorNotAvailable|CoordinatorLoadInProgress"
-    r"|LeaderNotAvailable|NotLeaderOrFollower|BrokerNotAvailable)Exception\b"
-    # What Spark's own reader says of a broker that does not hand a record over.
-    r"|\bjava\.util\.concurrent\.TimeoutException: Cannot fetch record\b"
-)
-"""Errors of a Kafka or a schema registry that cannot be reached: they are waited out for as long as it takes. A
-time-out of anything else is a failure like others."""
-
-EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
-"""Words of failures of which Spark tells what is missing since, not what ended the executors."""
 
 PHASE_EVERY = 2.0
 """Seconds between two looks at what a batch is doing."""
@@ -192,16 +177,16 @@ class Jobs:
 
     def _failed(self, job: _Watched, error: Exception) -> None:
         """Note a failure, and start the job again or give it up where there is no point in another try."""
-        text = f"{type(error).__name__}: {error}"
-        said = unheld_time(job.deployment, text) or summary(error)
+        failure = failure_of(error)
+        said = (unheld_time(job.deployment) if failure.thrown(THROWN) else None) or summary(error)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
-        patient = isinstance(error, KafkaUnreachable | RegistryUnreachable) or PATIENT.search(text) is not None
-        untimely = "service.host.clock.ClockJumped" in text
+        patient = is_patient(failure)
+        untimely = failure.raised(ClockJumped)
         job.failures += 0 if patient or untimely else 1
-        if any(word in text for word in FINAL) or job.failures > self._settings.retry.attempts:
+        if failure.raised(*FINAL) or job.failures > self._settings.retry.attempts:
             job.done, job.start_at = True, None
-            job.code = WRONG if any(word in text for word in MISCONFIGURED) else FAILED
+            job.code = WRONG if is_misconfigured(failure) else FAILED
             job.ends.close()
             alone = all(other.done for other in self._watched)
             self._observer.gave_up(job.name, said, full(error), alone=alone)
@@ -231,8 +216,8 @@ def summary(error: Exception) -> str:
     frames of Spark and without its plan."""
     if isinstance(error, KafkaFailure | StateMismatch):
         return str(error)
-    text = str(error)
-    if any(word in text for word in EXECUTORS_LOST):
+    text = without_notes(str(error))
+    if executors_lost(text):
         return "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why"
     body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
     lines = body.splitlines()
@@ -250,4 +235,4 @@ def summary(error: Exception) -> str:
 
 def full(error: Exception) -> str:
     """All that is known of a failure, but for Spark's plan: it holds what was shipped to the workers."""
-    return f"{type(error).__name__}: {str(error).partition('=== Streaming Query ===')[0].rstrip()}"
+    return f"{type(error).__name__}: {without_notes(str(error)).partition('=== Streaming Query ===')[0].rstrip()}"

@@ -12,6 +12,8 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from service.spark.internals.jvm import java_query
+
 Report = Mapping[str, Any]
 
 
@@ -19,7 +21,7 @@ class Reports:
     """The reports of one query, by the names of Spark's `StreamingQueryProgress` as JSON."""
 
     def __init__(self, query: StreamingQuery) -> None:
-        self._query = query._jsq
+        self._query = java_query(query)
         self._key: tuple[int, str] | None = None
         self._last: Report = {}
 

@@ -1,0 +1,144 @@
+"""What a failure that Spark reports consists of, as classes rather than as words.
+
+An exception of the JVM is walked over py4j, from cause to cause. An error of Python reaches the driver as text alone,
+the traceback that the worker has printed. So the error takes a note along (PEP 678): one line with the names of its
+classes, which every print of the traceback shows behind the error's own words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+
+_NOTE = "  tailrace-failure "
+_TASK_FAILED = "org.apache.spark.SparkException"
+_THROWN = re.compile(
+    r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+[A-Z][\w$]*)(?::.*)?$"
+    r"(?:\n\s+at (?:[\w.]+/)?([\w.$]+)\.[\w$<>]+\()?",
+    re.MULTILINE,
+)
+"""A line of a printed Java exception that names its class, and the first of its frames."""
+
+_LONGEST_CHAIN = 30
+_EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
+
+
+class Thrown(NamedTuple):
+    """One exception of the JVM: its class and the classes above it, and the class whose method has thrown it."""
+
+    classes: tuple[str, ...]
+    thrown_in: str
+
+
+class SparkFailure(NamedTuple):
+    """What is known of a failure: its text without notes, the classes of the Python error behind it (its own first;
+    empty where there is none), and the exceptions of the JVM, the outermost first."""
+
+    text: str
+    python: tuple[str, ...]
+    java: tuple[Thrown, ...]
+
+    def raised(self, *kinds: type[BaseException]) -> bool:
+        """Return whether the Python error is an instance of one of `kinds`."""
+        return any(class_name(kind) in self.python for kind in kinds)
+
+    def thrown(self, *names: str) -> bool:
+        """Return whether an exception of the JVM is an instance of one of these classes."""
+        return any(name in each.classes for each in self.java for name in names)
+
+    def thrown_in(self, package: str, name: str) -> bool:
+        """Return whether code of `package` has thrown an instance of class `name`."""
+        return any(name in each.classes and each.thrown_in.startswith(package) for each in self.java)
+
+
+def class_name(kind: type) -> str:
+    """Return the name of a class with its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Add the note to an error that leaves this block."""
+    try:
+        yield
+    except Exception as error:
+        note(error)
+        raise
+
+
+def note(error: Exception) -> None:
+    """Add the names of the error's classes to what is printed of it, behind its own words."""
+    if not any(each.startswith(_NOTE) for each in getattr(error, "__notes__", ())):
+        error.add_note(_NOTE + json.dumps(_names(type(error))))
+
+
+def without_notes(text: str) -> str:
+    """Return the text without the lines that are for the driver."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(_NOTE))
+
+
+def failure_of(error: Exception) -> SparkFailure:
+    """Return what is known of an error that a query or a call into the JVM has raised."""
+    text = str(error)
+    java: tuple[Thrown, ...] = ()
+    with suppress(Py4JError, ConnectionError):  # of a JVM that is gone
+        java = tuple(_chain(_java_exception(error)))
+    if not java or java[-1].classes[0] == _TASK_FAILED:  # Spark has kept only the text of what a task threw
+        java += tuple(Thrown((name,), frame) for name, frame in _THROWN.findall(text))
+    ours = _noted_in(text)
+    if not ours and not isinstance(error, Py4JJavaError | CapturedException):
+        ours = tuple(_names(type(error)))
+    return SparkFailure(without_notes(text), ours, java)
+
+
+def executors_lost(text: str) -> bool:
+    """Return whether Spark says that executors ended in the middle of a batch: it tells what is missing since (shuffle
+    files), in text alone, not what ended them."""
+    return any(word in text for word in _EXECUTORS_LOST)
+
+
+def _names(kind: type) -> list[str]:
+    return [class_name(each) for each in kind.__mro__ if each is not object]
+
+
+def _noted_in(text: str) -> tuple[str, ...]:
+    """The classes of the last note: an error's own words come before its notes."""
+    for line in reversed(text.splitlines()):
+        if line.startswith(_NOTE):
+            with suppress(ValueError):
+                names: Sequence[str] = json.loads(line.removeprefix(_NOTE))
+                return tuple(names)
+    return ()
+
+
+def _java_exception(error: Exception) -> Any:
+    """The exception in the JVM behind an error of py4j or PySpark, None where there is none."""
+    if isinstance(error, Py4JJavaError):
+        return error.java_exception
+    if isinstance(error, CapturedException):
+        # That of a query is made without its origin, but knows the cause.
+        origin, cause = error._origin, error._cause
+        return origin if origin is not None or cause is None else _java_exception(cause)
+    return None
+
+
+def _chain(java: Any) -> Iterator[Thrown]:
+    for _ in range(_LONGEST_CHAIN):
+        if java is None:
+            return
+        frames = java.getStackTrace()
+        thrown_in = str(frames[0].getClassName()) if len(frames) else ""
+        yield Thrown(tuple(_classes(java.getClass())), thrown_in)
+        java = java.getCause()
+
+
+def _classes(kind: Any) -> Iterator[str]:
+    while kind is not None:
+        yield str(kind.getName())
+        kind = kind.getSuperclass()

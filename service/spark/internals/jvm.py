@@ -1,0 +1,61 @@
+"""The private members of PySpark's objects that lead into the JVM, and what is used there of Spark's own classes.
+
+Each function is one thing that this service relies on; a test calls each against a real JVM.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
+"""The class of Spark's source of a Kafka table in a running query."""
+
+READ_LIMIT = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
+
+
+def java(session: SparkSession) -> Any:
+    """Return py4j's view of the JVM, in which `java(session).java.lang.Object` is a class."""
+    view = session._jvm
+    assert view is not None
+    return view
+
+
+def hadoop_configuration(session: SparkSession) -> Any:
+    """Return the Hadoop `Configuration` of the session, with what the settings say of object stores."""
+    return session.sparkContext._jsc.hadoopConfiguration()
+
+
+def java_query(query: StreamingQuery) -> Any:
+    """Return the JVM's `StreamingQuery`: its progress can be asked for without its JSON."""
+    return query._jsq
+
+
+def active_executors(session: SparkSession) -> dict[str, str]:
+    """Return the `host:port` of each active executor by its name, that of the driver too."""
+    active = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    found = (active.apply(i) for i in range(active.size()))
+    # The address is not known in the moment between an executor's connection and its first word.
+    return {str(each.id()): str(each.hostPort() or "") for each in found}
+
+
+def set_read_limit(session: SparkSession, query: StreamingQuery, records: int) -> int:
+    """Limit each Kafka source of a running query to `records` a batch, from the next batch that is planned on; return
+    how many sources there are.
+
+    The execution keeps a limit by source, and hands it to the source when it asks for the end of the next batch.
+    """
+    limit = getattr(java(session), READ_LIMIT).maxRows(records)
+    execution = java_query(query).streamingQuery()
+    limits = execution.uniqueSources()
+    sources = limits.keysIterator()
+    limited = 0
+    while sources.hasNext():
+        source = sources.next()
+        if source.getClass().getName() == KAFKA_SOURCE:
+            limits = limits.updated(source, limit)
+            limited += 1
+    getattr(execution, "uniqueSources_$eq")(limits)  # Scala's name for an assignment
+    return limited

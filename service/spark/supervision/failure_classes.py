@@ -1,0 +1,57 @@
+"""What the service does about a failure follows from the classes of its errors, never from their words."""
+
+from __future__ import annotations
+
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
+from service.spark.internals.failures import SparkFailure
+
+_KAFKA = "org.apache.kafka.common.errors."
+
+UNREACHABLE = tuple(
+    f"{_KAFKA}{name}Exception"
+    for name in (
+        "Timeout",
+        "Disconnect",
+        "CoordinatorNotAvailable",
+        "CoordinatorLoadInProgress",
+        "LeaderNotAvailable",
+        "NotLeaderOrFollower",
+        "BrokerNotAvailable",
+    )
+)
+"""Exceptions of Kafka's Java client whose reason is a broker that does not answer."""
+
+REFUSED = tuple(
+    f"{_KAFKA}{name}Exception"
+    for name in (
+        "Authentication",
+        "SaslAuthentication",
+        "SslAuthentication",
+        "Authorization",
+        "TopicAuthorization",
+        "GroupAuthorization",
+        "ClusterAuthorization",
+        "TransactionalIdAuthorization",
+    )
+)
+"""Exceptions of Kafka's Java client after which only other passwords or rights help. The classes below the first of
+each kind are listed too: where Spark has kept only the text of an exception, those above it are not known."""
+
+READER = "org.apache.spark.sql.kafka010."
+"""The package of Spark's own reader, whose time-out is Java's general one."""
+
+
+def is_patient(failure: SparkFailure) -> bool:
+    """Return whether Kafka or a schema registry cannot be reached: that is waited out for as long as it takes. A
+    time-out of anything else is a failure like others."""
+    return (
+        failure.raised(KafkaUnreachable, RegistryUnreachable)
+        or failure.thrown(*UNREACHABLE)
+        or failure.thrown_in(READER, "java.util.concurrent.TimeoutException")
+    )
+
+
+def is_misconfigured(failure: SparkFailure) -> bool:
+    """Return whether only a change of settings, passwords or rights helps."""
+    return failure.raised(KafkaConfigError, RegistryConfigError) or failure.thrown(*REFUSED)

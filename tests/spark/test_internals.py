@@ -1,0 +1,176 @@
+"""What we rely on of Spark, PySpark and py4j without their promise. After an upgrade these tests fail first, and each
+says what has changed; docs/design/internals.md says what rests on it."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import io
+import os
+import re
+import struct
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import serializers, util
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, SimpleDataSourceStreamReader
+from pyspark.sql.streaming.query import StreamingQuery
+
+from service.kafka.errors import KafkaUnreachable
+from service.spark.driver.jvm import spark_home
+from service.spark.internals import jvm, workers
+from service.spark.internals.failures import failure_of, noted
+from service.spark.supervision.failure_classes import READER, REFUSED, UNREACHABLE
+from service.spark.supervision.reports import Reports
+
+ROOT = Path(__file__).parents[2]
+DESIGN = ROOT / "docs" / "design" / "internals.md"
+
+
+def test_the_modules_that_spark_starts_are_where_they_were():
+    for name in (workers.DAEMON, workers.WORKER, *workers.HELPERS):
+        assert importlib.util.find_spec(name) is not None, name
+    assert inspect.signature(workers.daemon_manager()).parameters == {}
+
+
+def test_a_worker_prints_the_notes_of_an_error_behind_its_own_words():
+    try:
+        with noted():
+            raise KafkaUnreachable("no answer")
+    except KafkaUnreachable as error:
+        said = io.BytesIO()
+        util.handle_worker_exception(error, said)
+    code, length = struct.unpack_from(">ii", said.getvalue())
+    assert code == serializers.SpecialLengths.PYTHON_EXCEPTION_THROWN
+    text = said.getvalue()[8 : 8 + length].decode()
+    assert text.splitlines()[-1].startswith("  tailrace-failure ")
+
+
+def test_the_file_of_the_gateway_is_a_port_and_a_secret():
+    said = struct.pack(">ii", 4711, 6) + b"secret"
+    assert workers.gateway_address(said) == {"PYSPARK_GATEWAY_PORT": "4711", "PYSPARK_GATEWAY_SECRET": "secret"}
+    launched = (spark_home() / "java_gateway.py").read_text()
+    for name in (workers.CONNECTION_FILE, workers.GATEWAY_PORT, workers.GATEWAY_SECRET):
+        assert name in launched, name
+
+
+def test_sparks_data_sources_have_the_methods_that_ours_replace():
+    assert {"read", "readBetweenOffsets", "initialOffset", "commit"} <= set(dir(SimpleDataSourceStreamReader))
+    assert {"write", "commit", "abort"} <= set(dir(DataSourceStreamArrowWriter))
+
+
+def test_the_java_classes_that_we_know_by_name_are_there():
+    known = [workers.GATEWAY, jvm.KAFKA_SOURCE, jvm.READ_LIMIT, *UNREACHABLE, *REFUSED]
+    missing = {name.replace(".", "/") + ".class" for name in known}
+    readers = 0
+    for jar in (*(spark_home() / "jars").glob("spark-*.jar"), *(ROOT / ".cache" / "archives").rglob("*kafka*.jar")):
+        with zipfile.ZipFile(jar) as archive:
+            names = set(archive.namelist())
+        missing -= names
+        readers += any(name.startswith(READER.replace(".", "/")) for name in names)
+    assert missing == set()
+    assert readers, READER
+
+
+def test_every_private_name_that_we_use_stands_in_the_page_and_in_one_module_only():
+    """Of the objects of PySpark; a name that begins with an underscore is nobody's promise."""
+    private = re.compile(r"\b(?:session|sparkContext|context|query|error)\.(_[a-z]\w*)")
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "service" / "spark").rglob("*.py"):
+        for name in private.findall(path.read_text()):
+            found.setdefault(name, set()).add(path.relative_to(ROOT / "service" / "spark").parts[0])
+    assert set(found) == {"_jvm", "_jsc", "_jsq", "_origin", "_cause"}
+    assert {room for rooms in found.values() for room in rooms} == {"internals"}
+    page = DESIGN.read_text()
+    for name in (*found, *workers.HELPERS, workers.DAEMON, workers.GATEWAY, workers.CONNECTION_FILE):
+        assert f"`{name}`" in page, name
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session of the tests' own, in a JVM that PySpark starts; its workers import what this file does."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        yield from _session()
+
+
+def _session() -> Iterator[SparkSession]:
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def unreachable(blocks: Iterator[Any]) -> Iterator[Any]:
+    """Fail as a task does that finds no broker."""
+    with noted():
+        yield from blocks
+        raise KafkaUnreachable("no answer")
+
+
+Start = Callable[..., StreamingQuery]
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
+    """Starts a query over made-up rows."""
+    queries = []
+
+    def begin(task: Callable[[Iterator[Any]], Iterator[Any]] | None = None) -> StreamingQuery:
+        rows = spark.readStream.format("rate").load()
+        made = rows if task is None else rows.mapInArrow(task, rows.schema)
+        writer = made.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+        queries.append(writer.start())
+        return queries[-1]
+
+    yield begin
+    for query in queries:
+        query.stop()
+
+
+@pytest.mark.e2e
+def test_the_members_that_lead_into_the_jvm_do_so(spark: SparkSession):
+    assert jvm.java(spark).java.lang.System.getProperty("java.version")
+    assert jvm.hadoop_configuration(spark).get("fs.defaultFS") == "file:///"
+    assert "defaultFS" in dict(jvm.hadoop_configuration(spark).getPropsWithPrefix("fs."))
+    assert list(jvm.active_executors(spark)) == ["driver"]
+
+
+@pytest.mark.e2e
+def test_a_running_query_tells_its_progress_and_takes_a_limit_for_its_sources(spark: SparkSession, start: Start):
+    query = start()
+    reports = Reports(query)
+    until = time.monotonic() + 60
+    while reports.last_batch() < 0:
+        assert time.monotonic() < until, "no batch"
+        time.sleep(0.1)
+    last = reports.last()
+    assert last is not None
+    assert {"batchId", "sources", "durationMs", "timestamp"} <= set(last)
+    assert jvm.set_read_limit(spark, query, 10) == 0, "none of its sources is Kafka's"
+    sources = jvm.java_query(query).streamingQuery().uniqueSources()
+    assert sources.size() == 1
+    assert sources.updated(sources.keysIterator().next(), None).size() == 1
+
+
+@pytest.mark.e2e
+def test_a_failure_of_a_task_comes_with_its_note_and_as_a_chain_of_exceptions(start: Start):
+    query = start(unreachable)
+    until = time.monotonic() + 60
+    while query.exception() is None:
+        assert time.monotonic() < until, "no failure"
+        time.sleep(0.1)
+    error = query.exception()
+    assert error is not None
+    failure = failure_of(error)
+    assert failure.raised(KafkaUnreachable)
+    assert failure.java[0].classes[0] == "org.apache.spark.api.python.PythonException"
+    assert failure.thrown("java.lang.Throwable"), "the classes above it are known"
+    assert failure.thrown_in("org.apache.spark.api.python.", "java.lang.RuntimeException")

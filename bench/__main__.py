@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import latency, partitions, sizing, sizing_report, state_cost
-from bench.cases import CASES, NEXMARK
+from bench.cases import CASES, MORE, NEXMARK
 from bench.engines import COMPARED, ENGINES, SCALED, can_run
 from bench.measure import Run, measure
 from bench.report import OF_FLINK, OF_ONE_EXECUTOR, Yardstick, geometric_means, save, table
@@ -28,7 +28,7 @@ SCALED_CASES = ["tumble-100k", "group-100k", "join"]
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
-    names, setups = [case.name for case in (*CASES, *NEXMARK)], [setup.name for setup in sizing.SETUPS]
+    names, setups = [case.name for case in (*CASES, *MORE, *NEXMARK)], [setup.name for setup in sizing.SETUPS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of each case (default: 10 million)")
     parser.add_argument("--cases", type=_several(names), help=f"some of {','.join(names)}")
@@ -111,7 +111,7 @@ def _rates(
 ) -> Sequence[Run]:
     """Run `cases` on `engines`, or those that are wanted instead."""
     runs: list[Run] = []
-    for case in (case for case in (*CASES, *NEXMARK) if case.name in (wanted.cases or cases)):
+    for case in (case for case in (*CASES, *MORE, *NEXMARK) if case.name in (wanted.cases or cases)):
         for engine in (engine for engine in wanted.engines or engines if can_run(engine, case)):
             run = measure(bootstrap, case, engine, wanted.rows, wanted.patience)
             runs.append(run)

@@ -66,6 +66,14 @@ CASES = (
     Case("interval-join", "interval join", "interval_join", _BOTH, native=True),
 )
 
+MORE = (
+    Case("session-1k", "session with a gap of 1 s, 1,000 keys", "session", _payments(1_000)),
+    Case("hop-1k", "hop 10 s every second, 1,000 keys", "hop", _payments(1_000)),
+    Case("top-100k", "Top-3 of 100,000 keys", "top_n", _payments(100_000)),
+    Case("last-3m", "last row of 3,000,000 keys", "last_row", _payments(3_000_000)),
+)
+"""Cases that run where they are named, since those of the table take an hour."""
+
 _EVENTS = (Topic("EVENTS", "nexmark", 0),)
 
 NEXMARK = tuple(

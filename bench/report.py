@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 
-from bench.cases import CASES, NEXMARK
+from bench.cases import CASES, MORE, NEXMARK
 from bench.measure import Run
 from bench.plot import bar_chart
 
-_TITLES = {case.name: case.title for case in (*CASES, *NEXMARK)}
+_TITLES = {case.name: case.title for case in (*CASES, *MORE, *NEXMARK)}
 
 
 @dataclass(frozen=True, slots=True)

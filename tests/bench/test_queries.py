@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cases import CASES, NEXMARK, QUERIES
+from bench.cases import CASES, MORE, NEXMARK, QUERIES
 from bench.native_spark import QUERIES as NATIVE
 from bench.native_spark import Options
 from service.sql.pipeline import read
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *MORE], ids=lambda case: case.name)
 def test_a_case_is_one_job(case):
     text = case.sql(1_000, "broker:9092", "group", "output")
     assert "${" not in text

@@ -19,6 +19,7 @@ from service.local import cells
 from service.local.feed import Feed
 from service.local.inputs import ROWS, read
 from service.local.prepared import PreparedRows
+from service.local.text_formats import in_text
 from service.plan.lowering.lower import compile_job
 from service.plan.table import ColumnKind, Table
 from service.plan.types import BYTES, Array, Map, Row
@@ -56,7 +57,7 @@ def _case(folder: Path) -> Golden | None:
     text = (folder / "pipeline.sql").read_text()
     sql = Sql()
     sources = {
-        source.table.name: source.table
+        source.table.name: in_text(source.table)
         for job in load(folder / "pipeline.sql", os.environ).jobs
         for source in compile_job(job).sources
     }

@@ -327,6 +327,35 @@ def test_a_value_that_a_column_cannot_hold_is_a_dead_letter(registry: SmallRegis
     assert dead(source, *lines) == [(1, "wrong-type", f"schema {number}: 300 is no TINYINT")]
 
 
+@pytest.mark.parametrize(
+    ("schema", "type_", "good", "bad"),
+    [
+        (logical("int", "date"), DATE, (-719162, 2932896), (-719163, 2932897)),
+        (logical("int", "time-millis"), Time(3), (0, 86399999), (-1, 86400000)),
+        (
+            logical("long", "timestamp-millis"),
+            Timestamp(3),
+            (-62135596800000, 253402300799999),
+            (-62135596800001, 253402300800000, 2**62, -(2**63)),
+        ),
+        (
+            logical("bytes", "decimal", precision=9, scale=0),
+            Decimal(4, 0),
+            (b"\x27\x0f", b""),
+            (b"\x27\x10", b"\x01" * 17),
+        ),
+    ],
+)
+def test_dates_times_and_numbers_end_where_their_types_do(
+    registry: SmallRegistry, schema: dict[str, Any], type_: DataType, good: tuple[Any, ...], bad: tuple[Any, ...]
+):
+    number = registry.add(record(schema))
+    source = confluent(registry, {"a": type_})
+    lines = [framed(number, written(schema["type"], each)) for each in (*good, *bad)]
+    assert len(rows(source, *lines)) == len(good)
+    assert [at for at, _, _ in dead(source, *lines)] == [*range(len(good), len(lines))]
+
+
 def test_a_schema_may_refer_to_others(registry: SmallRegistry):
     city = {"type": "record", "name": "city", "namespace": "geo", "fields": [{"name": "name", "type": "string"}]}
     place = {"type": "record", "name": "geo.place", "fields": [{"name": "city", "type": "geo.city"}]}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from service.formats.avro.cursor import Cursor, Flags, Ints, Places
 from service.plan.types import DataType, arrow, flink
@@ -21,8 +21,8 @@ OfBytes = Callable[[pa.Array, Cursor, Places], pa.Array]
 _RANGES = {"TINYINT": 1 << 7, "SMALLINT": 1 << 15, "INT": 1 << 31}
 _MICROS = {"timestamp-nanos": -1000, "timestamp-micros": 1, "timestamp-millis": 1000}
 _DAY = 86_400_000_000
-_FARTHEST = 253_402_300_800_000_000
-"""Microseconds of the year 10000, and as many before 1970: no TIMESTAMP is farther away."""
+_FIRST, _END = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""Microseconds of the years 1 and 10000: every TIMESTAMP is from the one on and before the other."""
 
 _WIDEST = 16
 """Bytes of the widest DECIMAL, one of 38 digits."""
@@ -43,8 +43,7 @@ def integers(type_: DataType) -> OfInts:
 
 def dates(found: Ints, cursor: Cursor, places: Places) -> pa.Array:
     """Days since 1970 as a DATE."""
-    farthest = _FARTHEST // _DAY
-    _check(found, np.abs(found) < farthest, "the day {} is no DATE", cursor, places)
+    _check(found, (found >= _FIRST // _DAY) & (found < _END // _DAY), "the day {} is no DATE", cursor, places)
     return pa.array(found.astype(np.int32)).view(pa.date32())
 
 
@@ -64,8 +63,9 @@ def timestamps(logical: str, precision: int) -> OfInts:
     step = 10 ** (6 - precision) if precision < 6 else 1
 
     def column(found: Ints, cursor: Cursor, places: Places) -> pa.Array:
-        most = _FARTHEST // unit if unit > 0 else np.iinfo(np.int64).max
-        _check(found, (found < most) & (found > -most), "{} is no TIMESTAMP", cursor, places)
+        if unit > 0:
+            good = (found >= _FIRST // unit) & (found < _END // unit)
+            _check(found, good, "{} is no TIMESTAMP", cursor, places)
         micros = found * unit if unit > 0 else found // -unit
         return pa.array(micros // step * step if step > 1 else micros).view(pa.timestamp("us"))
 
@@ -159,5 +159,5 @@ def _one_by_one(unscaled: pa.Array, wanted: pa.DataType, why: str, cursor: Curso
             one = np.zeros(len(unscaled), dtype=np.bool_)
             one[index] = True
             cursor.fail(places, one, why.format(value), "wrong-type")
-            kept.append(None)
-    return pc.fill_null(pa.array(kept, wanted), pa.scalar(0).cast(wanted))
+            kept.append(decimal.Decimal(0))
+    return pa.array(kept, wanted)

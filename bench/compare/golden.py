@@ -27,9 +27,12 @@ from service.sql.pipeline import load
 
 FOLDER = Path(__file__).parents[2] / "tests" / "pipelines"
 
+_PART = re.compile(r"(?:[^;']|'[^']*')+")
+"""A statement: what stands between semicolons outside of texts."""
+
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _TABLE = re.compile(r"CREATE\s+TABLE\s+(\w+)\s*(\(.*\))\s*WITH\s*\(.*\)$", re.DOTALL | re.IGNORECASE)
-_INSERT = re.compile(r"INSERT\s+INTO\s+(\w+)(?:\s*\([^)]*\))?\s+(SELECT.*|WITH.*)$", re.DOTALL | re.IGNORECASE)
+_INSERT = re.compile(r"INSERT\s+INTO\s+(\w+)(?:\s*\([^)]*\))?\s+(SELECT.*|WITH.*|VALUES.*)$", re.DOTALL | re.IGNORECASE)
 _VIEW = re.compile(r"CREATE\s+(TEMPORARY\s+)?VIEW", re.IGNORECASE)
 _SET = re.compile(r"SET\s+'([^']+)'\s*=\s*'([^']*)'$", re.IGNORECASE)
 _METADATA = re.compile(r"\s+METADATA(\s+FROM\s+'[^']*')?(\s+VIRTUAL)?", re.IGNORECASE)
@@ -63,7 +66,9 @@ def _case(folder: Path) -> Golden | None:
     }
     if not all(_played(table) for table in sources.values()):
         return None
-    statements, queries, settings = [], {}, {}
+    statements: list[str] = []
+    queries: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for statement in _statements(text):
         if (table := _TABLE.fullmatch(statement)) and table[1] in sources:
             columns = _METADATA.sub("", table[2])
@@ -71,7 +76,7 @@ def _case(folder: Path) -> Golden | None:
         elif _VIEW.match(statement):
             statements.append(statement)
         elif insert := _INSERT.fullmatch(statement):
-            queries[insert[1]] = insert[2]
+            queries[insert[1]] = " UNION ALL ".join(filter(None, (queries.get(insert[1]), insert[2])))
         elif option := _SET.fullmatch(statement):
             settings[option[1]] = option[2]
     stream = Stream(
@@ -85,7 +90,7 @@ def _case(folder: Path) -> Golden | None:
 
 
 def _statements(text: str) -> list[str]:
-    parts = (_BLOCK.sub("", part.strip()).strip() for part in _COMMENT.sub("", text).split(";"))
+    parts = (_BLOCK.sub("", part.strip()).strip() for part in _PART.findall(_COMMENT.sub("", text)))
     return [part for part in parts if part]
 
 

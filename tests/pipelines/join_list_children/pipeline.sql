@@ -13,7 +13,7 @@ CREATE TABLE tags (
   id BIGINT,
   user_id BIGINT,
   tag STRING,
-  rank INT,
+  `rank` INT,
   PRIMARY KEY (id) NOT ENFORCED
 ) WITH (
   'connector' = 'kafka', 'topic' = 'tags', 'scan.startup.mode' = 'earliest-offset',
@@ -42,11 +42,11 @@ SELECT
   u.name,
   LISTAGG(t.tag, ', '),
   LISTAGG(DISTINCT t.tag),
-  LISTAGG(t.tag, '/') FILTER (WHERE t.rank > 5),
-  ARRAY_AGG(t.rank),
+  LISTAGG(t.tag, '/') FILTER (WHERE t.`rank` > 5),
+  ARRAY_AGG(t.`rank`),
   JSON_ARRAYAGG(t.tag),
-  JSON_ARRAYAGG(JSON_OBJECT('rank' VALUE t.rank, 'tag' VALUE t.tag) NULL ON NULL) FILTER (WHERE t.id IS NOT NULL),
-  COUNT(DISTINCT t.tag, t.rank)
+  JSON_ARRAYAGG(JSON_OBJECT('rank' VALUE t.`rank`, 'tag' VALUE t.tag) NULL ON NULL) FILTER (WHERE t.id IS NOT NULL),
+  COUNT(DISTINCT t.tag, t.`rank`)
 FROM users AS u
 LEFT JOIN tags AS t ON u.id = t.user_id
 GROUP BY u.id, u.name;

@@ -3,8 +3,8 @@
 CREATE TABLE Orders (
   amount BIGINT,
   currency STRING,
-  time TIMESTAMP(3),
-  WATERMARK FOR time AS time - INTERVAL '1' MINUTE
+  `time` TIMESTAMP(3),
+  WATERMARK FOR `time` AS `time` - INTERVAL '1' MINUTE
 ) WITH (
   'connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset',
   'format' = 'json'
@@ -13,14 +13,14 @@ CREATE TABLE Orders (
 CREATE TABLE RatesHistory (
   currency STRING,
   rate BIGINT,
-  time TIMESTAMP(3),
-  WATERMARK FOR time AS time - INTERVAL '1' MINUTE
+  `time` TIMESTAMP(3),
+  WATERMARK FOR `time` AS `time` - INTERVAL '1' MINUTE
 ) WITH (
   'connector' = 'kafka', 'topic' = 'rates', 'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset',
   'format' = 'json'
 );
 
-CREATE TEMPORARY TABLE FUNCTION Rates AS RatesHistory PRIMARY KEY (currency) TIME ATTRIBUTE (time);
+CREATE TEMPORARY TABLE FUNCTION Rates AS RatesHistory PRIMARY KEY (currency) TIME ATTRIBUTE (`time`);
 
 CREATE TABLE yen (
   amount BIGINT
@@ -34,6 +34,6 @@ SELECT
   o.amount * r.rate
 FROM
   Orders o,
-  LATERAL TABLE(Rates(o.time)) r
+  LATERAL TABLE(Rates(o.`time`)) r
 WHERE
   o.currency = r.currency;

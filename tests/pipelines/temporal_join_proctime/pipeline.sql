@@ -3,7 +3,7 @@
 CREATE TABLE orders (
   id BIGINT,
   user_id STRING,
-  at AS PROCTIME()
+  `at` AS PROCTIME()
 ) WITH (
   'connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset',
   'format' = 'json'
@@ -29,5 +29,5 @@ CREATE TABLE enriched (
 INSERT INTO enriched
 SELECT o.id, u.city
 FROM orders AS o
-LEFT JOIN users FOR SYSTEM_TIME AS OF o.at AS u
+LEFT JOIN users FOR SYSTEM_TIME AS OF o.`at` AS u
   ON o.user_id = u.user_id;

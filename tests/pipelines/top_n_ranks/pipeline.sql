@@ -1,6 +1,6 @@
 -- The second and third place of each race by RANK, and who is among the two best times by DENSE_RANK.
 
-CREATE TABLE result (
+CREATE TABLE `result` (
   race STRING,
   runner STRING,
   seconds DECIMAL(6, 2)
@@ -25,11 +25,11 @@ EXECUTE STATEMENT SET
 BEGIN
 INSERT INTO places
 SELECT race, runner, place
-FROM (SELECT *, RANK() OVER (PARTITION BY race ORDER BY seconds NULLS LAST) AS place FROM result)
+FROM (SELECT *, RANK() OVER (PARTITION BY race ORDER BY seconds NULLS LAST) AS place FROM `result`)
 WHERE place BETWEEN 2 AND 3;
 
 INSERT INTO best
 SELECT race, runner, place
-FROM (SELECT *, DENSE_RANK() OVER (PARTITION BY race ORDER BY seconds NULLS LAST) AS place FROM result)
+FROM (SELECT *, DENSE_RANK() OVER (PARTITION BY race ORDER BY seconds NULLS LAST) AS place FROM `result`)
 WHERE 2 >= place;
 END;

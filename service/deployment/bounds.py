@@ -13,7 +13,7 @@ from service.formats import datagen
 from service.kafka.errors import KafkaConfigError
 from service.plan.program import Program
 from service.plan.table import Table
-from service.runtime.watermarks import channel_name
+from service.runtime.watermarks import SourceChannel, channel_name
 
 Ends = Mapping[str, Mapping[int, int]]
 """End offsets by topic and partition."""
@@ -77,8 +77,7 @@ def reached(source: int, limits: Mapping[str, int], read: Mapping[str, Mapping[s
 
 
 def _channels(source: int, limits: Mapping[str, int]) -> dict[str, int]:
-    prefix = channel_name(source, "", 0).split("/")[0] + "/"
-    return {channel: end for channel, end in limits.items() if channel.startswith(prefix)}
+    return {name: end for name, end in limits.items() if SourceChannel.of(name).source == source}
 
 
 def _declared(table: Table) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME
 from service.plan.program import Operator, Source
 from service.runtime.task_metrics import TaskMetrics
-from service.runtime.watermarks import WatermarkTracker, channel_place
+from service.runtime.watermarks import SourceChannel, WatermarkTracker
 
 
 def count_changes(metrics: TaskMetrics, metric: str, changes: pa.Table, **labels: str) -> None:
@@ -53,8 +53,8 @@ def measure_partitions(metrics: TaskMetrics, tracker: WatermarkTracker, sources:
     for source in sources:
         clock = tracker.sources[source.id]
         for name, channel in clock.channels.items():
-            topic, partition = channel_place(name)
-            place = {"source": source.table.name, "topic": topic, "partition": partition}
+            of = SourceChannel.of(name)
+            place = {"source": source.table.name, "topic": of.topic, "partition": of.partition}
             idle = math.inf if clock.ended else float(clock.is_idle(channel, tracker.running))
             metrics.low("partition_idle", idle, **place)
             watermark = END_OF_TIME if clock.ended else channel.watermark

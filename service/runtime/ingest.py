@@ -29,7 +29,7 @@ from service.runtime.record_runs import TOGETHER, Run, gathered, runs
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
-from service.runtime.watermarks import channel_name
+from service.runtime.watermarks import SourceChannel, channel_name
 
 
 class BadInput(Exception):
@@ -86,8 +86,9 @@ class _Tagged(NamedTuple):
 class _Channel:
     """A Kafka partition in this batch: what it has given so far. `parts` are by exchange and bucket."""
 
-    def __init__(self, name: str, topology: Topology, buckets: int) -> None:
-        self.name = name
+    def __init__(self, place: SourceChannel, topology: Topology, buckets: int) -> None:
+        self.place = place
+        self.name = place.name
         self.watermark = MIN_TIME
         self.parts: list[list[list[pa.Table]]] = [[[] for _ in range(buckets)] for _ in topology.exchanges]
         self._offsets: tuple[int, int] | None = None
@@ -165,11 +166,11 @@ class Ingest:
                     else [self._operate(rows, now, metrics) for rows in changes]
                 )
             for run, taken, produced in zip(group, found, computed, strict=True):
-                name = channel_name(self._source.id, run.topic, run.partition)
-                if channel is None or channel.name != name:
+                place = SourceChannel(self._source.id, run.topic, run.partition)
+                if channel is None or channel.place != place:
                     if channel is not None:
                         yield from self._close(channel, now)
-                    channel = _Channel(name, self._topology, self._buckets)
+                    channel = _Channel(place, self._topology, self._buckets)
                 channel.read(run.records)
                 if taken.dead.num_rows:
                     yield from self._reject(taken.dead, channel, now)
@@ -246,7 +247,7 @@ class Ingest:
             case "skip":
                 return
             case "fail":
-                place = f"offset {rejected['offset'][0].as_py()} of {channel.name.partition('/')[2]}"
+                place = f"offset {rejected['offset'][0].as_py()} of {channel.place.topic}/{channel.place.partition}"
                 raise BadInput(f"table {table.name}, {place}: {rejected['detail'][0].as_py()}")
             case _:
                 yield from self._leave_rows(Kind.REJECTED, self._source.id, channel, now, rejected)
@@ -384,7 +385,7 @@ class Ingest:
 
     def _leave(self, kind: Kind, address: int, channel: _Channel, now: int, payload: bytes) -> Envelope:
         """To the sink: one channel always through the same bucket, so that its rows keep their order."""
-        bucket = int(channel.name.rsplit("/", 1)[-1]) % self._buckets
+        bucket = channel.place.partition % self._buckets
         return channel.envelope(bucket, EGRESS, kind, address, now, payload=payload)
 
 

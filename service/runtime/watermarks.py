@@ -45,15 +45,37 @@ class Tick(NamedTuple):
         return Tick({int(k): tuple(v) for k, v in value["channels"].items()}, tuple(value["ended"]))
 
 
+class SourceChannel(NamedTuple):
+    """The channel of a Kafka partition that a source reads."""
+
+    source: int
+    topic: str
+    partition: int
+
+    @property
+    def name(self) -> str:
+        """The channel as state and envelopes hold it; names sort as channels do.
+
+        >>> SourceChannel(2, "orders", 7).name
+        's0002/orders/00007'
+        """
+        return f"s{self.source:04d}/{self.topic}/{self.partition:05d}"
+
+    @staticmethod
+    def of(name: str) -> SourceChannel:
+        """Return the channel that has this name.
+
+        >>> SourceChannel.of("s0002/a/b/00007")
+        SourceChannel(source=2, topic='a/b', partition=7)
+        """
+        source, _, place = name.partition("/")
+        topic, _, partition = place.rpartition("/")
+        return SourceChannel(int(source[1:]), topic, int(partition))
+
+
 def channel_name(source: int, topic: str, partition: int) -> str:
-    """The name of a Kafka partition's channel; names sort as source, topic, partition do."""
-    return f"s{source:04d}/{topic}/{partition:05d}"
-
-
-def channel_place(name: str) -> tuple[str, int]:
-    """The topic and the partition of a channel."""
-    topic, _, partition = name.partition("/")[2].rpartition("/")
-    return topic, int(partition)
+    """Return the name of a Kafka partition's channel."""
+    return SourceChannel(source, topic, partition).name
 
 
 @dataclass(slots=True)

@@ -112,7 +112,7 @@ def test_a_table_that_skips_bad_records_only_counts_them() -> None:
 
 
 def test_a_table_that_fails_on_bad_records_says_where_the_first_one_is() -> None:
-    with pytest.raises(BadInput, match=r"table t, offset 11 of t/00003: "):
+    with pytest.raises(BadInput, match=r"table t, offset 11 of t/3: "):
         ingested([GOOD, BAD], options=", 'tailrace.bad-input' = 'fail'")
 
 

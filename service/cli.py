@@ -1,4 +1,4 @@
-"""The command line: `tailrace run | check | explain | test | demo`.
+"""The command line: `tailrace run | check | explain | test | demo | checkpoint`.
 
 Exit codes: 0 done, 1 a failure on the way, 2 wrong configuration, SQL or arguments.
 """
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from service import __version__
-from service.commands import check, demo, explain, run, test
+from service.commands import check, checkpoint, demo, explain, run, test
 
-COMMANDS = (run, check, explain, test, demo)
+COMMANDS = (run, check, explain, test, demo, checkpoint)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -146,6 +146,12 @@ class BatchSettings(_Group):
     """How a stream is cut into batches."""
 
     rows: int = Field(4_000_000, ge=1, description="Most records that one batch takes from one table.")
+    bytes: int = Field(
+        0,
+        ge=0,
+        description="Most bytes of records that one batch takes; 0 = a thirty-second of the memory of the machines that"
+        " tasks run on.",
+    )
     duration: Milliseconds = Field(
         3_000, ge=1, description="How long a batch of a backlog should take; the number of its records follows from it."
     )

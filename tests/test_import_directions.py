@@ -102,6 +102,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.kafka",
         "service.observability.progress",
     },
+    "service.deployment.replanning": {
+        "service.checkpoint",
+        "service.deployment.bounds",
+        "service.deployment.planning",
+        "service.kafka",
+        "service.runtime",
+    },
     "service.deployment.unheld_times": {"service.deployment.planning", "service.kafka"},
     "service.local": {"operators", "service.plan", "service.runtime", "service.formats"},
     "service.spark": {
@@ -113,6 +120,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.clusters",
         "service.deployment.end_offsets",
         "service.deployment.kafka_identity",
+        "service.deployment.replanning",
         "service.deployment.unheld_times",
         "service.exit_codes",
         "service.formats",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.spark.supervision.batch_sizing import FIRST_ROWS, BatchSizing
+from service.spark.supervision.batch_sizing import FIRST_ROWS, PATIENCE, BatchSizing, MemoryBound
 
 MOST = 4_000_000
 
@@ -54,3 +54,41 @@ def test_batches_come_to_last_as_long_as_asked_for(a_record: float) -> None:
     for _ in range(12):
         pace.batch(pace.rows, overhead + pace.rows * a_record)
     assert overhead + pace.rows * a_record == pytest.approx(2.0, rel=0.1)
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("record", "rows"),
+    [
+        pytest.param(0.0, FIRST_ROWS, id="nothing is known of their size"),
+        pytest.param(100.0, FIRST_ROWS, id="small ones: time decides"),
+        pytest.param(1.0 * MIB, 256, id="a megabyte each"),
+        pytest.param(1024.0 * MIB, 1, id="larger than a batch may be: one is taken all the same"),
+    ],
+)
+def test_a_batch_takes_as_many_records_as_memory_has_room_for(record: float, rows: int) -> None:
+    pace = BatchSizing(MOST, 2.0, MemoryBound(256 * MIB, record))
+    assert pace.rows == rows
+    pace.batch(rows, 0.1)
+    assert pace.rows <= max(1, 256 * MIB / record) if record else pace.rows > rows
+
+
+def test_records_that_become_larger_make_batches_smaller_at_once_and_larger_again_little_by_little() -> None:
+    pace, seen = BatchSizing(MOST, 2.0, MemoryBound(256 * MIB, 1_000.0)), []
+    for number, record in enumerate([1_000.0, 1.0 * MIB, 1_000.0, 1_000.0]):
+        pace.measured(record)
+        pace.batch(pace.rows, 2.0, number)
+        seen.append(pace.rows)
+    assert seen == [268_435, 256, 511, 1021]
+
+
+def test_after_a_batch_that_did_not_fit_others_are_no_larger_until_some_of_that_size_are_done() -> None:
+    bound = MemoryBound(256 * MIB, 100.0, failed_batch=7, rows=5_000)
+    pace, seen = BatchSizing(MOST, 2.0, bound, next_batch=7), []
+    for number in range(7, 7 + 2 * PATIENCE + 1):
+        seen.append(pace.rows)
+        pace.batch(pace.rows, 0.1, number)
+    assert seen == [5_000] * PATIENCE + [10_000] * PATIENCE + [20_000]
+    assert BatchSizing(MOST, 2.0, bound, next_batch=7 + PATIENCE).rows == 10_000, "in another process, too"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from service.deployment.clusters import Address, address_of, address_of_table
 from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
@@ -17,6 +17,7 @@ from service.host import machine
 from service.kafka import admin
 from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.kafka.record_sizes import largest_average
+from service.kafka.writer.settings import WriterSettings
 from service.plan.program import Program
 from service.plan.table import Table
 from service.settings import Settings, Spark
@@ -51,8 +52,8 @@ class Deployment:
     """Topics that are read and that Kafka may compact soon after records were written."""
     side_bytes: int = admin.RECORD_BYTES
     """The largest record that the topics of dead letters and late rows take."""
-    record_bytes: float | None = None
-    """The mean size of a record of that source where it is greatest, where that is known."""
+    record_bytes: Mapping[int, float] = field(default_factory=dict)
+    """The mean size of a record of each source, where that is known."""
 
     @property
     def checkpoint(self) -> str:
@@ -99,6 +100,26 @@ class Deployment:
             return None
         topic = next(o.table.connector.topics[0] for o in self.program.outputs if o.id == output)
         return admin.Cluster(self.output_addresses[output].librdkafka).describe([topic]).get(topic)
+
+    def writer(self, number: int, checkpoint_id: str, plan: int) -> WriterSettings:
+        """What writes the outputs of writer `number`, for the checkpoint of that id and its plan number. Which process
+        does so, and where it is met, is not known yet."""
+        return WriterSettings(
+            query=self.program.name,
+            checkpoint_id=self.writers.identity(checkpoint_id, number),
+            kafka=self.writers.addresses[number].librdkafka,
+            marker_topic=self.settings.topics.markers,
+            socket_folder="",
+            parent_pid=0,
+            transaction_timeout_ms=self.settings.kafka.transaction_timeout,
+            accept_changed_source=self.settings.retry.changed_source == "accept",
+            plan=plan,
+        )
+
+    @property
+    def batch_bytes(self) -> int:
+        """Most bytes of records in a batch: what the settings say, else a part of the memory that there is."""
+        return self.settings.batch.bytes or memory_of_tasks(self.settings.spark) // BATCH_SHARE
 
     def group(self, source: int) -> str:
         """The consumer group whose offsets are committed, for lag tools only."""
@@ -215,13 +236,21 @@ def _side_bytes(assignment: Deployment) -> int:
     return min([int(told) if told.isdigit() else admin.RECORD_BYTES, *largest])
 
 
-def _record_bytes(assignment: Deployment) -> float | None:
+def _record_bytes(assignment: Deployment) -> dict[int, float]:
     tables = {source.id: source.table for source in assignment.program.sources}
-    found = [
-        largest_average(address.librdkafka, tables[source].connector.topics)
-        for source, address in assignment.source_addresses.items()
-    ]
-    return max((each for each in found if each is not None), default=None)
+    known: dict[tuple[str, tuple[str, ...]], float | None] = {}  # many tables may read one topic
+    found: dict[int, float] = {}
+    for source, address in assignment.source_addresses.items():
+        if source not in tables:
+            continue
+        topics = tables[source].connector.topics
+        place = address.librdkafka["bootstrap.servers"], topics
+        if place not in known:
+            known[place] = largest_average(address.librdkafka, topics)
+        size = known[place]
+        if size is not None:
+            found[source] = size
+    return found
 
 
 def _endless(table: Table) -> bool:
@@ -238,6 +267,31 @@ def _side(settings: Settings, known: list[Address]) -> Address | None:
     if settings.kafka.bootstrap_servers:
         return address_of({}, settings.kafka)
     return known[0] if known else None
+
+
+BATCH_SHARE = 32
+"""A batch's records take one part of so many of the memory: decoded, in state, encoded and in between they have been
+measured to take up to thirteen times as much, and the JVM and Kafka's client have their share."""
+
+_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def memory_of_tasks(spark: Spark) -> int:
+    """Bytes of memory of the machines that tasks run on, as far as that is known here."""
+    if spark.master.startswith("local") and not spark.master.startswith("local-cluster"):
+        return machine.memory()
+    count = spark.executor.instances
+    cluster = local_cluster(spark.master)
+    if cluster is not None:
+        count = cluster[0]
+    found = [_bytes_of(text) for text in (spark.executor.memory, spark.executor.memory_overhead)]
+    return max(count, 1) * sum(found) or machine.memory()
+
+
+def _bytes_of(text: str) -> int:
+    """A size as a JVM is told it, 512m or 2g; 0 where it is something else."""
+    size = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
+    return 0 if size is None else int(size[1]) << (_UNITS[size[2]] if size[2] else 0)
 
 
 def default_partitions(spark: Spark) -> int:

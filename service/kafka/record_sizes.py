@@ -1,4 +1,4 @@
-"""How large the records of a topic are, from the last few of it."""
+"""How large the records of a topic are, from the first and the last few of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SECONDS = 2.0
 
 
 def largest_average(kafka: Mapping[str, str], topics: Iterable[str]) -> float | None:
-    """The mean bytes of the last records, key and value, of that topic where it is greatest; None if there are none.
+    """The mean bytes of the first or the last records, key and value, of that topic where it is greatest; None if there
+    are none.
 
     `kafka` are librdkafka's properties. A broker that does not answer in time is no error here.
     """
@@ -36,13 +37,24 @@ def largest_average(kafka: Mapping[str, str], topics: Iterable[str]) -> float | 
 
 def _average(consumer: Consumer, topic: str, deadline: float) -> float | None:
     known = consumer.list_topics(topic, timeout=_left(deadline)).topics[topic].partitions
-    places, wanted = [], 0
+    first_ones: list[TopicPartition] = []
+    last_ones: list[TopicPartition] = []
+    wanted = more = 0
     for partition in list(known)[:PARTITIONS]:
         first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_left(deadline))
         if end != OFFSET_INVALID and end > first:
             start = max(first, end - RECORDS)
-            places.append(TopicPartition(topic, partition, start))
+            last_ones.append(TopicPartition(topic, partition, start))
             wanted += end - start
+            if start > first:
+                first_ones.append(TopicPartition(topic, partition, first))
+                more += min(RECORDS, start - first)
+    found = [_mean(consumer, last_ones, wanted, deadline), _mean(consumer, first_ones, more, deadline)]
+    return max((each for each in found if each is not None), default=None)
+
+
+def _mean(consumer: Consumer, places: list[TopicPartition], wanted: int, deadline: float) -> float | None:
+    """The mean bytes of up to `wanted` records from `places` on."""
     if not places:
         return None
     consumer.assign(places)

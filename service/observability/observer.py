@@ -112,6 +112,20 @@ class Observer:
         self.recorder.failed(query, error, full or error, attempt, wait)
         self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
 
+    def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
+        """A batch did not fit into memory and is planned anew, with at most `rows` records of a table."""
+        self.metrics.add("batches_cut_anew_total", 1, query=query)
+        self.say("warning", "batch is cut anew", query=query, batch=batch, rows_before=before, rows=rows)
+
+    def kept_plan(self, query: str, reason: str) -> None:
+        """A batch that did not fit into memory is done again as it was."""
+        self.say("warning", "batch is kept as it is", query=query, reason=self._clean(reason))
+
+    def skipped(self, query: str, source: str, topic: str, records: int) -> None:
+        """Records that somebody has passed by, since the checkpoint was made."""
+        self.metrics.set("skipped_records", records, query=query, source=source, topic=topic)
+        self.say("warning", "records were skipped by hand", query=query, source=source, topic=topic, records=records)
+
     def at(self, query: str, point: Hashable | None) -> None:
         """The query's batch has come to `point`; None: no batch runs."""
         self.health.point(query, point)

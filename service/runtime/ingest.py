@@ -204,7 +204,10 @@ class Ingest:
             decoded = self._decode_together(wanted)
         for run, records, each in zip(group, wanted, decoded, strict=True):
             if records.num_rows:
-                metrics.count("input_records_total", records.num_rows, source=self._source.table.name, topic=run.topic)
+                place = {"source": self._source.table.name, "topic": run.topic}
+                metrics.count("input_records_total", records.num_rows, **place)
+                size = sum(records[name].nbytes for name in ("key", "value") if name in records.schema.names)
+                metrics.count("input_bytes_total", size, **place)
                 metrics.count("decode_errors_total", each.dead.num_rows, topic=run.topic)
         watermarks = self._asserted([each.changes for each in decoded])
         return [_Taken(each.changes, each.dead, w) for each, w in zip(decoded, watermarks, strict=True)]

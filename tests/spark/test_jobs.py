@@ -5,11 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
+from service.deployment.replanning import Cut, PlanKept
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.spark.internals.failures import failure_of
+from service.spark.supervision.failure_classes import is_of_memory
 from service.spark.supervision.jobs import Jobs
 
 
@@ -25,6 +30,12 @@ class _Observer:
     def failed(self, name: str, *_: Any) -> None:
         self.said.append(("failed", name))
 
+    def cut_anew(self, name: str, batch: int, before: int, rows: int) -> None:
+        self.said.append(("cut anew", batch, before, rows))
+
+    def kept_plan(self, name: str, reason: str) -> None:
+        self.said.append(("kept", reason))
+
     def waiting(self, name: str, *_: Any) -> None:
         self.said.append(("waiting", name))
 
@@ -33,9 +44,23 @@ class _Runner:
     def __init__(self) -> None:
         self.error: Exception | None = None
         self.ended = False
+        self.killed = False
+        self.rows = 4
 
     def start(self, *, again: bool) -> None:
         pass
+
+    def begun_in_vain(self) -> bool:
+        return self.killed
+
+    def skipped_by_topic(self) -> list[tuple[str, str, int]]:
+        return []
+
+    def cut_anew(self) -> Cut:
+        self.rows //= 2
+        if not self.rows:
+            raise PlanKept("it cannot be made smaller", "skip it")
+        return Cut(7, 2 * self.rows, self.rows)
 
     def active(self) -> bool:
         return True
@@ -78,6 +103,7 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
                 code=OK,
                 look_at=0.0,
                 last_batch=None,
+                begun=False,
                 ends=still,
             )
             for i, runner in enumerate(runners)
@@ -120,3 +146,43 @@ def test_a_clock_that_jumped_is_waited_out_and_said():
     runners[0].error = ClockJumped("the clock of this machine went ahead by 365 days")
     assert [made.look() for _ in range(3)] == [None] * 3
     assert observer.said == [("failed", "j0")], "the next try is a minute away"
+
+
+@pytest.mark.parametrize(
+    ("error", "of_memory"),
+    [
+        (MemoryError(), True),
+        (pa.ArrowMemoryError("malloc of size 68719476736 failed"), True),
+        (duckdb.OutOfMemoryException("failed to allocate data of size 2.0 GiB"), True),
+        (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), True),
+        (RuntimeError("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"), True),
+        (ValueError("out of memory lane"), False),
+    ],
+)
+def test_failures_for_want_of_memory_are_known(error: Exception, of_memory: bool):
+    assert is_of_memory(failure_of(error)) is of_memory
+
+
+def test_a_batch_that_does_not_fit_is_cut_as_long_as_it_can_be_and_then_fails_as_others_do():
+    made, runners, observer = jobs(1, attempts=1)
+    runners[0].error = RuntimeError("java.lang.OutOfMemoryError: Java heap space")
+    while made.look() is None:
+        pass
+    assert observer.said == [
+        ("cut anew", 7, 4, 2),
+        ("failed", "j0"),
+        ("cut anew", 7, 2, 1),
+        ("failed", "j0"),
+        ("kept", "it cannot be made smaller\n  hint:   skip it"),
+        ("failed", "j0"),
+        ("kept", "it cannot be made smaller\n  hint:   skip it"),
+        ("gave up", "j0", True),
+    ]
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bool):
+    made, runners, observer = jobs(1)
+    made._watched[0].start_at, runners[0].killed = 0.0, killed
+    assert made.look() is None
+    assert observer.said == [("cut anew", 7, 4, 2)] * killed

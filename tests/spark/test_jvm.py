@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.spark.driver.jvm import CREATE, Jvm, class_path, options, quoted
-from service.spark.query.block_size import BYTES, NO_LIMIT, limit
+from service.spark.query.block_size import NO_LIMIT, PIECE, limit
 
 
 def test_the_users_own_options_come_last_so_that_they_win():
@@ -39,11 +39,11 @@ def test_java_reads_the_arguments_as_they_were(tmp_path):
 @pytest.mark.parametrize(
     ("record", "careful", "expected"),
     [
-        (None, False, NO_LIMIT),
+        (0.0, False, NO_LIMIT),
         (100.0, False, NO_LIMIT),
-        (100.0, True, BYTES),
-        (None, True, BYTES),
-        (10_000.0, False, BYTES),
+        (100.0, True, PIECE),
+        (0.0, True, PIECE),
+        (10_000.0, False, PIECE),
     ],
 )
 def test_blocks_are_limited_by_bytes_where_records_are_large_or_something_has_failed(record, careful, expected):

@@ -51,13 +51,19 @@ _WIDER = 16
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """`batch` and all batches before it are committed; `digest` names the source rows that `batch` was made from."""
+    """`batch` and all batches before it are committed; `digest` names the source rows that `batch` was made from.
+
+    `plan` counts how often a batch of the checkpoint was given up: who carries a lower number writes what was planned
+    before, and must not.
+    """
 
     batch: int
     digest: bytes
+    plan: int = 0
 
     def encode(self) -> bytes:
-        return json.dumps({"format": FORMAT, "batch": self.batch, "digest": self.digest.hex()}).encode()
+        fields = {"format": FORMAT, "batch": self.batch, "digest": self.digest.hex(), "plan": self.plan}
+        return json.dumps(fields).encode()
 
     @staticmethod
     def decode(value: bytes) -> Marker:
@@ -68,7 +74,7 @@ class Marker:
                 f"its format is {fields.get('format')}, this version reads format {FORMAT}",
                 "run the version that wrote it, or start from a fresh checkpoint",
             )
-        return Marker(fields["batch"], bytes.fromhex(fields["digest"]))
+        return Marker(fields["batch"], bytes.fromhex(fields["digest"]), fields.get("plan", 0))
 
 
 @dataclass(frozen=True, slots=True)

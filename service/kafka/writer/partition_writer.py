@@ -87,6 +87,30 @@ class PartitionWriter:
         self._undecided = True
         return True
 
+    def supersede(self, batch: int) -> bool:
+        """See to it that no attempt of an earlier plan commits `batch`; False if the batch is committed.
+
+        The marker is committed again as it was, with the plan number of this writer. Raises KafkaFailure where that is
+        not known to have happened; it may be tried again.
+        """
+        self._batch, self._open, self._began = batch, None, time.monotonic()
+        self._fence_and_read_marker(_never_cancelled)
+        known = self._last_committed or Marker(-1, b"")
+        if known.batch >= batch:
+            return False
+        assert self._producer is not None
+        try:
+            self._producer.begin()
+        except Fault as fault:
+            raise self._discard_producer(fault) from fault
+        self._open = WriteReport(outcome="committed")
+        marker = replace(known, plan=self._settings.plan)
+        place = self._place
+        self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), _never_cancelled)
+        self._commit(marker, _never_cancelled)
+        self._last_committed, self._open = marker, None
+        return True
+
     def write(self, records: pa.RecordBatch, check_cancelled: CheckCancelled) -> None:
         """Put `records` into the open transaction."""
         for rows in by_topic(records):
@@ -101,7 +125,7 @@ class PartitionWriter:
                 raise TransactionLost(f"no transaction is open for batch {self._batch} of partition {self._partition}")
             return WriteReport(outcome="replayed")
         started = time.monotonic()
-        report, marker = self._opened, Marker(self._batch, digest)
+        report, marker = self._opened, Marker(self._batch, digest, self._settings.plan)
         place = self._place
         self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), check_cancelled)
         outcome = self._commit(marker, check_cancelled)
@@ -145,6 +169,11 @@ class PartitionWriter:
     def _is_committed(self, digest: bytes | None) -> bool:
         """Is the batch committed, as far as we know? Refuses a batch that was cut another way."""
         known = self._last_committed
+        if known is not None and known.plan > self._settings.plan:
+            raise Fenced(
+                f'batch {self._batch} of query "{self._settings.query}" was given up',
+                "it has been planned anew since, or its records were passed by",
+            )
         if known is None or known.batch < self._batch:
             return False
         if known.batch == self._batch and digest in (None, known.digest):

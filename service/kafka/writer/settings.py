@@ -18,7 +18,8 @@ class WriterSettings:
     do (the executor's or the driver's JVM). `aborts` is the file of the `abort_counter` of transactions that were
     rolled back; empty = they are not counted. `patience_ms` bounds how long one call waits for a Kafka that does not
     answer, `attempt_wait_ms` how long a second attempt of a partition waits for the first before taking over.
-    `accept_changed_source` takes a batch for written that reads other records than when it was written.
+    `accept_changed_source` takes a batch for written that reads other records than when it was written. `plan` is the
+    plan number of the checkpoint, see `marker.Marker`.
     """
 
     query: str
@@ -33,6 +34,7 @@ class WriterSettings:
     idle_seconds: int = 600
     aborts: str = ""
     accept_changed_source: bool = False
+    plan: int = 0
 
     def transactional_id(self, partition: int) -> str:
         """The id under which Kafka fences: one owner at a time for each partition of a checkpoint."""

@@ -44,6 +44,12 @@ SERVICE: Mapping[str, MetricSpec] = {
 BATCHES: Mapping[str, MetricSpec] = {
     "batches_total": MetricSpec("counter", "Batches completed.", ("query",)),
     "batch_failures_total": MetricSpec("counter", "Batches that failed; the query is started again.", ("query",)),
+    "batches_cut_anew_total": MetricSpec(
+        "counter", "Batches that did not fit into memory and were planned anew, with half of their records.", ("query",)
+    ),
+    "skipped_records": MetricSpec(
+        "gauge", "Records that `tailrace checkpoint skip` has passed by.", ("query", "source", "topic")
+    ),
     "batch_duration_seconds": MetricSpec("histogram", "Time from the start of a batch to its end.", ("query",)),
     "batch_phase_duration_seconds": MetricSpec(
         "summary", "Time that batches spent in each phase on the driver, one after the other.", ("query", "phase")
@@ -59,6 +65,9 @@ BATCHES: Mapping[str, MetricSpec] = {
 
 ROWS: Mapping[str, MetricSpec] = {
     "input_records_total": MetricSpec("counter", "Records read from Kafka.", ("query", "source", "topic")),
+    "input_bytes_total": MetricSpec(
+        "counter", "Bytes of the records read, of their keys where they are used.", ("query", "source", "topic")
+    ),
     "output_records_total": MetricSpec("counter", "Records committed to Kafka.", ("query", "sink", "topic")),
     "output_changes_total": MetricSpec(
         "counter", "Rows added to a table (insert) and taken back from it (retract).", ("query", "sink", "kind")

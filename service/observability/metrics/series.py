@@ -23,11 +23,12 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
     query = program.name
     metrics.set("trigger_interval_seconds", trigger, query=query)
     metrics.set("tick_interval_seconds", tick, query=query)
-    for name in ("batches_total", "batch_failures_total"):
+    for name in ("batches_total", "batch_failures_total", "batches_cut_anew_total"):
         metrics.add(name, 0, query=query)
     for source in program.sources:
         for topic in source.table.connector.topics or (source.table.name,):
-            metrics.add("input_records_total", 0, query=query, source=source.table.name, topic=topic)
+            for name in ("input_records_total", "input_bytes_total"):
+                metrics.add(name, 0, query=query, source=source.table.name, topic=topic)
             metrics.add("decode_errors_total", 0, query=query, topic=topic)
     for operator in program.operators:
         counters = ["dead_records_total"]

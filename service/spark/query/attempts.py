@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
@@ -29,6 +30,9 @@ TRIES = 4
 
 FINAL = (StateMismatch, StateMissing, DigestMismatch, SourceChanged, KafkaConfigError, BadInput)
 """Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
+
+OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
+"""Errors for want of memory, of Python, of DuckDB and of Arrow: the next attempt would have no more of it."""
 
 _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
 """What is raised where Spark's side of the task has failed, which is the one that can say of what."""
@@ -51,6 +55,10 @@ def limit_attempts(folder: Path) -> Iterator[None]:
         _stop_if_hopeless(notes)
     try:
         yield
+    except MemoryError as error:  # Arrow's is an ArrowException too
+        note(error)
+        _keep(notes, context.attemptNumber(), error)
+        raise
     except (AttemptsExhausted, *_OF_THE_OTHER_SIDE):
         raise
     except Exception as error:
@@ -66,7 +74,7 @@ def _stop_if_hopeless(notes: Path) -> None:
 
 
 def _keep(notes: Path, attempt: int, error: Exception) -> None:
-    final = isinstance(error, FINAL)
+    final = isinstance(error, (*FINAL, *OF_MEMORY))
     notes.mkdir(parents=True, exist_ok=True)
     temporary = notes.with_name(f"{notes.name}.{os.getpid()}")
     temporary.write_text("".join(traceback.format_exception(error)))

@@ -9,7 +9,10 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 BYTES = 256 << 20
-"""The size of a block that is large."""
+"""The size of a block that is large: such blocks are cut."""
+
+PIECE = 64 << 20
+"""Bytes of a block that is cut."""
 
 NO_LIMIT = 2**31 - 1
 """What Spark takes for no limit at all."""
@@ -17,14 +20,14 @@ NO_LIMIT = 2**31 - 1
 _SETTING = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
-def limit_blocks(session: SparkSession, record: float | None, rows: int, *, careful: bool) -> None:
-    """Set the limit for blocks of `rows` records of `record` bytes each, where that is known.
+def limit_blocks(session: SparkSession, record: float, rows: int, *, careful: bool) -> None:
+    """Set the limit for blocks of `rows` records of `record` bytes each, 0 where that is not known.
 
     `careful` after a failure: records may have become larger than they were.
     """
     session.conf.set(_SETTING, str(limit(record, rows, careful=careful)))
 
 
-def limit(record: float | None, rows: int, *, careful: bool) -> int:
+def limit(record: float, rows: int, *, careful: bool) -> int:
     """The limit in bytes."""
-    return BYTES if careful or (record or 0) * rows > BYTES else NO_LIMIT
+    return PIECE if careful or record * rows > BYTES else NO_LIMIT

@@ -4,9 +4,14 @@ A batch has a price of its own, some tenths of a second, whatever it holds: chea
 Dear rows (many keys, rows that fan out) would make the same batch long, late and large in memory: they should come in
 smaller ones. What a record costs is not known before it was seen, so the pace is found while the job runs. It decides
 only where a batch ends, which no answer depends on; the offsets of a batch stand in the checkpoint before it begins.
+
+Memory has the last word: a batch takes so many bytes of records at most, and after one that did not fit no more
+records than half of its own, until batches of that size have been done for a while.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 FIRST_ROWS = 200_000
 """Of the first batch after a start, which mostly warms the JVM up: its results should not wait for a million rows."""
@@ -22,26 +27,71 @@ LIMITED = 0.5
 """Part of the number that a batch must have taken to tell something of it; less was all there was."""
 
 
-class BatchSizing:
-    """The number of records, at most `most`, with which a batch takes about `seconds`."""
+PATIENCE = 8
+"""Batches after which a number that fitted into memory may be doubled."""
 
-    def __init__(self, most: int, seconds: float) -> None:
+SMALLER = 0.5
+"""How far the size of records is believed to fall with one batch: at once it only rises."""
+
+
+class MemoryBound(NamedTuple):
+    """What memory has room for: `total` bytes in a batch, of which each record of the largest table stands for `record`
+    (0 = not known yet). Batch `failed_batch` did not fit, and was to take `rows` of a table then; -1 = none."""
+
+    total: int
+    record: float = 0.0
+    failed_batch: int = -1
+    rows: int = 0
+
+    def measured(self, record: float) -> MemoryBound:
+        """After a batch whose records were so large."""
+        return self._replace(record=max(record, self.record + (record - self.record) * SMALLER))
+
+    def most(self, batch: int) -> float:
+        """How many records of a table `batch` may take."""
+        by_size = max(1, self.total // self.record) if self.record else float("inf")
+        if self.failed_batch < 0:
+            return by_size
+        return min(by_size, self.rows * 2.0 ** max(0, (batch - self.failed_batch) // PATIENCE))
+
+
+class BatchSizing:
+    """The number of records, at most `most`, with which a batch takes about `seconds`, and no more than memory has room
+    for; `next_batch` is the first that is planned."""
+
+    def __init__(self, most: int, seconds: float, bound: MemoryBound | None = None, next_batch: int = 0) -> None:
         self._most = most
         self._least = min(most, FIRST_ROWS)
         self._seconds = seconds
         self._warm = False
-        self.rows = self._least
+        self._bound = bound
+        self._paced = self._least
+        self.rows = self._fitted(next_batch)
 
-    def batch(self, records: int, seconds: float) -> bool:
-        """A batch took `records` of the table that gave most, and `seconds`. Whether the number is another now."""
+    def measured(self, record: float) -> None:
+        """The records of a batch were so large, in bytes of the batch for each record of its largest table."""
+        if self._bound is not None:
+            self._bound = self._bound.measured(record)
+
+    def batch(self, records: int, seconds: float, number: int = 0) -> bool:
+        """Batch `number` took `records` of the table that gave most, and `seconds`. Whether the number of records is
+        another now."""
+        before = self.rows
+        self._pace(records, seconds)
+        self.rows = self._fitted(number + 1)
+        return self.rows != before
+
+    def _fitted(self, batch: int) -> int:
+        return self._paced if self._bound is None else max(1, int(min(self._paced, self._bound.most(batch))))
+
+    def _pace(self, records: int, seconds: float) -> None:
         if records < LIMITED * self.rows:
-            return False
+            return
         wanted = _of_rows(self._seconds) / _of_rows(max(seconds, 0.001))
         if not self._warm:
             self._warm, wanted = True, GROWTH
         changed = round(records * min(max(wanted, SHRINKAGE), GROWTH))
-        before, self.rows = self.rows, min(max(changed, self._least), self._most)
-        return self.rows != before
+        self._paced = min(max(changed, self._least), self._most)
 
 
 def _of_rows(seconds: float) -> float:

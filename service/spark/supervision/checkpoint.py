@@ -102,6 +102,10 @@ class Checkpoint:
             self.write("readers", wanted)
         return wanted
 
+    def last_done(self) -> int:
+        """The last batch that is done, -1 if there is none."""
+        return self._last("commits")
+
     def _last(self, log: str) -> int:
         """The last batch of one of Spark's logs, -1 if there is none."""
         folder = self._jvm.org.apache.hadoop.fs.Path(self._path, log)

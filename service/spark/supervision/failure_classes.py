@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
+
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
-from service.spark.internals.failures import SparkFailure
+from service.spark.internals.failures import SparkFailure, executors_lost
 
 _KAFKA = "org.apache.kafka.common.errors."
 
@@ -55,3 +57,14 @@ def is_patient(failure: SparkFailure) -> bool:
 def is_misconfigured(failure: SparkFailure) -> bool:
     """Return whether only a change of settings, passwords or rights helps."""
     return failure.raised(KafkaConfigError, RegistryConfigError) or failure.thrown(*REFUSED)
+
+
+def is_of_memory(failure: SparkFailure) -> bool:
+    """Return whether a smaller batch may help: for want of memory, or where a worker or an executor was killed, which
+    mostly is for that, and of which Spark tells in text alone."""
+    return (
+        failure.raised(MemoryError, duckdb.OutOfMemoryException)
+        or failure.thrown("java.lang.OutOfMemoryError")
+        or "Python worker exited unexpectedly" in failure.text
+        or executors_lost(failure.text)
+    )

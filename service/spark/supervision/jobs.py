@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
 from service.deployment.planning import Deployment
+from service.deployment.replanning import PlanKept
 from service.deployment.unheld_times import THROWN, unheld_time
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
@@ -30,7 +31,7 @@ from service.spark.internals.failures import executors_lost, failure_of, without
 from service.spark.query.attempts import FINAL
 from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.executors import Executors
-from service.spark.supervision.failure_classes import is_misconfigured, is_patient
+from service.spark.supervision.failure_classes import is_misconfigured, is_of_memory, is_patient
 from service.spark.supervision.runner import JobRunner
 
 LONGEST_BACKOFF = 60.0
@@ -56,6 +57,7 @@ class _Watched:
         self.code = OK
         self.look_at = 0.0
         self.last_batch: int | None = None
+        self.begun = False
 
 
 class Jobs:
@@ -142,6 +144,7 @@ class Jobs:
             return
         if job.start_at is not None:
             if time.monotonic() >= job.start_at:
+                self._begin(job)
                 job.runner.start(again=job.failures > 0)
                 job.start_at = None
                 self._observer.started(job.name)
@@ -157,6 +160,26 @@ class Jobs:
             job.ends.close()
             self._observer.finished(job.name)
 
+    def _begin(self, job: _Watched) -> None:
+        """Before the first start in this process: what other processes have left."""
+        if job.begun:
+            return
+        job.begun = True
+        if job.runner.begun_in_vain():
+            self._cut_anew(job)
+        for source, topic, records in job.runner.skipped_by_topic():
+            self._observer.skipped(job.name, source, topic, records)
+
+    def _cut_anew(self, job: _Watched) -> bool:
+        """Have the planned batch planned anew, smaller. Whether that was possible."""
+        try:
+            cut = job.runner.cut_anew()
+        except (PlanKept, KafkaFailure) as error:
+            self._observer.kept_plan(job.name, str(error))
+            return False
+        self._observer.cut_anew(job.name, cut.number, cut.before, cut.rows)
+        return True
+
     def _let_finish(self, job: _Watched, deadline: float) -> None:
         """Wait for the end of the batch that runs now; the next one has not got far by then."""
         last = job.runner.last_batch()
@@ -169,7 +192,7 @@ class Jobs:
         for report in job.runner.new_progress(job.last_batch):
             progress = progress_of(job.program, report)
             job.last_batch = progress.batch
-            job.runner.keep_pace(max(progress.rows, default=0), progress.seconds)
+            job.runner.keep_pace(progress.batch, max(progress.rows, default=0), progress.seconds)
             job.failures = 0
             job.read.batch(progress)
             self._observer.batch(job.name, progress)
@@ -183,7 +206,8 @@ class Jobs:
             job.runner.stop()
         patient = is_patient(failure)
         untimely = failure.raised(ClockJumped)
-        job.failures += 0 if patient or untimely else 1
+        smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._cut_anew(job)
+        job.failures += 0 if patient or untimely or smaller else 1
         if failure.raised(*FINAL) or job.failures > self._settings.retry.attempts:
             job.done, job.start_at = True, None
             job.code = WRONG if is_misconfigured(failure) else FAILED

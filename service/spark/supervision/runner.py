@@ -17,24 +17,30 @@ from service.checkpoint.sweeper import Sweeper
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.planning import Deployment
+from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
 from service.plan.program import discarding
 from service.runtime.layout import Layout
+from service.runtime.task_metrics import parsed
 from service.runtime.watermarks import channel_name
 from service.spark.driver.cluster_mode import is_local
-from service.spark.query.block_size import limit_blocks
+from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
 from service.spark.supervision.batch_reports import BatchReportListener
-from service.spark.supervision.batch_sizing import BatchSizing
+from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
 from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
 from service.spark.supervision.reports import Report, Reports
 
 Told = Mapping[str, Any]
+
+PROCESSES = 3
+"""Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
+killed for memory says nothing."""
 
 BUCKETS_A_TASK = 2
 """Where nobody says how many: twice as many tasks can share the work one day. Each costs a batch some milliseconds."""
@@ -58,7 +64,10 @@ class JobRunner:
         self._query: StreamingQuery | None = None
         self._reports: Reports | None = None
         self._listener: BatchReportListener | None = None
-        self._pace = self._new_pace()
+        self._record = sum(deployment.record_bytes.values())
+        self._batch_bytes: dict[int, float] = {}
+        self._pace: BatchSizing | None = None
+        self._blocks_limited = False
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
         self._folder = scratch
@@ -74,16 +83,17 @@ class JobRunner:
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
         a = self._deployment
-        limit_blocks(self._session, a.record_bytes, a.settings.batch.block_rows, careful=again)
-        self._pace = self._new_pace()
+        self._blocks_limited = again or self._large_blocks()
+        limit_blocks(self._session, self._record, a.settings.batch.block_rows, careful=self._blocks_limited)
         layout = self._layout()
         self._client = self._checkpoint.client_settings()
+        self._pace = self._new_pace()
         agree_on_kafka(self._checkpoint, a.kafka)
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         run = f"r{time.time_ns():x}"
         self._folder = self._scratch / run
         (self._folder / "writer").mkdir(parents=True)
-        self._listener = BatchReportListener(self._folder / "driver", self._hear)
+        self._listener = BatchReportListener(self._folder / "driver", self._heard)
         self._ended = set()
         self._note_ended()
         spec = self._spec(run, layout)
@@ -121,8 +131,10 @@ class JobRunner:
         progress = reports.last()
         if progress is None:
             return False
-        # The batch that had begun with another number of tasks is done.
-        if (self._shards, self._readers) != (self._wanted.shards, self._wanted_readers):
+        # The batch that had begun with another number of tasks is done; or records have become so large that what is
+        # handed to Python has to be cut by bytes.
+        tasks = self._shards, self._readers
+        if tasks != (self._wanted.shards, self._wanted_readers) or (self._large_blocks() and not self._blocks_limited):
             self.stop()
             self.start()
             return False
@@ -141,10 +153,52 @@ class JobRunner:
         if self._deployment.program.levels:
             self._sweeper.batch_done(self._state(), self.last_batch())
 
-    def keep_pace(self, records: int, seconds: float) -> None:
+    def keep_pace(self, batch: int, records: int, seconds: float) -> None:
         """A batch took `records` of the table that gave most, and `seconds`: fit the next ones to it."""
-        if self._query is not None and self._pace.batch(records, seconds):
+        size = self._batch_bytes.pop(batch, 0.0)
+        if self._query is None or self._pace is None:
+            return
+        if records and size:
+            self._record = size / records
+            self._pace.measured(self._record)
+        if self._pace.batch(records, seconds, batch):
             limit_reads(self._session, self._query, self._pace.rows)
+
+    def cut_anew(self) -> Cut:
+        """Give up the batch that is planned, and have it planned anew with half of its records; the query is stopped.
+        Raises PlanKept where it has to stay as it is, KafkaFailure."""
+        return self._replanning().cut()
+
+    def begun_in_vain(self) -> bool:
+        """Note that this process is about to begin the batch that is planned. Whether PROCESSES others have, before."""
+        pending = self._replanning().pending()
+        if pending is None:
+            return False
+        known = self._checkpoint.read("tries")
+        before = known["processes"] if known is not None and known["batch"] == pending.number else 0
+        self._checkpoint.write("tries", {"batch": pending.number, "processes": before + 1})
+        return int(before) >= PROCESSES
+
+    def skipped_by_topic(self) -> list[tuple[str, str, int]]:
+        """Tables, topics, and how many of their records were passed by since the checkpoint was made."""
+        found: dict[tuple[str, str], int] = {}
+        for each in (Skipped(**written) for written in self._checkpoint.read(SKIPPED) or []):
+            place = each.table, each.topic
+            found[place] = found.get(place, 0) + each.records
+        return [(*place, records) for place, records in sorted(found.items())]
+
+    def _replanning(self) -> Replanning:
+        self._client = self._checkpoint.client_settings()
+        return Replanning(self._deployment, self._state().open(), self._checkpoint)
+
+    def _heard(self, told: Told) -> None:
+        counts = told["metrics"]["counts"].items()
+        # Of a batch that Spark never reports, having been done before, it is forgotten with the next.
+        self._batch_bytes = {told["batch"]: sum(n for name, n in counts if parsed(name)[0] == "input_bytes_total")}
+        self._hear(told)
+
+    def _large_blocks(self) -> bool:
+        return limit(self._record, self._deployment.settings.batch.block_rows, careful=False) != NO_LIMIT
 
     def in_batch(self) -> bool:
         """Whether a batch is being computed now."""
@@ -182,8 +236,11 @@ class JobRunner:
             self._listener = None
 
     def _new_pace(self) -> BatchSizing:
-        batch = self._deployment.settings.batch
-        return BatchSizing(batch.rows, batch.duration / 1000)
+        batch, cut = self._deployment.settings.batch, self._checkpoint.read(CUT)
+        bound = MemoryBound(self._deployment.batch_bytes, self._record)
+        if cut is not None:
+            bound = bound._replace(failed_batch=cut["batch"], rows=cut["rows"])
+        return BatchSizing(batch.rows, batch.duration / 1000, bound, self._checkpoint.last_done() + 1)
 
     def _layout(self) -> Layout:
         a, chosen = self._deployment, self._deployment.settings.spark.buckets
@@ -243,17 +300,8 @@ class JobRunner:
             self._checkpoint.write("writers", {**known, **now})
 
     def _writer(self, number: int) -> WriterSettings:
-        writers = self._deployment.writers
-        return WriterSettings(
-            query=self._deployment.program.name,
-            checkpoint_id=writers.identity(self._checkpoint.identifier(), number),
-            kafka=writers.addresses[number].librdkafka,
-            marker_topic=self._deployment.settings.topics.markers,
-            socket_folder="",
-            parent_pid=0,
-            transaction_timeout_ms=self._deployment.settings.kafka.transaction_timeout,
-            accept_changed_source=self._deployment.settings.retry.changed_source == "accept",
-        )
+        plan = self._checkpoint.read(PLAN) or 0
+        return self._deployment.writer(number, self._checkpoint.identifier(), plan)
 
     def _note_progress(self, progress: Mapping[str, Any]) -> None:
         """Which bounded sources the last batch has read to their end."""

@@ -1,0 +1,114 @@
+"""Which batch a checkpoint has planned and which it has committed, from the logs that Spark keeps in it.
+
+A batch is planned when its end offsets stand in `offsets`; it is done when its number stands in `commits`. Between the
+two it may be given up: if its file is removed from `offsets`, Spark plans a batch of that number anew; if its number is
+put into `commits`, Spark goes on behind its end offsets. Either is one file, there or not: whenever the process dies
+that does it, the checkpoint is as before or as after.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from service.checkpoint.files import Files
+
+OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
+
+_NONE = "-"
+"""What Spark writes for a source that has no offset yet."""
+
+Offsets = Any
+"""The offsets of a source, as its JSON says them: of Kafka by topic and partition, of others whatever they count."""
+
+
+class PlannedBatch(NamedTuple):
+    """Batch `number`; where it starts and ends, in the order of the query's sources, None where that is not known."""
+
+    number: int
+    starts: Sequence[Offsets | None]
+    ends: Sequence[Offsets | None]
+
+
+class Range(NamedTuple):
+    """Records of a partition that a batch reads; `start` is None in its first batch, which begins with the first."""
+
+    topic: str
+    partition: int
+    start: int | None
+    end: int
+
+    @property
+    def records(self) -> int:
+        """How many offsets the batch passes; of a partition that is new to it, at most."""
+        return self.end - (self.start or 0)
+
+
+def unfinished(files: Files) -> PlannedBatch | None:
+    """The batch that is planned and not done, None if there is none."""
+    number = last(files, OFFSETS)
+    if number <= last(files, COMMITS):
+        return None
+    ends = _offsets(files, number)
+    starts = _offsets(files, number - 1) if number else [_first(files, source) for source in range(len(ends))]
+    return PlannedBatch(number, [*starts, *([None] * (len(ends) - len(starts)))], ends)
+
+
+def last(files: Files, log: str) -> int:
+    """The last batch of a log, -1 if there is none."""
+    return max((int(name) for name in files.names(log) if name.isdigit()), default=-1)
+
+
+def plan_anew(files: Files, number: int) -> None:
+    """Forget what was planned for batch `number`."""
+    files.remove([_checksum(OFFSETS, number), f"{OFFSETS}/{number}"])
+
+
+def note_done(files: Files, number: int) -> None:
+    """Note batch `number` as done: its state must have been written."""
+    written = [files.get(f"{COMMITS}/{number - 1}") if number else None]
+    # What else Spark notes of a batch, its watermark for one, is not used and stays as it was.
+    text = written[0] or b'v1\n{"nextBatchWatermarkMs":0}'
+    files.remove([_checksum(COMMITS, number)])
+    files.put(f"{COMMITS}/{number}", [text])
+
+
+def ranges(start: Offsets | None, end: Offsets | None) -> list[Range]:
+    """What a batch reads of a Kafka source, partition by partition; nothing where `end` is not that of one."""
+    before, after = _of_kafka(start), _of_kafka(end)
+    found = [
+        Range(topic, int(partition), before.get(topic, {}).get(partition), int(offset))
+        for topic, partitions in sorted(after.items())
+        for partition, offset in sorted(partitions.items(), key=lambda item: int(item[0]))
+    ]
+    return [each for each in found if each.records > 0]
+
+
+def _of_kafka(offsets: Offsets | None) -> Mapping[str, Mapping[str, int]]:
+    kafka = isinstance(offsets, dict) and all(isinstance(each, dict) for each in offsets.values())
+    return offsets if kafka and offsets is not None else {}
+
+
+def _offsets(files: Files, number: int) -> list[Offsets | None]:
+    written = files.get(f"{OFFSETS}/{number}")
+    if written is None:
+        return []
+    _version, _metadata, *lines = written.decode().splitlines()
+    return [_value(line) for line in lines]
+
+
+def _value(line: str) -> Offsets | None:
+    return None if line in (_NONE, "") else json.loads(line)
+
+
+def _first(files: Files, source: int) -> Offsets | None:
+    """Where a source began when the checkpoint was new."""
+    written = (files.get(f"{SOURCES}/{source}/0") or b"").decode(errors="replace")
+    at = written.find("{")
+    return json.loads(written[at:]) if at >= 0 else None
+
+
+def _checksum(log: str, number: int) -> str:
+    """Hadoop's checksum of a file in a folder of this machine: it must not outlive what it is of."""
+    return f"{log}/.{number}.crc"

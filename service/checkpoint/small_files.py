@@ -1,0 +1,33 @@
+"""The small JSON files that the driver keeps in a checkpoint, for a process that has no JVM."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from service.checkpoint.files import Files
+
+FOLDER = "tailrace"
+
+
+class SmallFiles:
+    """The files that `service.spark.supervision.checkpoint.Checkpoint` keeps, read and written through `Files`."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def read(self, name: str) -> Any:
+        """The value of a file, None where it was never written."""
+        written = self._files.get(f"{FOLDER}/{name}.json")
+        if written is not None:
+            return json.loads(written)
+        # Who died while the file was replaced has left the new one, whole; who died earlier, a part of it.
+        with suppress(ValueError):
+            return json.loads(self._files.get(f"{FOLDER}/{name}.new.json") or b"null")
+        return None
+
+    def write(self, name: str, value: Any) -> None:
+        """Replace a file, as a whole."""
+        self._files.remove([f"{FOLDER}/.{name}.json.crc"])  # Hadoop's checksum of what was there before
+        self._files.put(f"{FOLDER}/{name}.json", [json.dumps(value).encode()])

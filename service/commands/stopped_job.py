@@ -1,0 +1,108 @@
+"""What `tailrace checkpoint` does with the checkpoint of a job that does not run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.batch_log import Range
+from service.checkpoint.small_files import SmallFiles
+from service.commands.pipelines import job_named, variable_secrets
+from service.deployment.planning import checkpoint_of, plan_deployment
+from service.deployment.replanning import SKIPPED, PlanKept, Replanning, Skipped
+from service.exit_codes import FAILED, OK, WRONG
+from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
+from service.kafka.errors import KafkaConfigError, KafkaFailure
+from service.observability.page.settings_shown import secrets_of
+from service.observability.redaction import Redaction
+from service.plan.lowering.lower import compile_job
+from service.settings import ConfigError, Settings, load
+from service.sql.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedJob:
+    """A job that does not run: what can be done about its planned batch, and what its checkpoint remembers."""
+
+    name: str
+    replanning: Replanning
+    memory: SmallFiles
+
+
+def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
+    """Open the checkpoint of the one job that is meant, and do with it what the arguments say."""
+    jobs = job_named(pipeline, arguments.job)
+    if len(jobs) != 1:
+        said = f'has no job "{arguments.job}"' if arguments.job else "has several jobs"
+        names = ", ".join(j.name for j in pipeline.jobs)
+        print(f"{pipeline.name} {said}\n  hint:   say --job with one of {names}", file=sys.stderr)
+        return WRONG
+    try:
+        settings = load()
+        program = compile_job(jobs[0], late_rows=bool(settings.topics.late))
+    except ConfigError as error:
+        print("\n".join(error.mistakes), file=sys.stderr)
+        return WRONG
+    redaction = Redaction([*secrets_of(settings, (program,)), *variable_secrets(arguments.file)])
+    place = checkpoint_of(program, settings)
+    try:
+        with CheckpointLock(place), tempfile.TemporaryDirectory() as scratch:
+            files = CheckpointAddress(place, _hadoop(settings), scratch).open()
+            memory = SmallFiles(files)
+            job = StoppedJob(program.name, Replanning(plan_deployment(program, settings), files, memory), memory)
+            {"show": show, "replan": replan, "skip": skip}[arguments.do](job, arguments)
+            return OK
+    except KafkaConfigError as error:
+        print(redaction.foreign(str(error)), file=sys.stderr)
+        return WRONG
+    except (PlanKept, KafkaFailure, CheckpointInUse) as error:
+        print(redaction.foreign(str(error)), file=sys.stderr)
+        return FAILED
+
+
+def show(job: StoppedJob, arguments: argparse.Namespace) -> None:
+    """Print what is planned, and what was skipped."""
+    batch = job.replanning.pending()
+    if batch is None:
+        print(f"{job.name}: no batch is planned that is not done")
+    else:
+        print(f"{job.name}: batch {batch.number} is planned and not done")
+        for table, each in job.replanning.records(batch):
+            print(f"  {_words(table, each)}")
+    for written in job.memory.read(SKIPPED) or []:
+        past = Skipped(**written)
+        when = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
+        passed = _words(past.table, Range(past.topic, past.partition, past.start, past.end))
+        print(f"{job.name}: skipped with batch {past.batch} at {when} ({past.why})\n  {passed}")
+
+
+def replan(job: StoppedJob, arguments: argparse.Namespace) -> None:
+    """Have the planned batch planned anew."""
+    cut = job.replanning.cut()
+    print(
+        f"{job.name}: batch {cut.number}, of {cut.before:,} records of a table, is planned anew by the next run,"
+        f" with {cut.rows:,} at most"
+    )
+
+
+def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
+    """Pass the planned batch by."""
+    passed = job.replanning.skip(arguments.why)
+    print(f"{job.name}: {sum(each.records for each in passed):,} records are skipped")
+    for each in passed:
+        print(f"  {_words(each.table, Range(each.topic, each.partition, each.start, each.end))}")
+
+
+def _hadoop(settings: Settings) -> dict[str, str]:
+    """What the settings tell of the client of an object store."""
+    told = settings.spark.conf.items()
+    return {name.removeprefix("spark.hadoop."): text for name, text in told if name.startswith("spark.hadoop.fs.")}
+
+
+def _words(table: str, read_: Range) -> str:
+    start = "its beginning" if read_.start is None else f"offset {read_.start}"
+    return f"table {table}: topic {read_.topic}, partition {read_.partition}, from {start} to before {read_.end}"

@@ -1,0 +1,184 @@
+"""Giving up a batch that is planned and does not fit: it is cut anew, or skipped.
+
+Law: a batch may be given up if and only if nothing of it is committed, and never will be. So the checkpoint takes a new
+plan number first, which every task started from then on carries. Then, for each marker that the batch could leave, this
+takes the epoch of its transactional id, reads it, and commits it again as it was, with the new plan number: an attempt
+of an earlier plan that wakes up later finds that and writes nothing. Where a marker says that the batch is committed
+there, the batch stays as it was planned. Whenever this dies, the batch is planned as it was, or given up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from service.checkpoint import batch_log
+from service.checkpoint.batch_log import PlannedBatch, Range
+from service.checkpoint.files import Files
+from service.checkpoint.version import Version
+from service.deployment.bounds import Store
+from service.deployment.planning import Deployment
+from service.kafka.errors import KafkaFailure
+from service.kafka.writer.marker import MarkerReader
+from service.kafka.writer.partition_writer import PartitionWriter
+from service.runtime.watermarks import channel_name
+
+PLAN, CUT, SKIPPED = "plan", "cut", "skipped"
+"""Small files of a checkpoint: the plan number; the records a table that batches are cut to; what was skipped."""
+
+_TRIES = 3
+_PAUSE = 1.0
+
+
+class PlanKept(Exception):
+    """The batch stays as it was planned: `primary` says why, `hint` what helps."""
+
+    def __init__(self, primary: str, hint: str) -> None:
+        super().__init__(f"{primary}\n  hint:   {hint}")
+        self.primary = primary
+        self.hint = hint
+
+
+class Cut(NamedTuple):
+    """Batch `number` is planned anew, with at most `rows` records of a table where it had `before`."""
+
+    number: int
+    before: int
+    rows: int
+
+
+class Skipped(NamedTuple):
+    """Records of a partition that were passed without an answer; `start` is None where the partition was new."""
+
+    batch: int
+    table: str
+    topic: str
+    partition: int
+    start: int | None
+    end: int
+    at: float
+    why: str
+
+    @property
+    def records(self) -> int:
+        """How many offsets were passed."""
+        return self.end - (self.start or 0)
+
+
+class Replanning:
+    """What can be done about the planned batch of one job, while its query is stopped."""
+
+    def __init__(self, deployment: Deployment, files: Files, store: Store) -> None:
+        self._deployment = deployment
+        self._files = files
+        self._store = store
+
+    def pending(self) -> PlannedBatch | None:
+        """The batch that is planned and not done."""
+        return batch_log.unfinished(self._files)
+
+    def records(self, batch: PlannedBatch) -> list[tuple[str, Range]]:
+        """What a batch reads, by table and partition."""
+        sources = self._deployment.program.sources
+        return [
+            (source.table.name, each)
+            for source, start, end in zip(sources, batch.starts, batch.ends, strict=False)
+            for each in batch_log.ranges(start, end)
+        ]
+
+    def cut(self) -> Cut:
+        """Have the planned batch planned anew with half of its records. Raises PlanKept, KafkaFailure."""
+        batch = self._planned()
+        found = self.records(batch)
+        tables: dict[str, int] = {}
+        for table, each in found:
+            tables[table] = tables.get(table, 0) + each.records
+        before = max(tables.values(), default=0)
+        if all(each.records <= 1 for _, each in found):
+            raise PlanKept(
+                f"batch {batch.number} takes one record of a partition, and cannot be made smaller",
+                "give the job more memory; or pass the records by with `tailrace checkpoint skip`",
+            )
+        known = self._store.read(CUT)
+        allowed = known["rows"] if known is not None and known["batch"] == batch.number else before
+        rows = max(1, min(before, allowed) // 2)
+        self._give_up(batch)
+        # In this order: a batch that is planned anew must not be as large as before.
+        self._store.write(CUT, {"batch": batch.number, "rows": rows})
+        batch_log.plan_anew(self._files, batch.number)
+        return Cut(batch.number, before, rows)
+
+    def skip(self, why: str) -> list[Skipped]:
+        """Pass the records of the planned batch by, for good. Raises PlanKept, KafkaFailure."""
+        batch = self._planned()
+        self._give_up(batch)
+        at = round(time.time(), 3)
+        passed = [
+            Skipped(batch.number, table, each.topic, each.partition, each.start, each.end, at, why)
+            for table, each in self.records(batch)
+        ]
+        told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
+        self._store.write(SKIPPED, [*told, *(each._asdict() for each in passed)])
+        if self._deployment.program.levels:
+            # Nothing has changed: the state after this batch is that before it.
+            Version.before(self._files, batch.number).write(self._files, batch.number)
+        batch_log.note_done(self._files, batch.number)
+        return passed
+
+    def _planned(self) -> PlannedBatch:
+        batch = self.pending()
+        if batch is None:
+            raise PlanKept("no batch is planned that is not done", "there is nothing to do: run the job")
+        return batch
+
+    def _give_up(self, batch: PlannedBatch) -> None:
+        """See the law."""
+        if self._store.read("id") is None:
+            return  # the checkpoint was never written from
+        plan = (self._store.read(PLAN) or 0) + 1
+        self._store.write(PLAN, plan)
+        places = [(number, p) for number in range(len(self._deployment.writers.addresses)) for p in self._places(batch)]
+        done = [place for place in places if self._is_committed(*place, plan, batch.number)]
+        if done:
+            raise PlanKept(
+                f"part of batch {batch.number} is committed: {len(done)} of its {len(places)} transactions",
+                "it can only be done again as it was planned: give the job more memory, for this batch at least",
+            )
+
+    def _places(self, batch: PlannedBatch) -> Sequence[int]:
+        """The numbers of the tasks that write: of a program with levels those of the last one, else those that read
+        each source, or where no number of those is fixed one for each partition that is read."""
+        program = self._deployment.program
+        if program.levels:
+            return range(int(self._store.read("shards") or 0))
+        readers = int(self._store.read("readers") or 0)
+        if readers:
+            return range(len(program.sources) * readers)
+        channels = [
+            channel_name(source.id, each.topic, each.partition)
+            for source, start, end in zip(program.sources, batch.starts, batch.ends, strict=False)
+            for each in batch_log.ranges(start, end)
+        ]
+        made = [channel_name(s.id, s.table.name, 0) for s in program.sources if s.table.connector.kind == "datagen"]
+        return sorted({crc32(channel.encode()) for channel in [*channels, *made]})
+
+    def _is_committed(self, number: int, place: int, plan: int, batch: int) -> bool:
+        settings = self._deployment.writer(number, str(self._store.read("id")), plan)
+        writer = PartitionWriter(settings, place, MarkerReader(settings.kafka))
+        try:
+            return _patiently(lambda: not writer.supersede(batch))
+        finally:
+            writer.close()
+
+
+def _patiently(ask: Callable[[], bool]) -> bool:
+    for left in reversed(range(_TRIES)):
+        try:
+            return ask()
+        except KafkaFailure as failed:
+            if not failed.retriable or not left:
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError("there is one try at least")

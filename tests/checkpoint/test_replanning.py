@@ -1,0 +1,144 @@
+"""A batch that is planned may be given up, whole, as long as nothing of it is committed; whenever that dies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service.checkpoint.batch_log import last, unfinished
+from service.checkpoint.files import FolderFiles, StoredAt
+from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.version import LevelState, Version
+from service.deployment.replanning import CUT, PLAN, SKIPPED, PlanKept, Replanning
+from tests.checkpoint.test_batch_log import TICK, planned, written
+
+STATE = Version({1: LevelState({"time": 1}, {0: StoredAt("a", 0, 4)})})
+
+
+class Killed(BaseException):
+    """kill -9."""
+
+
+class Dying(FolderFiles):
+    """Files of a process that is killed ahead of its n-th change."""
+
+    def __init__(self, root: str, alive: int) -> None:
+        super().__init__(root)
+        self.alive = alive
+
+    def _live(self) -> None:
+        self.alive -= 1
+        if self.alive < 0:
+            raise Killed
+
+    def put(self, name: str, parts: Sequence[Any]) -> None:
+        self._live()
+        super().put(name, parts)
+
+    def remove(self, names: Any) -> None:
+        for name in names:
+            self._live()
+            super().remove([name])
+
+
+def replanning(files: FolderFiles, monkeypatch: pytest.MonkeyPatch, committed: Mapping[int, int]) -> Replanning:
+    """Of a job with two tasks; `committed` is the batch of the marker of each, which are read after the plan number
+    was taken."""
+    source = SimpleNamespace(id=0, table=SimpleNamespace(name="orders", connector=SimpleNamespace(kind="kafka")))
+    deployment: Any = SimpleNamespace(
+        program=SimpleNamespace(sources=[source], levels=1), writers=SimpleNamespace(addresses=[None])
+    )
+    memory = SmallFiles(files)
+    made = Replanning(deployment, files, memory)
+
+    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int) -> bool:
+        assert memory.read(PLAN) == plan
+        return committed.get(place, -1) >= batch
+
+    monkeypatch.setattr(Replanning, "_is_committed", is_committed)
+    return made
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    planned(tmp_path, 6, '{"t":{"0":10,"1":20}}', TICK)
+    written(tmp_path, "commits/6", "v1", '{"nextBatchWatermarkMs":0}')
+    planned(tmp_path, 7, '{"t":{"0":1010,"1":21}}', TICK)
+    files = FolderFiles(str(tmp_path))
+    STATE.write(files, 6)
+    for name, value in (("id", "c1"), ("shards", 2)):
+        SmallFiles(files).write(name, value)
+    return tmp_path
+
+
+def test_a_batch_is_planned_anew_with_half_of_its_records(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FolderFiles(str(checkpoint))
+    assert replanning(files, monkeypatch, {}).cut() == (7, 1001, 500)
+    assert unfinished(files) is None
+    assert SmallFiles(files).read(CUT) == {"batch": 7, "rows": 500}
+    planned(checkpoint, 7, '{"t":{"0":509,"1":21}}', TICK)
+    assert replanning(files, monkeypatch, {}).cut().rows == 250
+
+
+@pytest.mark.parametrize("do", ["cut", "skip"])
+def test_a_batch_of_which_a_part_is_committed_is_kept(
+    do: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FolderFiles(str(checkpoint))
+    job = replanning(files, monkeypatch, {0: 6, 1: 7})
+    with pytest.raises(PlanKept, match="part of batch 7 is committed: 1 of its 2 transactions"):
+        job.cut() if do == "cut" else job.skip("too large")
+    assert unfinished(files) is not None
+    assert last(files, "commits") == 6
+    assert SmallFiles(files).read(SKIPPED) is None
+
+
+def test_one_record_a_partition_cannot_be_cut(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned(checkpoint, 7, '{"t":{"0":11,"1":21}}', TICK)
+    with pytest.raises(PlanKept, match="cannot be made smaller"):
+        replanning(FolderFiles(str(checkpoint)), monkeypatch, {}).cut()
+
+
+def test_what_is_skipped_is_written_down_and_the_state_stays_as_it_was(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FolderFiles(str(checkpoint))
+    passed = replanning(files, monkeypatch, {}).skip("too large")
+    assert [(p.batch, p.table, p.topic, p.partition, p.start, p.end, p.why) for p in passed] == [
+        (7, "orders", "t", 0, 10, 1010, "too large"),
+        (7, "orders", "t", 1, 20, 21, "too large"),
+    ]
+    assert SmallFiles(files).read(SKIPPED) == [each._asdict() for each in passed]
+    assert Version.before(files, 8) == STATE
+    assert last(files, "commits") == 7
+    assert unfinished(files) is None
+
+
+@pytest.mark.parametrize("do", ["cut", "skip"])
+def test_killed_at_any_moment_it_leaves_the_batch_as_it_was_or_given_up(
+    do: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, before = 0, (checkpoint / "offsets/7").read_text()
+    while True:
+        job = replanning(Dying(str(checkpoint), moment), monkeypatch, {})
+        try:
+            job.cut() if do == "cut" else job.skip("too large")
+            break
+        except Killed:
+            moment += 1
+        batch = unfinished(FolderFiles(str(checkpoint)))
+        given_up = batch is None
+        assert given_up or (checkpoint / "offsets/7").read_text() == before
+        if given_up and do == "cut":
+            planned(checkpoint, 7, *before.splitlines()[2:])  # as the next run may plan it
+    assert moment > 3
+    files = FolderFiles(str(checkpoint))
+    if do == "skip":
+        assert len(SmallFiles(files).read(SKIPPED)) == 2
+        assert Version.before(files, 8) == STATE
+    else:
+        assert SmallFiles(files).read(CUT)["rows"] <= 500

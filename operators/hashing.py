@@ -1,4 +1,4 @@
-"""A stable hash of rows, for choosing buckets and for sorting state by key.
+"""A stable hash of rows, for choosing slots and for sorting state by key.
 
 Equal values hash equally: NULLs are equal to each other, -0.0 to 0.0, every NaN to every NaN. It is computed with numpy
 from the Arrow buffers and depends on nothing but the values, so it survives every upgrade: DuckDB does not promise

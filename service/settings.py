@@ -26,6 +26,10 @@ def _from_json(value: object) -> object:
     return json.loads(value) if isinstance(value, str) else value
 
 
+MOST_TASKS = 4096
+"""Of a level: as many as there are slots in `operators.slots`."""
+
+
 class ConfigError(Exception):
     """Wrong settings; `mistakes` lists all of them, a sentence each."""
 
@@ -104,12 +108,8 @@ class Spark(_Group):
     partitions: int = Field(
         0,
         ge=0,
-        description="Tasks of a level (shuffle partitions), at most one a bucket; 0 = as many as there are cores.",
-    )
-    buckets: int = Field(
-        0,
-        ge=0,
-        description="Buckets of state, fixed for the life of a checkpoint; 0 = two for each task of its first start.",
+        le=MOST_TASKS,
+        description="Tasks of a level (shuffle partitions); another number at any start; 0 = as many as cores.",
     )
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     secret_file: str = Field(

@@ -14,11 +14,11 @@ from service.sql.pipeline import load
 CASES = sorted(p.parent for p in (Path(__file__).parent / "pipelines").glob("*/pipeline.sql"))
 
 
-@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("case", CASES, ids=lambda p: p.name)
-def test_a_pipeline_answers_as_expected(case: Path, buckets: int, one_sql: Sql):
+def test_a_pipeline_answers_as_expected(case: Path, shards: int, one_sql: Sql):
     jobs = load(case / "pipeline.sql", {}).jobs
-    assert compare(case, run_case(case, jobs, one_sql, buckets), one_sql) == []
+    assert compare(case, run_case(case, jobs, one_sql, shards), one_sql) == []
 
 
 @pytest.fixture(scope="session")

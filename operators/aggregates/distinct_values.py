@@ -62,7 +62,7 @@ def fold_values(
         {"partials": partials},
     )
     places = range(len(keys))
-    sort_keys = nested(bucket_hash(delta, places), bucket_hash(delta, range(len(keys) + 1)))
+    sort_keys = nested(trace.key_hash(delta, places), bucket_hash(delta, range(len(keys) + 1)))
     pairs = read_keyed(sql, trace, delta, sort_keys, len(keys) + 1)
     before = pc.fill_null(pairs.rows.column(PREVIOUS + "n"), 0).to_numpy()
     after = before + pairs.rows.column("n").to_numpy()
@@ -126,7 +126,7 @@ def _read_anew(
     if not pc.any(mask).as_py():
         return kept
     rows = kept.filter(mask)
-    found = find_groups(trace, bucket_hash(rows, range(len(keys))))
+    found = find_groups(trace, trace.key_hash(rows, range(len(keys))))
     on = " AND ".join(f"kept.{k} IS NOT DISTINCT FROM anew.{k}" for k in keys) or "true"
     items = ", ".join([*keys, *(f"{text} AS again_{name}" for name, text in texts.items())])
     anew = f"SELECT {items} FROM found GROUP BY {', '.join(keys) or '()'}"

@@ -21,7 +21,6 @@ from operators.aggregates.layout import ROWS, AccumulatorLayout
 from operators.base import KernelDefaults
 from operators.changes import difference, weigh
 from operators.columns import as_changes, no_changes, positional
-from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, PerBlock, Step, tag_of
 from operators.sql import Sql
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
@@ -157,7 +156,7 @@ class GroupBy(KernelDefaults):
     def _merge_groups(self, delta: pa.Table, layout: AccumulatorLayout, state: State, clock: Clock, sql: Sql) -> Step:
         keys = self._key_names()
         groups = state["groups"]
-        hashes = bucket_hash(delta, range(len(keys)))
+        hashes = groups.key_hash(delta, range(len(keys)))
         pairs = read_keyed(sql, groups, delta, hashes, len(keys))
         after = [text for placed in layout.all_accumulators() for text in placed.merge(PREVIOUS)]
         known = [PREVIOUS + name for name in layout.types]

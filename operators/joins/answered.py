@@ -19,6 +19,7 @@ from operators.hashing import bucket_hash
 from operators.joins.versions import Places
 from operators.kernel import WEIGHT
 from operators.sql import Sql
+from operators.state.lookup import nested
 from operators.state.operator_state import TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, KeyedRows, read_keyed, write
 from operators.state.trace import Trace
@@ -85,7 +86,9 @@ class Answered:
             f"SELECT {by}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT}, MIN(_place) AS _place FROM told GROUP BY {by}",
             {"told": told},
         )
-        pairs = read_keyed(sql, trace, groups, bucket_hash(groups, range(len(names) + 1)), len(names) + 1)
+        by_key, whole = trace.key_hash(groups, range(len(names))), bucket_hash(groups, range(len(names) + 1))
+        sort_keys = nested(by_key, whole)
+        pairs = read_keyed(sql, trace, groups, sort_keys, len(names) + 1)
         known: Mask = pairs.rows.column(FOUND).to_numpy()
         late = (pairs.rows.column(_TIME).to_numpy() <= previous) & ~known
         met = np.where(known, pairs.rows.column(PREVIOUS + _MET).fill_null(False).to_numpy(), False)

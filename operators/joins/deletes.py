@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.columns import listed
-from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import TableKind, TraceSpec
@@ -49,7 +48,7 @@ class UntimedDeletes:
         keys = listed(self.keys)
         told = rows.select([*keys.split(", "), time, WEIGHT]).append_column("_at", pa.array(np.arange(rows.num_rows)))
         touched = sql(f"SELECT {keys} FROM told GROUP BY {keys}", {"told": told})
-        pairs = read_keyed(sql, trace, touched, bucket_hash(touched, range(len(self.keys))), len(self.keys))
+        pairs = read_keyed(sql, trace, touched, trace.key_hash(touched, range(len(self.keys))), len(self.keys))
         known = pairs.rows.select([*keys.split(", "), PREVIOUS + time]).rename_columns([*keys.split(", "), time])
         answer = sql(
             f"WITH every AS (SELECT {keys}, {time}, 1 AS w, -1 AS _at FROM known"
@@ -64,7 +63,7 @@ class UntimedDeletes:
         )
         stays = answer.filter(answer.column("stays")).select(trace.spec.schema.names).cast(trace.spec.schema)
         stays = stays.filter(stays.column(time).is_valid())
-        write(trace, pairs, stays, bucket_hash(stays, range(len(self.keys))))
+        write(trace, pairs, stays, trace.key_hash(stays, range(len(self.keys))))
         times = answer.filter(pc.greater_equal(answer.column("_at"), 0)).column(time)
         own = rows.column(time)
         untimed = pc.and_(own.is_null(), pc.less(rows.column(WEIGHT), 0))

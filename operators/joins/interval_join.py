@@ -16,7 +16,6 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional
-from operators.hashing import bucket_hash
 from operators.joins.keys import joined_types, split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, Parts, condition, match_in_pieces, taken
@@ -80,11 +79,14 @@ class IntervalJoinOperator(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         traces = {}
-        for name, schema, asks in zip(("left", "right"), self.inputs, self._asks(), strict=True):
+        each = zip(("left", "right"), self.inputs, (self.left_keys, self.right_keys), self._asks(), strict=True)
+        for name, schema, keys, asks in each:
             kept = pa.schema([*schema, pa.field(TIME, pa.int64())])
             traces[name] = TraceSpec(schema=kept, kind=TableKind.MULTISET, timestamp=TIME)
             if asks:
-                traces[f"{name}_open"] = TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)
+                traces[f"{name}_open"] = TraceSpec(
+                    schema=schema, kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in keys)
+                )
         return traces
 
     def _asks(self) -> tuple[bool, bool]:
@@ -143,7 +145,7 @@ class IntervalJoinOperator(KernelDefaults):
 
     def _known(self, state: State, name: str, mine: _Rows, other: _Rows, other_keys: Sequence[int]) -> _Rows:
         """The new rows of one side, then those kept that have a key of the other's new rows."""
-        kept = find(state[name], distinct(bucket_hash(other.rows, other_keys)))
+        kept = find(state[name], distinct(state[name].key_hash(other.rows, other_keys)))
         rows = pa.concat_tables([mine.rows, kept.select(mine.rows.column_names)]).combine_chunks()
         return _Rows(rows, np.concatenate([mine.times, kept.column(TIME).to_numpy()]), mine.fresh)
 
@@ -199,7 +201,8 @@ class IntervalJoinOperator(KernelDefaults):
     def _matched(self, rows: pa.Table, state: State, sql: Sql, port: int = 0) -> Mask:
         """Which `rows` of the side `port` match a row that is kept of the other side."""
         keys = (self.left_keys, self.right_keys)[port]
-        kept = find(state[("right", "left")[port]], distinct(bucket_hash(rows, keys)))
+        trace = state[("right", "left")[port]]
+        kept = find(trace, distinct(trace.key_hash(rows, keys)))
         others = kept.select(self.inputs[1 - port].names)
         parts = [(rows, others, 0, 0)] if port == 0 else [(others, rows, 0, 0)]
         matched = np.zeros(rows.num_rows, dtype=np.bool_)
@@ -219,7 +222,8 @@ class IntervalJoinOperator(KernelDefaults):
 
     def _keep(self, state: State, port: int, name: str, side: _Rows, closed: Mask) -> None:
         keys = (self.left_keys, self.right_keys)[port]
-        state[name].add(side.rows.append_column(TIME, pa.array(side.times)), bucket_hash(side.rows, keys))
+        trace = state[name]
+        trace.add(side.rows.append_column(TIME, pa.array(side.times)), trace.key_hash(side.rows, keys))
         if self._asks()[port]:
             rows, times = side.rows.filter(pa.array(~closed)), side.times[~closed]
             state[f"{name}_open"].add(rows, times + self._reach()[port])

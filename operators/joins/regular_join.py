@@ -104,8 +104,8 @@ class RegularJoin(KernelDefaults):
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
         )
         left_matching, right_matching = (
-            left.matching(state, right.hashes(right_changed), left_changed),
-            right.matching(state, left.hashes(left_changed), right_changed),
+            left.matching(state, right.hashes(state, right_changed), left_changed),
+            right.matching(state, left.hashes(state, left_changed), right_changed),
         )
         touched = (
             _Both(left_changed, left_matching, counted=left.tracks_degree),

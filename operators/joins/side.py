@@ -22,6 +22,7 @@ from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, read_keyed
+from operators.state.trace import Trace
 
 COUNT = "_count"
 DEGREE = "_degree"
@@ -82,15 +83,15 @@ class Side:
         kind = TableKind.MULTISET if self.is_log else TableKind.KEYED
         return TraceSpec(schema=pa.schema([*self.schema, *hidden]), kind=kind, timestamp=WRITTEN if self.ttl else None)
 
-    def hashes(self, touched: Touched) -> Hashes:
+    def hashes(self, state: State, touched: Touched) -> Hashes:
         """The hash of the join key of each row."""
-        return bucket_hash(touched.rows, self.keys)
+        return state[self.name].key_hash(touched.rows, self.keys)
 
     def changed(self, state: State, rows: pa.Table, sql: Sql) -> Touched:
         """The rows that a batch changes, with what is kept of them."""
         if self.is_log:
-            return Touched.logged(rows.select(self.schema.names), bucket_hash(rows, self.keys), old=0)
-        rows, sort_keys = self._netted(rows, sql)
+            return Touched.logged(rows.select(self.schema.names), state[self.name].key_hash(rows, self.keys), old=0)
+        rows, sort_keys = self._netted(state[self.name], rows, sql)
         pairs = read_keyed(sql, state[self.name], rows, sort_keys, len(self.schema))
         old = _numbers(pairs.rows, PREVIOUS + COUNT)
         wanted = old + _numbers(pairs.rows, WEIGHT)
@@ -107,13 +108,13 @@ class Side:
             unmatched_retractions=int((new - wanted).sum()),
         )
 
-    def _netted(self, rows: pa.Table, sql: Sql) -> tuple[pa.Table, SortKeys]:
+    def _netted(self, trace: Trace, rows: pa.Table, sql: Sql) -> tuple[pa.Table, SortKeys]:
         """Equal rows as one, with the sum of their weights."""
         whole = bucket_hash(rows, range(len(self.schema)))
         if len(distinct(whole)) < len(whole):
             rows = net(sql, rows, self.schema.names).cast(rows.schema)
             whole = bucket_hash(rows, range(len(self.schema)))
-        return rows, nested(bucket_hash(rows, self.keys), whole)
+        return rows, nested(trace.key_hash(rows, self.keys), whole)
 
     def matching(self, state: State, keys: Hashes, changed: Touched) -> Touched:
         """The kept rows, other than those `changed`, whose keys have one of the hashes `keys`."""

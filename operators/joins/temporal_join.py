@@ -19,7 +19,6 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import Mask, weigh
 from operators.columns import as_changes, no_changes, positional, weighted
-from operators.hashing import bucket_hash
 from operators.joins.answered import Answered
 from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
@@ -83,8 +82,10 @@ class TemporalJoinOperator(KernelDefaults):
             return {"current": current}
         ahead = self.right.append(pa.field(GONE, pa.bool_()))
         traces = {
-            "waiting": TraceSpec(schema=self._waiting(), kind=TableKind.TIME_ORDERED),
-            "ahead": TraceSpec(schema=ahead, kind=TableKind.TIME_ORDERED),
+            "waiting": TraceSpec(
+                schema=self._waiting(), kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in self.left_keys)
+            ),
+            "ahead": TraceSpec(schema=ahead, kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in self.right_keys)),
             "current": current,
         }
         if not self.append:
@@ -122,7 +123,7 @@ class TemporalJoinOperator(KernelDefaults):
             due, behind = self._due(state, left, clock)
         changes = no_changes(self.output)
         if due.rows.num_rows or settled.num_rows:
-            hashes = bucket_hash(due.rows, self.left_keys)
+            hashes = state["current"].key_hash(due.rows, self.left_keys)
             known = versions.known(state["current"], settled, hashes, clock.previous, sql)
             if known.late.any():
                 late[1] = weigh(settled.select(self.right.names).filter(pa.array(known.late)), 1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from operators.changes import Mask
 from operators.columns import listed
-from operators.hashing import Hashes, bucket_hash
+from operators.hashing import Hashes
 from operators.kernel import WEIGHT
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
@@ -78,7 +78,7 @@ class Versions:
 
     def known(self, current: Trace, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
         """The versions of the keys of `settled`, and of the keys with the hashes `others`."""
-        arrived = bucket_hash(settled, self.keys)
+        arrived = current.key_hash(settled, self.keys)
         before = find(current, distinct(np.concatenate([arrived, others])))
         found = sort_keys_of(before)
         there = np.zeros(before.num_rows, dtype=np.bool_)

@@ -59,8 +59,8 @@ class WindowJoinOperator(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return {
-            name: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)
-            for name, schema in zip(_SIDES, self.inputs, strict=True)
+            name: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in keys))
+            for name, schema, keys in zip(_SIDES, self.inputs, (self.left_keys, self.right_keys), strict=True)
         }
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:

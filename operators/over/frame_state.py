@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
-from operators.hashing import bucket_hash
 from operators.over.calls import (
     NUMBER,
     TIME,
@@ -154,7 +153,7 @@ class RangeFrameState(FrameState):
         """Emitted rows go with the watermark, not with the time to live."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        partitions = self.history.partitions(rows)
+        partitions = self.history.partitions(state[self.name], rows)
         emitted, of = self.history.read(state[self.name], partitions, times, np.full(len(times), previous))
         newest = self.later_than_emitted(rows, times, emitted.append_column(TIME, pa.array(of)), sql)
         return newest & ~out_of_reach(times, self.frame, previous)
@@ -163,7 +162,7 @@ class RangeFrameState(FrameState):
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         trace = state[self.name]
-        known, of = self.history.read(trace, self.history.partitions(due), times - self.frame, times)
+        known, of = self.history.read(trace, self.history.partitions(trace, due), times - self.frame, times)
         self.history.add(trace, due, times)
         before = _numbered(known, of, -known.num_rows)
         rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
@@ -191,14 +190,15 @@ class RowsFrameState(FrameState):
         )
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        emitted = find(state[self.name], distinct(bucket_hash(rows, self.partition)))
+        trace = state[self.name]
+        emitted = find(trace, distinct(trace.key_hash(rows, self.partition)))
         return self.later_than_emitted(rows, times, emitted, sql)
 
     def evaluate(
         self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
     ) -> dict[int, pa.ChunkedArray]:
         trace = state[self.name]
-        hashes = bucket_hash(due, self.partition)
+        hashes = trace.key_hash(due, self.partition)
         known = find(trace, distinct(hashes))
         found: SortKeys = sort_keys_of(known)
         # Stored in the order of arrival within each hash, which is all that a frame can tell.
@@ -274,7 +274,7 @@ class UnboundedFrameState(FrameState):
         group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
         delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due})
         trace = state[self.name]
-        pairs = read_keyed(sql, trace, delta, bucket_hash(delta, range(len(keys))), len(keys))
+        pairs = read_keyed(sql, trace, delta, trace.key_hash(delta, range(len(keys))), len(keys))
         after = [text for _, placed, _ in accumulators for p in placed for text in p.merge(PREVIOUS)]
         kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
         if self.ttl:

@@ -51,7 +51,8 @@ class OverOperator(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         traces = {frame_state.name: frame_state.spec() for frame_state in self._frame_states()}
-        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED), **traces}
+        key = tuple(f"c{place}" for place in self.partition)
+        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED, key=key), **traces}
 
     def _frame_states(self) -> list[FrameState]:
         types = self.output.types[len(self.input) :]

@@ -81,9 +81,9 @@ class RetractingTopNOperator(KernelDefaults):
                 state[name].expire(clock.now - self.ttl)
         if changes.num_rows == 0:
             return Step(changes=no_changes(self.output))
-        groups = bucket_hash(changes, self.ranking.partition)
+        groups = state["head"].key_hash(changes, self.ranking.partition)
         head = find_groups(state["head"], groups)
-        rest = find(state["rest"], distinct(self._sort_keys(changes)))
+        rest = find(state["rest"], distinct(self._sort_keys(state["rest"], changes)))
         rows = self._ranked(changes, head, rest, changes.slice(0, 0), sql)
         short = rows.filter(rows.column("short"))
         more = self._more(state["rest"], rows, short, rest)
@@ -102,14 +102,14 @@ class RetractingTopNOperator(KernelDefaults):
         key with a row that leaves its head."""
         leaves = (rows.column("head").to_numpy() > 0) & ~rows.column("in_head").to_numpy()
         if short.num_rows:
-            known = _joined(known, find_groups(trace, bucket_hash(short, self.ranking.partition)))
+            known = _joined(known, find_groups(trace, trace.key_hash(short, self.ranking.partition)))
         if leaves.any():
-            wanted = distinct(self._sort_keys(rows.filter(pa.array(leaves))))
+            wanted = distinct(self._sort_keys(trace, rows.filter(pa.array(leaves))))
             known = _joined(known, find(trace, wanted))
         return known
 
-    def _sort_keys(self, rows: pa.Table) -> SortKeys:
-        return nested(bucket_hash(rows, self.ranking.partition), bucket_hash(rows, range(len(self.input))))
+    def _sort_keys(self, trace: Trace, rows: pa.Table) -> SortKeys:
+        return nested(trace.key_hash(rows, self.ranking.partition), bucket_hash(rows, range(len(self.input))))
 
     def _keep(self, trace: Trace, rows: pa.Table, name: str, counts: Counts, found: SortKeys, now: int) -> None:
         """Write the rows of one trace whose count is another now, or that were written again."""
@@ -120,7 +120,7 @@ class RetractingTopNOperator(KernelDefaults):
         if not touched.any():
             return
         # Rows that share a sort key are replaced together.
-        sort_keys = self._sort_keys(rows)
+        sort_keys = self._sort_keys(trace, rows)
         changed = distinct(sort_keys[touched])
         stays = (counts > 0) & among(sort_keys, changed)
         stay = rows.select(self.input.names).append_column(COUNT, pa.array(counts)).filter(pa.array(stays))

@@ -36,7 +36,8 @@ class TimeSortOperator(KernelDefaults):
         return (self.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {} if self.processing else {"rows": TraceSpec(schema=self.output, kind=TableKind.TIME_ORDERED)}
+        spec = TraceSpec(schema=self.output, kind=TableKind.TIME_ORDERED, key=())
+        return {} if self.processing else {"rows": spec}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         if self.processing:

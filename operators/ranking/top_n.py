@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.columns import listed, no_changes
-from operators.hashing import bucket_hash
 from operators.kernel import Step
 from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
 from operators.ranking.ranking import Ranking
@@ -91,7 +90,7 @@ class TopNOperator(KernelDefaults):
         state.notes[ARRIVED] = first + rows.num_rows
         numbers = np.arange(first, first + rows.num_rows)
         arrived = rows.select(self.input.names).append_column(SEQUENCE, pa.array(numbers))
-        return arrived.append_column(SORT_KEY, pa.array(bucket_hash(rows, self.ranking.partition)))
+        return arrived.append_column(SORT_KEY, pa.array(state["rows"].key_hash(rows, self.ranking.partition)))
 
     def _statement(self) -> str:
         """Kept and new rows with their ranks `before` and `after`; of the new ones only those that enter the top."""

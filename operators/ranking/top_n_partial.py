@@ -24,7 +24,7 @@ ARRIVAL = "_arrival"
 class TopNPartialOperator(KernelDefaults):
     """The top rows of each block, in their order of arrival; all rows have weight 1.
 
-    Where all rows are ranked together they meet in one bucket, which need not see the others.
+    Where all rows are ranked together they meet in one shard, which need not see the others.
     """
 
     output: pa.Schema

@@ -46,7 +46,8 @@ class WindowTopNOperator(KernelDefaults):
         return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED)}
+        key = tuple(f"c{place}" for place in self.ranking.partition)
+        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED, key=key)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         waiting = state["rows"]

@@ -20,6 +20,7 @@ from operators.sql import Sql
 from operators.state.block import SortKeys
 from operators.state.lookup import find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.trace import Trace
 from operators.time import Clock
 
 COUNT = "_count"
@@ -49,7 +50,7 @@ class Materialize(KernelDefaults):
         if changes.num_rows == 0:
             return Step(changes=no_changes(self.output))
         trace = state["rows"]
-        kept = find_groups(trace, bucket_hash(changes, self.key))
+        kept = find_groups(trace, trace.key_hash(changes, self.key))
         rows = sql(self._statement(), {"kept": kept, "changes": changes})
         left = rows.column("now").to_numpy()
         grew = rows.column("grew").to_numpy()
@@ -58,7 +59,7 @@ class Materialize(KernelDefaults):
         rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since))
         stay = rows.filter(pa.array(left > 0))
         stored = stay.select([*self.output.names, "now", "since"]).rename_columns([*self.output.names, COUNT, SINCE])
-        trace.replace(stored, self._sort_keys(stored), sort_keys_of(kept))
+        trace.replace(stored, self._sort_keys(trace, stored), sort_keys_of(kept))
         return Step(changes=self._difference(rows), unmatched_retractions=int(-left[left < 0].sum()))
 
     def _statement(self) -> str:
@@ -83,8 +84,8 @@ class Materialize(KernelDefaults):
             FROM rows
         """
 
-    def _sort_keys(self, rows: pa.Table) -> SortKeys:
-        return nested(bucket_hash(rows, self.key), bucket_hash(rows, range(len(self.output))))
+    def _sort_keys(self, trace: Trace, rows: pa.Table) -> SortKeys:
+        return nested(trace.key_hash(rows, self.key), bucket_hash(rows, range(len(self.output))))
 
     def _difference(self, rows: pa.Table) -> pa.Table:
         was, is_ = (rows.column(name).to_numpy() for name in ("shown_before", "shown"))

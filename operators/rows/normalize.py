@@ -11,7 +11,6 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import listed, no_changes
-from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.block import among
@@ -57,7 +56,7 @@ class NormalizeOperator(KernelDefaults):
             return Step(changes=no_changes(self.output))
         names = self._columns()
         latest = self._latest(rows, sql).select([*names, WEIGHT])
-        pairs = read_keyed(sql, trace, latest, bucket_hash(latest, range(len(self.key))), len(self.key))
+        pairs = read_keyed(sql, trace, latest, trace.key_hash(latest, range(len(self.key))), len(self.key))
         differs = " OR ".join(f"{name} IS DISTINCT FROM {PREVIOUS}{name}" for name in names[len(self.key) :]) or "false"
         was = pairs.rows.column(FOUND).to_numpy()
         is_ = pairs.rows.column(WEIGHT).to_numpy() >= 0

@@ -18,7 +18,6 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
-from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TableKind, TraceSpec
@@ -95,7 +94,7 @@ class SetOperationOperator(KernelDefaults):
             f" UNION ALL SELECT {names}, 0, {WEIGHT} FROM rights) GROUP BY {names}",
             {"lefts": inputs[0], "rights": inputs[1]},
         )
-        pairs = read_keyed(sql, trace, net, bucket_hash(net, range(width)), width)
+        pairs = read_keyed(sql, trace, net, trace.key_hash(net, range(width)), width)
         before = [pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy() for name in (LEFT, RIGHT)]
         wanted = [was + pairs.rows.column(name).to_numpy() for was, name in zip(before, ("l", "r"), strict=True)]
         after = [np.maximum(count, 0) for count in wanted]

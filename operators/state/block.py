@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.hashing import bucket_hash
 from operators.pieces import LARGEST, pieces
+from operators.slots import first_hash, slots_of
 
 SORT_KEY = "_sort_key"
 """The hidden column that a block is sorted by."""
@@ -22,12 +24,25 @@ SortKeys = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
 
 
+class Clip(NamedTuple):
+    """The rows of a block that belong to a state: those in the slots from `first` on, before `stop`.
+
+    A row's slot is that of the hash of its `columns`, by position; where `hashed`, of the one column as it is.
+    """
+
+    first: int
+    stop: int
+    columns: tuple[int, ...]
+    hashed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """What the manifest knows of a block.
 
     Its sort keys lie in `low` to `high`, its timestamps in `oldest` to `newest` (both inclusive). Rows whose sort key
-    is below `start` have moved on into a merged block and are not seen.
+    is below `start` have moved on into a merged block and are not seen. Of a block that was written by a state of other
+    slots only what its `clip` leaves is seen, and `rows` and `bytes` are estimates of that.
     """
 
     id: str
@@ -38,6 +53,7 @@ class Block:
     oldest: int
     newest: int
     start: int
+    clip: Clip | None = None
 
     def seen_from(self, start: int) -> Block:
         """The same block, seen only from the sort key `start` on."""
@@ -49,6 +65,11 @@ class Loaded(NamedTuple):
 
     rows: pa.RecordBatch
     sort_keys: SortKeys
+
+
+def block_name(number: int) -> str:
+    """The name, within a state, of its block of that number."""
+    return np.base_repr(number, 36).lower()
 
 
 class BlockStore:
@@ -68,7 +89,10 @@ class BlockStore:
         loaded = self._loaded.get(block.id)
         if loaded is None:
             buffer = self.added[block.id] if block.id in self.added else self._fetch(block.id)
-            loaded = self._loaded[block.id] = _read(buffer)
+            loaded = _read(buffer)
+            if block.clip is not None:
+                loaded = _clipped(loaded, block.clip)
+            self._loaded[block.id] = loaded
         return loaded
 
     def write(self, rows: pa.Table, timestamp: str | None, largest: int = LARGEST) -> tuple[Block, ...]:
@@ -81,7 +105,7 @@ class BlockStore:
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
         buffer = sink.getvalue()
-        name = np.base_repr(self.next_id, 36).lower()
+        name = block_name(self.next_id)
         self.next_id += 1
         self.added[name] = buffer
         loaded = self._loaded[name] = _read(buffer)
@@ -113,6 +137,22 @@ def _read(buffer: pa.Buffer) -> Loaded:
         if next(reader, None) is not None:
             raise ValueError("a block of state holds more than one batch of rows")
     return Loaded(rows, rows.column(SORT_KEY).to_numpy(zero_copy_only=True))
+
+
+def _clipped(loaded: Loaded, clip: Clip) -> Loaded:
+    """What is left of a block: a slice of it where the column that it is sorted by tells the slots."""
+    rows, sort_keys = loaded
+    if clip.hashed and rows.schema.names[clip.columns[0]] == SORT_KEY:
+        first = int(np.searchsorted(sort_keys, np.uint64(first_hash(clip.first)), "left"))
+        stop = int(np.searchsorted(sort_keys, np.uint64(first_hash(clip.stop) - 1), "right"))
+        return Loaded(rows.slice(first, stop - first), sort_keys[first:stop])
+    if clip.hashed:
+        hashes = rows.column(clip.columns[0]).to_numpy(zero_copy_only=False)
+    else:
+        hashes = bucket_hash(pa.Table.from_batches([rows]), clip.columns)
+    slots = slots_of(hashes)
+    ours = (slots >= clip.first) & (slots < clip.stop)
+    return Loaded(rows.filter(pa.array(ours)), sort_keys[ours])
 
 
 def _bounds(rows: pa.RecordBatch, timestamp: str | None) -> tuple[int, int]:

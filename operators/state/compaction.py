@@ -44,7 +44,12 @@ def mergeable(sizes: list[int]) -> tuple[int, int] | None:
 
 def rows_left(run: Run, store: BlockStore) -> int:
     """The rows of `run` that are still seen."""
-    return sum(b.rows if b.start <= b.low else b.rows - slice_between(store.load(b), b.start, None)[0] for b in run)
+    return sum(b.rows if b.start <= b.low and b.clip is None else _seen(b, store) for b in run)
+
+
+def _seen(block: Block, store: BlockStore) -> int:
+    first, last = slice_between(store.load(block), block.start, None)
+    return last - first
 
 
 def boundary(sources: list[Run], rows: int, store: BlockStore) -> int | None:
@@ -58,11 +63,13 @@ def boundary(sources: list[Run], rows: int, store: BlockStore) -> int | None:
     for block in run:
         sort_keys = store.load(block).sort_keys
         first = int(np.searchsorted(sort_keys, sort_keys.dtype.type(block.start), "left"))
+        if first == len(sort_keys):
+            continue
         lowest = int(sort_keys[first]) if lowest is None else lowest
-        if first + wanted < block.rows:
+        if first + wanted < len(sort_keys):
             bound = max(int(sort_keys[first + wanted]), lowest + 1)
             return bound if bound <= np.iinfo(sort_keys.dtype).max else None
-        wanted -= block.rows - first
+        wanted -= len(sort_keys) - first
     return None
 
 
@@ -79,7 +86,7 @@ def taken(run: Run, below: int | None, store: BlockStore) -> tuple[list[pa.Recor
         first, last = slice_between(loaded, block.start, below)
         if last > first:
             slices.append(loaded.rows.slice(first, last - first))
-        if last >= block.rows or below is None:
+        if last >= len(loaded.sort_keys) or below is None:
             used.append(block)
         else:
             left.append(block.seen_from(below))

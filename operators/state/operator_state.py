@@ -1,4 +1,4 @@
-"""The state of one operator in one bucket: its traces, and what a batch changed in them.
+"""The state of one operator in one shard: its traces, and what a batch changed in them.
 
 A manifest lists the blocks of every trace; blocks are immutable and are fetched when they are first read. `seal` ends a
 batch: it says which blocks are new and which are no longer needed. A state that lives on after `seal` and one that is
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from operators.state.block import Block, BlockStore
+from operators.state.block import Block, BlockStore, Clip
 from operators.state.trace import WRITTEN, Contents, Merge, TableKind, Trace, TraceSpec
 
 __all__ = ["WRITTEN", "SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
@@ -35,7 +36,8 @@ class SealedState(NamedTuple):
 
 
 class State:
-    """The traces of one operator in one bucket, and a few numbers that it remembers beside them (`notes`)."""
+    """The traces of one operator in one shard, and a few numbers that it remembers beside them (`notes`). A note only
+    ever grows: of the states of two shards that become one the greater counts."""
 
     def __init__(self, traces: dict[str, Trace], notes: dict[str, int], store: BlockStore) -> None:
         self._traces = traces
@@ -43,15 +45,23 @@ class State:
         self.notes = notes
 
     @classmethod
-    def open(cls, traces: Mapping[str, TraceSpec], manifest: bytes | None, fetch: Callable[[str], pa.Buffer]) -> State:
+    def open(
+        cls,
+        traces: Mapping[str, TraceSpec],
+        manifest: bytes | None,
+        fetch: Callable[[str], pa.Buffer],
+        order: tuple[int, ...] | None = None,
+    ) -> State:
         """The state that `manifest` describes, or an empty one.
 
         `fetch` gives the bytes of a block by id; it is called when a block is first read, and again only for a block
-        that this state has itself written and sealed meanwhile.
+        that this state has itself written and sealed meanwhile. `order` is as in `Trace`.
         """
         known: dict[str, Any] = json.loads(manifest) if manifest is not None else {"next": 0, "notes": {}, "traces": {}}
         store = BlockStore(fetch, known["next"])
-        opened = {name: Trace(spec, _contents(known["traces"].get(name)), store) for name, spec in traces.items()}
+        opened = {
+            name: Trace(spec, contents_of(known["traces"].get(name)), store, order) for name, spec in traces.items()
+        }
         return cls(opened, known["notes"], store)
 
     def __getitem__(self, name: str) -> Trace:
@@ -62,12 +72,8 @@ class State:
         for trace in self._traces.values():
             trace.compact()
         added, removed = self._store.seal()
-        known = {
-            "next": self._store.next_id,
-            "notes": self.notes,
-            "traces": {name: _listed(trace.contents) for name, trace in self._traces.items()},
-        }
-        return SealedState(json.dumps(known, separators=(",", ":"), sort_keys=True).encode(), added, removed)
+        traces = {name: trace.contents for name, trace in self._traces.items()}
+        return SealedState(manifest_of(self._store.next_id, self.notes, traces), added, removed)
 
     @property
     def rows_read(self) -> int:
@@ -83,11 +89,12 @@ class State:
         }
 
 
-def _contents(known: dict[str, Any] | None) -> Contents:
+def contents_of(known: dict[str, Any] | None) -> Contents:
+    """What a manifest says of one trace."""
     if known is None:
         return Contents({}, [])
     return Contents(
-        runs={number: tuple(Block(*block) for block in run) for number, run in known["runs"]},
+        runs={number: tuple(_block(*block) for block in run) for number, run in known["runs"]},
         merges=[Merge(target, tuple(sources), fuel) for target, sources, fuel in known["merges"]],
         next_run=known["next"],
         expired_upto=known["expired_upto"],
@@ -95,10 +102,22 @@ def _contents(known: dict[str, Any] | None) -> Contents:
     )
 
 
+def _block(*told: Any) -> Block:
+    *figures, clip = told
+    block = Block(*figures)
+    return block if clip is None else replace(block, clip=Clip(clip[0], clip[1], tuple(clip[2]), clip[3]))
+
+
+def manifest_of(next_id: int, notes: Mapping[str, int], traces: Mapping[str, Contents]) -> bytes:
+    """The manifest of a state."""
+    known = {"next": next_id, "notes": notes, "traces": {name: _listed(contents) for name, contents in traces.items()}}
+    return json.dumps(known, separators=(",", ":"), sort_keys=True).encode()
+
+
 def _listed(contents: Contents) -> dict[str, object]:
     return {
         "runs": [
-            (number, [(b.id, b.rows, b.bytes, b.low, b.high, b.oldest, b.newest, b.start) for b in run])
+            (number, [(b.id, b.rows, b.bytes, b.low, b.high, b.oldest, b.newest, b.start, b.clip) for b in run])
             for number, run in contents.runs.items()
         ],
         "merges": [(m.target, m.sources, m.fuel) for m in contents.merges],

@@ -8,7 +8,7 @@ alone, so a replay makes the same blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.hashing import Hashes
 from operators.pieces import LARGEST
+from operators.slots import placed_hash
 from operators.state.block import SORT_KEY, Block, BlockStore, Loaded, SortKeys, distinct, slice_between
 from operators.state.compaction import TOMBSTONE, Run, boundary, mergeable, merged, rows_left, taken
 from operators.time import MIN_TIME
@@ -50,11 +52,21 @@ class TraceSpec:
 
     `timestamp` names a BIGINT column: rows whose timestamp is at or below the bound of `Trace.expire` are gone. The
     timestamp of a time-ordered row is its time.
+
+    The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it is told
+    by the columns `key`, those of the operator's key in their order. Where `key_is_hash`, the one column is itself what
+    `Trace.key_hash` has made. Raises ValueError for a time-ordered table without a `key`, which may be ().
     """
 
     schema: pa.Schema
     kind: TableKind
     timestamp: str | None = None
+    key: tuple[str, ...] | None = None
+    key_is_hash: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.key is None) is (self.kind is TableKind.TIME_ORDERED):
+            raise ValueError("the slots of a time-ordered table are told by its key, those of others by their sort key")
 
     @property
     def stored(self) -> pa.Schema:
@@ -80,20 +92,28 @@ class Merge:
 
 @dataclass(slots=True)
 class Contents:
-    """What the manifest says of one trace: runs by number, newest first, and the merges under way."""
+    """What the manifest says of one trace: runs by number, newest first, and the merges under way.
+
+    `live` is the number of keys of a keyed trace that does not age, None as long as it has rows of states of other
+    slots, which nobody has counted.
+    """
 
     runs: dict[int, Run]
     merges: list[Merge]
     next_run: int = 0
     expired_upto: int = MIN_TIME
-    live: int = 0
+    live: int | None = 0
 
 
 class Trace:
-    """One table of an operator's state."""
+    """One table of an operator's state. `order` says which columns of the operator's key, by their place in it, chose
+    the slots of rows; None for all of them in their order."""
 
-    def __init__(self, spec: TraceSpec, contents: Contents, store: BlockStore) -> None:
+    def __init__(
+        self, spec: TraceSpec, contents: Contents, store: BlockStore, order: tuple[int, ...] | None = None
+    ) -> None:
         self.spec = spec
+        self._order = order
         self.contents = contents
         self._store = store
         self._written = 0
@@ -113,6 +133,10 @@ class Trace:
         """Count `rows` that a lookup takes out of blocks."""
         self._store.rows_read += rows
 
+    def key_hash(self, rows: pa.Table, columns: Sequence[int]) -> Hashes:
+        """A hash of the operator's key, which is at `columns`: what the sort keys of all its tables begin with."""
+        return placed_hash(rows, columns, self._order)
+
     def visible(self, rows: pa.Table) -> pa.Table:
         """`rows` without tombstones and expired rows, and without the tombstone column."""
         if self.spec.kind is TableKind.KEYED:
@@ -127,10 +151,13 @@ class Trace:
     def rows_seen(self) -> int:
         """How many rows are kept; where rows age, those not yet swept are counted too."""
         if self.spec.kind is TableKind.TIME_ORDERED:
-            return sum(self._time_slice(b, self.contents.expired_upto, None)[1] for b in self.blocks())
-        if self.spec.kind is TableKind.KEYED and self.spec.timestamp is None:
+            return sum(self._seen_rows(b) for b in self.blocks())
+        if self.spec.kind is TableKind.KEYED and self.spec.timestamp is None and self.contents.live is not None:
             return self.contents.live
-        return sum(rows_left(run, self._store) for run in self.contents.runs.values())
+        # Of a clipped block the estimate will do: it need not be read for this.
+        foreign = sum(block.rows for block in self.blocks() if block.clip is not None)
+        runs = self.contents.runs.values()
+        return foreign + sum(rows_left(tuple(b for b in run if b.clip is None), self._store) for run in runs)
 
     def between(self, after: int, upto: int) -> pa.Table:
         """The rows with after < time <= upto, by time; rows of one time in the order of arrival."""
@@ -151,12 +178,16 @@ class Trace:
         sort_keys = rows.column(SORT_KEY).chunk(0).to_numpy(zero_copy_only=True)
         return rows.take(pa.array(np.argsort(sort_keys, kind="stable")))
 
+    def _seen_rows(self, block: Block) -> int:
+        """How many rows a block of a time-ordered table has, an estimate where it is clipped."""
+        return self._time_slice(block, self.contents.expired_upto, None)[1] if block.clip is None else block.rows
+
     def _time_slice(self, block: Block, after: int, upto: int | None) -> tuple[int, int]:
         low = max(block.start, after + 1)
         if block.high < low or (upto is not None and block.low > upto):
             return 0, 0
         if low <= block.low and (upto is None or block.high <= upto):
-            return 0, block.rows
+            return 0, block.rows if block.clip is None else len(self._store.load(block).sort_keys)
         first, last = slice_between(self._store.load(block), low, None if upto is None else upto + 1)
         return first, last - first
 
@@ -173,7 +204,8 @@ class Trace:
 
     def replace(self, rows: pa.Table, sort_keys: SortKeys, found: SortKeys, timestamp: int = 0) -> None:
         """Put `rows` in place of all rows whose sort keys are among `found`, those of the rows found there before."""
-        self.contents.live += rows.num_rows - len(found)
+        if self.contents.live is not None:
+            self.contents.live += rows.num_rows - len(found)
         if self.contents.live == 0 and self.spec.timestamp is None:
             self.clear()
             return
@@ -248,10 +280,26 @@ class Trace:
             if left == 0:
                 del contents.merges[at]
                 for number in merge.sources:
-                    contents.runs.pop(number)
+                    for block in contents.runs.pop(number):
+                        self._store.drop(block)
                 if not contents.runs[merge.target]:
                     contents.runs.pop(merge.target)
         self.combine = None
+        if contents.live is None:
+            self._recount()
+
+    def _recount(self) -> None:
+        """Count the keys again once all that others wrote has been merged away."""
+        contents = self.contents
+        if contents.merges or len(contents.runs) > 1 or any(block.clip is not None for block in self.blocks()):
+            return
+        counted = 0
+        for block in self.blocks():
+            loaded = self._store.load(block)
+            first, last = slice_between(loaded, block.start, None)
+            gone = loaded.rows.column(TOMBSTONE).slice(first, last - first)
+            counted += len(gone) - (pc.sum(gone).as_py() or 0)
+        contents.live = counted
 
     def _rows_in(self, size: int) -> int:
         """About how many rows are in `size` bytes of blocks, at least one."""
@@ -334,7 +382,9 @@ class Trace:
                     kept.append(block)
                     continue
                 fuel -= block.rows
-                rows = pa.Table.from_batches([self._store.load(block).rows])
+                loaded = self._store.load(block)
+                first, last = slice_between(loaded, block.start, None)
+                rows = pa.Table.from_batches([loaded.rows.slice(first, last - first)])
                 rows = rows.filter(pc.greater(rows.column(expires_by), contents.expired_upto))
                 self._store.drop(block)
                 if rows.num_rows:

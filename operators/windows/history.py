@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.hashing import Hashes, bucket_hash
+from operators.hashing import Hashes
 from operators.state.block import SortKeys
 from operators.state.lookup import find_between
 from operators.state.operator_state import TableKind, TraceSpec
@@ -41,12 +41,12 @@ class PartitionHistory:
 
     def add(self, trace: Trace, rows: pa.Table, times: Times) -> None:
         """Keep `rows`, whose times are in ms."""
-        prefixes = self.partitions(rows) & ~np.uint64(_LOW_HALF)
+        prefixes = self.partitions(trace, rows) & ~np.uint64(_LOW_HALF)
         trace.add(rows.append_column(_TIME, pa.array(times)), prefixes | self._units(times))
 
-    def partitions(self, rows: pa.Table) -> Hashes:
+    def partitions(self, trace: Trace, rows: pa.Table) -> Hashes:
         """The hash of the partition of each of `rows`."""
-        return bucket_hash(rows, self.keys)
+        return trace.key_hash(rows, self.keys)
 
     def read(self, trace: Trace, partitions: Hashes, lows: Times, highs: Times) -> tuple[pa.Table, Times]:
         """The rows of some `partitions`, by their hashes, and their times, in order; rows of one time as they came.

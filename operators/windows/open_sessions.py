@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
-from operators.hashing import bucket_hash
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
@@ -44,14 +43,16 @@ def session_traces(partial: SessionPartial) -> Mapping[str, TraceSpec]:
     pieces = pa.schema([*piece_types(partial).items(), ("due", pa.int64())])
     return {
         "sessions": TraceSpec(schema=pieces, kind=TableKind.KEYED),
-        "due": TraceSpec(schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED),
+        "due": TraceSpec(
+            schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED, key=("key",), key_is_hash=True
+        ),
     }
 
 
 def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> Settled:
     """Put the pieces that `arrived` (the columns of `piece_types`) to the open sessions, and take out what closes."""
     keys = key_names(partial)
-    arrived_keys = bucket_hash(arrived, range(len(keys)))
+    arrived_keys = state["sessions"].key_hash(arrived, range(len(keys)))
     touched = distinct(np.concatenate([arrived_keys, _ripe(state, clock.watermark)]))
     known = find(state["sessions"], touched)
     found = sort_keys_of(known)

@@ -2,7 +2,7 @@
 
 Each row gets a number within its partition, from 1 on. Of a partition a record is kept: how many rows it has had
 (`seen`), the first number that a window may still need (`low`), and the numbers that its kind of window adds. The rows
-from `low` on are kept apart from the record, under the partition's own number and theirs: adding a row writes that row,
+from `low` on are kept apart from the record, under the partition's own place and theirs: adding a row writes that row,
 and reading a window reads the rows of that window.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from operators.hashing import bucket_hash
+from operators.slots import KEYLESS, SLOT_BITS, first_hash, slots_of
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, Positions, SortKeys, distinct, spread
 from operators.state.lookup import find_between
@@ -28,7 +28,11 @@ from operators.windows.slices import Times
 _TIME = "_time"
 _NUMBER = "_number"
 _PLACE = "_place"
-_LOW_HALF = 0xFFFFFFFF
+
+_NUMBER_BITS = (64 - SLOT_BITS) // 2
+_NUMBERS = (1 << _NUMBER_BITS) - 1
+"""The bits of a sort key behind the slot: half of them tell the partitions of a slot apart, half the rows of one. So a
+partition may keep 67 million rows at a time, and as many partitions come before one gets the number of another."""
 
 
 class Arrivals(NamedTuple):
@@ -96,7 +100,10 @@ class Partitions:
         numbers = [pa.field(name, pa.int64()) for name in self._numbers]
         keys = [self.schema.field(k) for k in self.keys]
         records = pa.schema([*keys, *numbers])
-        timers = TraceSpec(schema=pa.schema([*keys, pa.field(_TIME, pa.int64())]), kind=TableKind.TIME_ORDERED)
+        names = tuple(field.name for field in keys)
+        timers = TraceSpec(
+            schema=pa.schema([*keys, pa.field(_TIME, pa.int64())]), kind=TableKind.TIME_ORDERED, key=names
+        )
         return {
             "rows": TraceSpec(schema=rows, kind=TableKind.KEYED),
             "partitions": TraceSpec(schema=records, kind=TableKind.KEYED),
@@ -105,7 +112,7 @@ class Partitions:
 
     @property
     def _numbers(self) -> tuple[str, ...]:
-        return ("slot", "seen", "low", *self.remembered)
+        return ("place", "seen", "low", *self.remembered)
 
     def advance(
         self,
@@ -125,7 +132,8 @@ class Partitions:
         if keys.num_rows == 0:
             nothing = np.empty(0, dtype=np.int64)
             return due, Ranges(nothing, nothing, nothing, nothing)
-        pairs = read_keyed(sql, state["partitions"], keys, bucket_hash(keys, range(len(self.keys))), len(self.keys))
+        sort_keys = state["partitions"].key_hash(keys, range(len(self.keys)))
+        pairs = read_keyed(sql, state["partitions"], keys, sort_keys, len(self.keys))
         arrivals = self._arrivals(state, due, owners, pairs)
         closed = close(arrivals)
         answer = self._windows(state, arrivals, closed)
@@ -155,10 +163,12 @@ class Partitions:
             record[name] = np.zeros(count, dtype=np.int64)
             record[name][places] = pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy()
         new = np.flatnonzero(~found)
-        next_slot = state.notes.get("slots", 0)
-        record["slot"][new] = next_slot + np.arange(len(new))
+        told = state.notes.get("partitions", 0)
+        slots = np.empty(count, dtype=np.int64)
+        slots[places] = slots_of(pairs.sort_keys)
+        record["place"][new] = (slots[new] << _NUMBER_BITS) | ((told + np.arange(len(new))) & _NUMBERS)
         record["low"][new] = 1
-        state.notes["slots"] = (next_slot + len(new)) & _LOW_HALF if self.keys else 0
+        state.notes["partitions"] = told + len(new)
         rows, times = due
         if count > 1:
             order = np.argsort(owners, kind="stable")
@@ -173,13 +183,13 @@ class Partitions:
         seen = arrivals.record["seen"]
         first = seen + 1
         np.minimum.at(first, closed.owners, closed.first)
-        kept = self._kept(state, arrivals.record["slot"], first, seen)
+        kept = self._kept(state, arrivals.record["place"], first, seen)
         names = [*self.schema.names, _TIME]
         coming = arrivals.rows.append_column(_TIME, pa.array(arrivals.times))
         rows = coming
         if kept.num_rows:
             rows = pa.concat_tables([kept.select(names), coming]).combine_chunks()
-            owners = np.concatenate([self._owners(kept, arrivals.record["slot"]), arrivals.owners])
+            owners = np.concatenate([self._owners(kept, arrivals.record["place"]), arrivals.owners])
             numbers = np.concatenate([kept.column(_NUMBER).to_numpy(), arrivals.numbers])
             rows = rows.take(pa.array(np.lexsort((numbers, owners))))
         counts = seen + 1 - first + arrivals.counts
@@ -188,49 +198,49 @@ class Partitions:
         ranges = Ranges(closed.first + places[owners], closed.last + places[owners], closed.starts, closed.ends)
         return Ordered(rows.select(self.schema.names), rows.column(_TIME).to_numpy()), ranges
 
-    def _kept(self, state: State, slots: Times, first: Times, last: Times) -> pa.Table:
+    def _kept(self, state: State, places: Times, first: Times, last: Times) -> pa.Table:
         """The rows of each partition with the numbers from `first` to `last`, both included."""
         reading = np.flatnonzero(first <= last)
-        lows, highs = (self._sort_keys(slots[reading], ends[reading]) for ends in (first, last))
+        lows, highs = (self._sort_keys(places[reading], ends[reading]) for ends in (first, last))
         wraps = lows > highs
         if wraps.any():
-            whole = slots[reading][wraps]
-            ends = self._sort_keys(whole, np.full(len(whole), _LOW_HALF)), self._sort_keys(whole, 0 * whole)
+            whole = places[reading][wraps]
+            ends = self._sort_keys(whole, np.full(len(whole), _NUMBERS)), self._sort_keys(whole, 0 * whole)
             lows, highs = np.concatenate([lows, ends[1]]), np.concatenate([highs, highs[wraps]])
             highs[: len(wraps)][wraps] = ends[0]
         return find_between(state["rows"], lows, highs)
 
-    def _owners(self, rows: pa.Table, slots: Times) -> Positions:
+    def _owners(self, rows: pa.Table, places: Times) -> Positions:
         """The partitions of rows that were kept."""
         if not self.keys:
             return np.zeros(rows.num_rows, dtype=np.int64)
-        found = (rows.column(SORT_KEY).to_numpy() >> np.uint64(32)).astype(np.int64)
-        order = np.argsort(slots)
-        owners: Positions = order[np.searchsorted(slots[order], found)]
+        found = (rows.column(SORT_KEY).to_numpy() >> np.uint64(_NUMBER_BITS)).astype(np.int64)
+        order = np.argsort(places)
+        owners: Positions = order[np.searchsorted(places[order], found)]
         return owners
 
-    def _sort_keys(self, slots: Times, numbers: Times) -> SortKeys:
-        """Where rows are kept: by their partition, then by their number (of which the lower half is enough)."""
+    def _sort_keys(self, places: Times, numbers: Times) -> SortKeys:
+        """Where rows are kept: by their partition, then by their number (of which the lower bits are enough)."""
         if not self.keys:
-            return numbers.astype(np.uint64)
-        return ((slots << 32) | (numbers & _LOW_HALF)).astype(np.uint64)
+            return np.uint64(first_hash(KEYLESS)) | numbers.astype(np.uint64)
+        return (places.astype(np.uint64) << np.uint64(_NUMBER_BITS)) | (numbers & _NUMBERS).astype(np.uint64)
 
     def _write_rows(self, state: State, arrivals: Arrivals, closed: Closed) -> None:
         """Add the rows that are still needed, and remove those that are no more."""
         record, low = arrivals.record, np.where(closed.alive, closed.low, arrivals.seen + 1)
-        slots = record["slot"]
+        places = record["place"]
         gone = np.maximum(np.minimum(low, record["seen"] + 1) - record["low"], 0)
-        leaving = np.repeat(slots, gone), spread(record["low"], gone)
+        leaving = np.repeat(places, gone), spread(record["low"], gone)
         stay = np.flatnonzero(arrivals.numbers >= low[arrivals.owners])
         rows = arrivals.rows.take(pa.array(stay))
         rows = rows.append_column(_TIME, pa.array(arrivals.times[stay]))
         rows = rows.append_column(_NUMBER, pa.array(arrivals.numbers[stay]))
-        sort_keys = self._sort_keys(slots[arrivals.owners[stay]], arrivals.numbers[stay])
+        sort_keys = self._sort_keys(places[arrivals.owners[stay]], arrivals.numbers[stay])
         state["rows"].replace(rows, sort_keys, self._sort_keys(*leaving))
 
     def _write_records(self, state: State, pairs: KeyedRows, arrivals: Arrivals, closed: Closed) -> None:
         places = pairs.rows.column(_PLACE).to_numpy()
-        values = {"slot": arrivals.record["slot"], "seen": arrivals.seen, "low": closed.low, **closed.record}
+        values = {"place": arrivals.record["place"], "seen": arrivals.seen, "low": closed.low, **closed.record}
         alive = closed.alive[places]
         columns = [pairs.rows.column(i) for i in range(len(self.keys))]
         columns += [pa.array(values[name][places]) for name in self._numbers]

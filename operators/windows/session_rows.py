@@ -73,7 +73,7 @@ class SessionRows(KernelDefaults):
         if rows.num_rows == 0:
             return
         rows = rows.append_column("t", pa.array(milliseconds(rows.column(partial.time))))
-        prefixes = bucket_hash(rows, partial.keys)
+        prefixes = trace.key_hash(rows, partial.keys)
         if partial.append:
             count = state.notes.get("rows", 0)
             state.notes["rows"] = count + rows.num_rows

@@ -61,7 +61,7 @@ class SessionWindow(KernelDefaults):
         return Partitions(self.result.input, self.partition, _REMEMBERED, wakes=True)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {**self._partitions.traces(), **waiting(self.result.input, self.time)}
+        return {**self._partitions.traces(), **waiting(self.result.input, self.time, self.partition)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         clock = running_clock(state, clock, self.time is None)

@@ -69,7 +69,10 @@ class SlidingWindow(KernelDefaults):
         if self._at_arrival:
             return rows
         firing = pa.schema([pa.field(_PARTITION, pa.uint64())])
-        return {**rows, "firing": TraceSpec(schema=firing, kind=TableKind.TIME_ORDERED)}
+        return {
+            **rows,
+            "firing": TraceSpec(schema=firing, kind=TableKind.TIME_ORDERED, key=(_PARTITION,), key_is_hash=True),
+        }
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0]
@@ -95,7 +98,7 @@ class SlidingWindow(KernelDefaults):
     def _at_once(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """In processing time each row fires when it comes, over those that have come before it."""
         kept, firing = state["rows"], self._firing(rows)
-        partitions, of = self._history.partitions(rows)[firing], times[firing]
+        partitions, of = self._history.partitions(kept, rows)[firing], times[firing]
         before, before_times = self._history.read(kept, partitions, of - self.size + 1, of)
         self._history.add(kept, rows, times)
         kept.expire(clock.now - self.size)
@@ -108,7 +111,7 @@ class SlidingWindow(KernelDefaults):
         clock = running_clock(state, clock, self.time is None)
         self._history.add(kept, rows, times)
         firing = self._firing(rows)
-        partitions = pa.table({_PARTITION: self._history.partitions(rows)[firing]})
+        partitions = pa.table({_PARTITION: self._history.partitions(kept, rows)[firing]})
         waiting.add(partitions, times[firing])
         upto, after = clock.watermark - self.delay, clock.previous - self.delay
         due = waiting.between(after, upto)

@@ -50,7 +50,7 @@ class StateWindow(KernelDefaults):
         return Partitions(self.result.input, self.partition, remembered=("open", "begun"))
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {**self._partitions.traces(), **waiting(self.result.input, self.time)}
+        return {**self._partitions.traces(), **waiting(self.result.input, self.time, self.partition)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         due, late, dead = released(state, inputs[0], self.time, clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +26,10 @@ class Released(NamedTuple):
     dead: dict[int, pa.Table]
 
 
-def waiting(schema: pa.Schema, time: int | None) -> Mapping[str, TraceSpec]:
-    """The table of rows ahead of the watermark; in processing time (`time` is None) no row waits."""
-    return {} if time is None else {_WAITING: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)}
+def waiting(schema: pa.Schema, time: int | None, key: Sequence[int]) -> Mapping[str, TraceSpec]:
+    """The table of rows ahead of the watermark, by `key`; in processing time (`time` is None) no row waits."""
+    names = tuple(schema.names[place] for place in key)
+    return {} if time is None else {_WAITING: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=names)}
 
 
 def released(state: State, changes: pa.Table, time: int | None, clock: Clock) -> Released:

@@ -33,6 +33,7 @@ class TimeWindow(KernelDefaults):
     """
 
     result: WindowOutput
+    partition: tuple[int, ...] = ()
     time: int | None
     window: Hop
     zone: str | None = None
@@ -47,7 +48,8 @@ class TimeWindow(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         schema = pa.schema([*self.result.input, pa.field(_TIME, pa.int64())])
-        return {"rows": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)}
+        key = tuple(schema.names[place] for place in self.partition)
+        return {"rows": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=key)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0]

@@ -47,7 +47,8 @@ class WindowAggregateOperator(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         schema = pa.schema(list(partial_types(self.partial).items()))
-        return {"slices": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED)}
+        key = tuple(key_names(self.partial))
+        return {"slices": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=key)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         partial, slices = self.partial, state["slices"]

@@ -22,7 +22,7 @@ def sweep(files: Files, done: int) -> None:
         return
     needed: set[str] = set()
     for level in Version.before(files, oldest + 1).levels.values():
-        for place in level.manifests.values():
+        for place in level.manifests:
             needed.add(place.file)
             manifest = Manifest.from_bytes(files.block(place).to_pybytes())
             needed.update(block.file for block in manifest.blocks.values())

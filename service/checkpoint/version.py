@@ -1,4 +1,4 @@
-"""The state after one batch: where the manifest of each bucket is, and the clock of each level.
+"""The state after one batch: where the manifest of each shard is, and the clock of each level.
 
 The driver writes a version when all tasks of its batch are done, before Spark notes the batch as done. A task of batch
 N starts from version N - 1, which is settled by then; whatever a batch writes that is not done again and again counts
@@ -18,31 +18,30 @@ FOLDER = "tailrace/versions"
 
 
 class ShardState(NamedTuple):
-    """What the task of a shard tells of its level after a batch: the manifests of its buckets. The clocks are those of
-    the level; every shard knows them, and the first tells them."""
+    """What the task of a shard tells of its level after a batch: where its manifest is. The clocks are those of the
+    level; every shard knows them, and the first tells them."""
 
     level: int
+    shard: int
     clocks: Mapping[str, Any] | None
-    manifests: Mapping[int, StoredAt]
+    manifest: StoredAt
 
     def to_json(self) -> bytes:
         """The payload of an envelope."""
-        return json.dumps({"level": self.level, "clocks": self.clocks, "manifests": self.manifests}).encode()
+        return json.dumps(self).encode()
 
     @staticmethod
     def from_json(payload: bytes) -> ShardState:
         """What `to_json` wrote."""
-        told = json.loads(payload)
-        return ShardState(
-            told["level"], told["clocks"], {int(k): StoredAt(*place) for k, place in told["manifests"].items()}
-        )
+        level, shard, clocks, place = json.loads(payload)
+        return ShardState(level, shard, clocks, StoredAt(*place))
 
 
 class LevelState(NamedTuple):
-    """One level of a version."""
+    """One level of a version: its clocks, and where the manifest of each shard is, in their order."""
 
     clocks: Mapping[str, Any] | None
-    manifests: Mapping[int, StoredAt]
+    manifests: tuple[StoredAt, ...]
 
 
 @dataclass(frozen=True)
@@ -52,27 +51,28 @@ class Version:
     levels: Mapping[int, LevelState]
 
     @staticmethod
-    def of(told: Iterable[ShardState], levels: int, buckets: int) -> Version:
-        """The version that the tasks of a batch have told of. Raises ValueError where a bucket is missing."""
+    def of(told: Iterable[ShardState], levels: int, shards: int) -> Version:
+        """The version that the tasks of a batch have told of. Raises ValueError where a shard is missing."""
         clocks: dict[int, Mapping[str, Any]] = {}
         manifests: dict[int, dict[int, StoredAt]] = {level: {} for level in range(1, levels + 1)}
-        for shard in told:
-            manifests[shard.level].update(shard.manifests)
-            if shard.clocks is not None:
-                clocks[shard.level] = shard.clocks
+        for each in told:
+            manifests[each.level][each.shard] = each.manifest
+            if each.clocks is not None:
+                clocks[each.level] = each.clocks
         for level, known in manifests.items():
-            if known.keys() != set(range(buckets)):
-                raise ValueError(f"level {level} has told of {len(known)} of its {buckets} buckets")
-        return Version({level: LevelState(clocks.get(level), known) for level, known in manifests.items()})
+            if known.keys() != set(range(shards)):
+                raise ValueError(f"level {level} has told of {len(known)} of its {shards} shards")
+        return Version(
+            {
+                level: LevelState(clocks.get(level), tuple(known[shard] for shard in range(shards)))
+                for level, known in manifests.items()
+            }
+        )
 
     def write(self, files: Files, batch: int) -> None:
         """Make it the state after `batch`."""
         levels = {
-            str(number): {
-                "clocks": level.clocks,
-                "manifests": [level.manifests[bucket] for bucket in range(len(level.manifests))],
-            }
-            for number, level in self.levels.items()
+            str(number): {"clocks": level.clocks, "manifests": level.manifests} for number, level in self.levels.items()
         }
         files.put(_name(batch), [json.dumps(levels, separators=(",", ":")).encode()])
 
@@ -86,9 +86,7 @@ class Version:
             raise StateMissing("the checkpoint", _name(batch - 1))
         return Version(
             {
-                int(number): LevelState(
-                    level["clocks"], {bucket: StoredAt(*place) for bucket, place in enumerate(level["manifests"])}
-                )
+                int(number): LevelState(level["clocks"], tuple(StoredAt(*place) for place in level["manifests"]))
                 for number, level in json.loads(written).items()
             }
         )

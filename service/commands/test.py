@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from traceback import format_exc
 
+from operators.slots import SLOTS
 from operators.sql import Sql
 from service.commands.pipelines import read
 from service.exit_codes import FAILED, OK, WRONG
@@ -18,8 +19,6 @@ from service.local.errors import CaseError
 from service.local.verdict import compare, update
 
 PIPELINE = "pipeline.sql"
-
-MOST_BUCKETS = 10_000
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,13 +32,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("folders", type=Path, nargs="+", metavar="folder", help="a case, or a folder of cases")
     parser.add_argument("--update", action="store_true", help="write what comes as the new expectation")
-    parser.add_argument("--buckets", type=_count, default=2, metavar="N", help="buckets that keys are spread over")
+    parser.add_argument(
+        "--shards", type=_count, default=2, metavar="N", help="the most shards that keys are spread over"
+    )
     parser.set_defaults(run=run)
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= MOST_BUCKETS:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {MOST_BUCKETS}")
+    if not text.isdigit() or not 1 <= int(text) <= SLOTS:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {SLOTS}")
     return int(text)
 
 
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     worst = OK
     wrong = 0
     for case in cases:
-        code = _run(case, arguments.update, arguments.buckets, sql)
+        code = _run(case, arguments.update, arguments.shards, sql)
         worst = max(worst, code)
         wrong += code != OK
     print(f"{len(cases) - wrong} of {len(cases)} cases right, {perf_counter() - began:.1f} s")
@@ -71,13 +72,13 @@ def cases_in(folder: Path) -> Iterator[Path]:
         yield from sorted(p for p in folder.iterdir() if (p / PIPELINE).exists())
 
 
-def _run(case: Path, write: bool, buckets: int, sql: Sql) -> int:
+def _run(case: Path, write: bool, shards: int, sql: Sql) -> int:
     pipeline = read(case / PIPELINE)
     if pipeline is None:
         print(f"wrong  {case}")
         return WRONG
     try:
-        outcome = run_case(case, pipeline.jobs, sql, buckets)
+        outcome = run_case(case, pipeline.jobs, sql, shards)
         lines = compare(case, outcome, sql)
     except (CaseError, NotThere) as error:
         print(f"wrong  {case}\n{error}")

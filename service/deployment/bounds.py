@@ -1,6 +1,6 @@
 """Where bounded sources end: decided once for a checkpoint, and never changed under it.
 
-Buckets remember that a source has ended, and its windows are closed for good. So a checkpoint that was made with a
+Shards remember that a source has ended, and its windows are closed for good. So a checkpoint that was made with a
 bound cannot go on without it, nor the other way round.
 """
 

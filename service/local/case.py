@@ -62,20 +62,20 @@ class Outcome:
         return found
 
 
-def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, buckets: int = 2) -> Outcome:
+def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, shards: int = 2) -> Outcome:
     """Run all jobs of a case over its input files."""
     outcome = Outcome()
     for job in jobs:
         whole = (folder / LATE).exists()
-        part = _run_job(folder, compile_job(job, late_rows=whole), sql, buckets)
+        part = _run_job(folder, compile_job(job, late_rows=whole), sql, shards)
         if any(part.late) and not whole:
             # Late rows were only counted: once more, now with each of them to be seen.
-            part = _run_job(folder, compile_job(job, late_rows=True), sql, buckets)
+            part = _run_job(folder, compile_job(job, late_rows=True), sql, shards)
         _add(outcome, part)
     return outcome
 
 
-def _run_job(folder: Path, program: Program, sql: Sql, buckets: int) -> Outcome:
+def _run_job(folder: Path, program: Program, sql: Sql, shards: int) -> Outcome:
     inputs = {s.id: read(folder, s.table) for s in program.sources}
     feeds = {s.id: Feed(s.table, inputs[s.id]) for s in program.sources}
     decoders: dict[int, Decoder] = {
@@ -85,7 +85,7 @@ def _run_job(folder: Path, program: Program, sql: Sql, buckets: int) -> Outcome:
         for s in program.sources
     }
     channels = {i: tuple(channel_name(i, feeds[i].topic, p) for p in each.partitions) for i, each in inputs.items()}
-    runner = LocalRunner(program, decoders, buckets, sql)
+    runner = LocalRunner(program, decoders, shards, sql)
     outcome = Outcome()
     shown = written.wanted(folder, program)
     times = clock(list(inputs.values()), START, STEP)

@@ -1,4 +1,4 @@
-"""A program run in this process, batch by batch: the same ingest, buckets and kernels as on Spark.
+"""A program run in this process, batch by batch: the same ingest, shards and kernels as on Spark.
 
 There is nothing around them: no Kafka, no recovery. State lives in memory and is opened anew in every batch, so that a
 kernel which keeps anything outside it is found out; and each batch has another number of shards.
@@ -10,6 +10,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -17,11 +19,11 @@ from operators.sql import Sql
 from operators.time import MIN_TIME
 from service.formats.contract import Decoder
 from service.plan.program import Program
-from service.runtime.bucket import Bucket, SealedBucket
 from service.runtime.envelope import EGRESS, Envelope, Kind, table_of
 from service.runtime.ingest import Ingest
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
+from service.runtime.shard_operators import ShardOperators, ShardPart, clipped_shard
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick
@@ -39,23 +41,21 @@ class BatchOutput:
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
 
 
-class _Store:
-    """The manifest and blocks of one bucket, as a checkpoint would hold them."""
+class _Store(NamedTuple):
+    """The manifest and blocks of one shard, as a checkpoint would hold them."""
 
-    def __init__(self) -> None:
-        self.manifest: bytes | None = None
-        self.blocks: dict[str, pa.Buffer] = {}
+    manifest: bytes
+    blocks: dict[str, pa.Buffer]
 
 
 class _Level:
-    """The state of one level, as a checkpoint would hold it; the keeper of its buckets."""
+    """The state of one level, as a checkpoint would hold it."""
 
-    def __init__(self, topology: Topology, level: int, buckets: int, sql: Sql) -> None:
+    def __init__(self, topology: Topology, level: int, sql: Sql) -> None:
         self._topology = topology
         self._level = level
-        self._buckets = buckets
         self._sql = sql
-        self._stores: dict[int, _Store] = defaultdict(_Store)
+        self._stores: list[_Store] = []
         self._clocks: str | None = None
         self.sealed = 0
 
@@ -63,54 +63,71 @@ class _Level:
         """Run one batch of all shards."""
         clocks = json.loads(self._clocks) if self._clocks else None
         answer: list[Envelope] = []
+        stores: list[_Store] = []
         for number in range(layout.shards):
             shard = Shard(self._topology, self._level, number, layout, clocks)
-            mine = [e for e in envelopes if layout.shard_of(e.bucket) == number]
-            answer.extend(shard.advance(mine, self))
+            before = self._before(number, layout)
+            operators = self._open(number, layout, before)
+            here = [e for e in envelopes if e.shard == number]
+            answer.extend(shard.advance(here, repeat(operators).__next__))
+            stores.append(self._sealed(operators, before))
             self._clocks = json.dumps(shard.save(), sort_keys=True)
+        self._stores = stores
         self.sealed += len(self._clocks or "")
         return answer
 
-    def take(self, number: int) -> Bucket:
-        """The bucket, opened anew."""
-        store = self._stores[number]
-        return Bucket(
-            *(self._topology, self._level, number, self._buckets, self._sql, store.manifest, store.blocks.__getitem__)
-        )
+    def _before(self, number: int, layout: Layout) -> _Store | None:
+        """What is kept for a shard, put together from the shards that the batch before had; None at the start."""
+        if not self._stores:
+            return None
+        had, slots = Layout(len(self._stores)), layout.slots_of(number)
+        if had == layout:
+            return self._stores[number]
+        shards = had.sharing(slots)
+        parts = [ShardPart(had.slots_of(shard), self._stores[shard].manifest) for shard in shards]
+        found = clipped_shard(self._topology, self._level, parts, slots)
+        blocks = {new: self._stores[shards[part]].blocks[old] for new, (part, old) in found.blocks.items()}
+        return _Store(found.manifest, blocks)
 
-    def keep(self, number: int, bucket: Bucket, saved: SealedBucket) -> None:
-        """Remember what the bucket has sealed."""
-        store = self._stores[number]
-        if saved.manifest != store.manifest:
+    def _open(self, number: int, layout: Layout, store: _Store | None) -> ShardOperators:
+        """The operators of a shard, opened anew."""
+        manifest, blocks = (None, {}) if store is None else store
+        return ShardOperators(*(self._topology, self._level, number, layout, self._sql, manifest, blocks.__getitem__))
+
+    def _sealed(self, operators: ShardOperators, before: _Store | None) -> _Store:
+        """What is to be remembered."""
+        saved = operators.seal()
+        if before is None or saved.manifest != before.manifest:
             self.sealed += len(saved.manifest)
-        store.manifest = saved.manifest
-        store.blocks.update(saved.added)
         self.sealed += sum(block.size for block in saved.added.values())
+        blocks = {} if before is None else dict(before.blocks)
         for block in saved.removed:
-            store.blocks.pop(block, None)
+            del blocks[block]
+        return _Store(saved.manifest, blocks | dict(saved.added))
 
 
 class LocalRunner:
     """Runs `program` over batches of records. Every batch sees the state that the one before it sealed.
 
-    `sealed` are the bytes of all manifests and blocks that were sealed so far: what a checkpoint is handed.
+    Each batch has another number of shards than the one before, up to `shards`. `sealed` are the bytes of all manifests
+    and blocks that were sealed so far: what a checkpoint is handed.
     """
 
-    def __init__(self, program: Program, decoders: Mapping[int, Decoder], buckets: int, sql: Sql) -> None:
+    def __init__(self, program: Program, decoders: Mapping[int, Decoder], shards: int, sql: Sql) -> None:
         self._program = program
         self._topology = Topology(program)
         self._decoders = decoders
-        self._buckets = buckets
+        self._most = shards
         self._sql = sql
-        self._levels = {level: _Level(self._topology, level, buckets, sql) for level in range(1, program.levels + 1)}
+        self._levels = {level: _Level(self._topology, level, sql) for level in range(1, program.levels + 1)}
         self._shards = 0
         self.sealed = 0
 
     def batch(self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int) -> BatchOutput:
         """Run one batch: for each source the records of its partitions, one table a partition, in offset order."""
         waiting: list[Envelope] = []
-        self._shards = self._shards % self._buckets + 1
-        layout = Layout.of(self._buckets, self._shards)
+        self._shards = self._shards % self._most + 1
+        layout = Layout.of(self._shards)
         for source in self._program.sources:
             ingest = Ingest(self._topology, source, self._decoders[source.id], layout, self._sql)
             waiting.extend(ingest.run(records.get(source.id, ()), now))
@@ -129,8 +146,8 @@ class LocalRunner:
     def _ticks(self, tick: Tick, layout: Layout, now: int) -> Iterable[Envelope]:
         payload = tick.to_json()
         for level in self._levels:
-            for bucket in layout.heads():
-                yield Envelope(bucket, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, payload)
+            for shard in range(layout.shards):
+                yield Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, payload)
 
 
 def _gathered(envelopes: Iterable[Envelope]) -> BatchOutput:

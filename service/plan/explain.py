@@ -158,7 +158,7 @@ def _exchanges(operator: Operator, names_of: dict[int, str]) -> Iterator[str]:
             continue
         known = operator.ports[port] if port < len(operator.ports) else ()
         columns = ", ".join(known[k] if k < len(known) else f"${k}" for k in edge.key)
-        yield f"{names_of[edge.producer]} to {operator.name} " + (f"by ({columns})" if columns else "in one bucket")
+        yield f"{names_of[edge.producer]} to {operator.name} " + (f"by ({columns})" if columns else "in one shard")
 
 
 def as_text(explained: Explained, file: str) -> str:

@@ -1,7 +1,7 @@
 """The program: what both runners execute. A DAG of kernels laid out as levels.
 
 Level 0 runs where rows enter, in tasks that read some Kafka partitions each; each further level is one exchange and one
-stateful step, in which a bucket hosts every node of that level. A node hears its inputs over edges: an edge within a
+stateful step, in which a shard hosts every node of that level. A node hears its inputs over edges: an edge within a
 level hands an Arrow table on, an edge to a later level is an exchange by the hash of some columns.
 """
 
@@ -15,8 +15,8 @@ from service.plan.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An input of a node. `key` holds the positions (in the producer's output) whose hash chooses the bucket when the
-    edge crosses levels; () sends everything to one bucket; None = the same level, no exchange."""
+    """An input of a node. `key` holds the positions (in the producer's output) whose hash chooses the shard when the
+    edge crosses levels; () sends everything to one shard; None = the same level, no exchange."""
 
     producer: int
     key: tuple[int, ...] | None = None
@@ -43,6 +43,7 @@ class Source:
 class Operator:
     """A kernel at its place. `name` is stable across restarts, for metrics and fingerprints. `ports` are the names that
     the columns of each input have in the query, for showing rows to people; of partial totals only the keys have names.
+    `order` says which columns of its key, by their place in it, choose the shard of its rows; None for all in order.
     """
 
     id: int
@@ -51,6 +52,7 @@ class Operator:
     kernel: Kernel
     inputs: tuple[Edge, ...]
     ports: tuple[tuple[str, ...], ...] = ()
+    order: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Output:
     """A sink: changes of the edge's producer, already net and at their place, encoded and written.
 
     `key` are the positions, among c0, c1, ..., of what tells rows apart: the table's primary key, or else a unique key
-    of the plan, () if there is one row at most, None if nothing tells them apart; rows of one key are in one bucket.
+    of the plan, () if there is one row at most, None if nothing tells them apart; rows of one key are in one shard.
     `columns` are the indexes into table.columns that c0, c1, ... fill. `append` says that no row is ever taken back.
     Rows that an output `discards` are counted where they are made: they need not travel to be thrown away.
     """

@@ -103,7 +103,7 @@ def warnings(job: Job) -> tuple[Problem, ...]:
             found.append(
                 Problem(
                     node.place,
-                    f"this {kind(node)} is over the whole stream: all its rows meet in one bucket",
+                    f"this {kind(node)} is over the whole stream: all its rows meet in one shard",
                     detail="the keys of GROUP BY group the rows of a window, and do not part the stream",
                     hint="add OVER (PARTITION BY column) behind the window, if each value may have windows of its own",
                 )
@@ -112,7 +112,7 @@ def warnings(job: Job) -> tuple[Problem, ...]:
             found.append(
                 Problem(
                     node.place,
-                    "these sessions are of the whole stream: all its rows meet in one bucket",
+                    "these sessions are of the whole stream: all its rows meet in one shard",
                     hint="write SESSION(TABLE t PARTITION BY column, ...), if each value may have sessions of its own",
                 )
             )
@@ -120,7 +120,7 @@ def warnings(job: Job) -> tuple[Problem, ...]:
             found.append(
                 Problem(
                     node.place,
-                    f"this {kind(node)} has no equality: all its rows meet in one bucket",
+                    f"this {kind(node)} has no equality: all its rows meet in one shard",
                     hint="add a condition left.column = right.column",
                 )
             )

@@ -36,7 +36,7 @@ def count_step(metrics: TaskMetrics, operator: Operator, step: Step) -> None:
 
 
 def measure_state(metrics: TaskMetrics, operator: Operator, state: State) -> None:
-    """The rows and bytes that an operator keeps in this bucket."""
+    """The rows and bytes that an operator keeps in this shard."""
     for trace in state.table_sizes().values():
         metrics.level("state_rows", trace.rows, operator=operator.name)
         metrics.level("state_bytes", trace.bytes, operator=operator.name)

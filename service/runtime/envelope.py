@@ -1,6 +1,6 @@
 """Envelopes: how blocks and clocks travel between the levels of a program.
 
-An envelope is one row of an exchange. It is addressed to a bucket of a level; a level hands envelopes that are
+An envelope is one row of an exchange. It is addressed to a shard of a level; a level hands envelopes that are
 addressed to a later one on, untouched.
 """
 
@@ -42,7 +42,7 @@ class Envelope(NamedTuple):
     the same order on every replay.
     """
 
-    bucket: int
+    shard: int
     level: int
     kind: int
     address: int
@@ -62,7 +62,7 @@ def port_of(envelope: Envelope) -> int:
 
 SCHEMA = pa.schema(
     [
-        ("bucket", pa.int32()),
+        ("shard", pa.int32()),
         ("level", pa.int32()),
         ("kind", pa.int32()),
         ("address", pa.int32()),

@@ -49,7 +49,7 @@ class _Taken(NamedTuple):
 
 
 class _Produced(NamedTuple):
-    """What level 0 makes of a run: `parts` for buckets (exchange, bucket, rows), rows for `outputs`, and `dead` rows,
+    """What level 0 makes of a run: `parts` for shards (exchange, shard, rows), rows for `outputs`, and `dead` rows,
     by operator."""
 
     parts: list[tuple[int, int, pa.Table]]
@@ -84,13 +84,13 @@ class _Tagged(NamedTuple):
 
 
 class _Channel:
-    """A Kafka partition in this batch: what it has given so far. `parts` are by exchange and bucket."""
+    """A Kafka partition in this batch: what it has given so far. `parts` are by exchange and shard."""
 
-    def __init__(self, place: SourceChannel, topology: Topology, buckets: int) -> None:
+    def __init__(self, place: SourceChannel, topology: Topology, shards: int) -> None:
         self.place = place
         self.name = place.name
         self.watermark = MIN_TIME
-        self.parts: list[list[list[pa.Table]]] = [[[] for _ in range(buckets)] for _ in topology.exchanges]
+        self.parts: list[list[list[pa.Table]]] = [[[] for _ in range(shards)] for _ in topology.exchanges]
         self._offsets: tuple[int, int] | None = None
         self._count = 0
         self._sequence = 0
@@ -108,7 +108,7 @@ class _Channel:
 
     def envelope(
         self,
-        bucket: int,
+        shard: int,
         level: int,
         kind: Kind,
         address: int,
@@ -119,11 +119,11 @@ class _Channel:
     ) -> Envelope:
         """The next envelope of this channel."""
         self._sequence += 1
-        return Envelope(bucket, level, kind, address, self.name, self._sequence, now, watermark, False, payload)
+        return Envelope(shard, level, kind, address, self.name, self._sequence, now, watermark, False, payload)
 
 
 class Ingest:
-    """Decodes records, runs the stateless operators of level 0 and addresses the results to buckets.
+    """Decodes records, runs the stateless operators of level 0 and addresses the results to shards.
 
     `limits` holds the offset, by channel, at which a bounded source ends; records from there on are not read. `rows`
     records of a partition are computed at a time.
@@ -143,7 +143,6 @@ class Ingest:
         self._source = source
         self._decoder = decoder
         self._layout = layout
-        self._buckets = layout.buckets
         self._sql = sql
         self._limits = limits or {}
         self._rows = rows
@@ -170,7 +169,7 @@ class Ingest:
                 if channel is None or channel.place != place:
                     if channel is not None:
                         yield from self._close(channel, now)
-                    channel = _Channel(place, self._topology, self._buckets)
+                    channel = _Channel(place, self._topology, self._layout.shards)
                 channel.read(run.records)
                 if taken.dead.num_rows:
                     yield from self._reject(taken.dead, channel, now)
@@ -183,15 +182,15 @@ class Ingest:
 
     def _close(self, channel: _Channel, now: int) -> Iterator[Envelope]:
         """What a partition gave in all, and how far its time has come."""
-        for address, (exchange, by_bucket) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
-            for bucket, tables in enumerate(by_bucket):
+        for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
+            for shard, tables in enumerate(by_shard):
                 for payload in packed(tables):
-                    yield channel.envelope(bucket, exchange.level, Kind.ROWS, address, now, payload=payload)
+                    yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
         source_ranges = channel.source_range()
         for level in self._topology.levels_heard_by(self._source.id):
-            for bucket in self._layout.heads():
+            for shard in range(self._layout.shards):
                 yield channel.envelope(
-                    *(bucket, level, Kind.CLOCK, self._source.id, now),
+                    *(shard, level, Kind.CLOCK, self._source.id, now),
                     watermark=channel.watermark,
                     payload=source_ranges,
                 )
@@ -272,8 +271,8 @@ class Ingest:
             found.dead.extend((operator.id, refused) for refused in step.dead.values() if refused.num_rows)
         for producer, table in produced.items():
             for address, exchange in self._topology.exchanges_from(producer):
-                for bucket, part in partition_by_hash(table, exchange.key, self._buckets):
-                    found.parts.append((address, bucket, part))
+                for shard, part in partition_by_hash(table, exchange.key, self._layout):
+                    found.parts.append((address, shard, part))
             for output in self._topology.outputs_of(producer):
                 if output.discards:
                     count_changes(metrics, "output_changes_total", table, sink=output.table.name)
@@ -302,8 +301,8 @@ class Ingest:
                     found[number].dead.append((operator.id, part))
         for producer, tagged in produced.items():
             for address, exchange in self._topology.exchanges_from(producer):
-                for (number, bucket), part in partition_blocks(*tagged, exchange.key, self._buckets):
-                    found[number].parts.append((address, bucket, part))
+                for (number, shard), part in partition_blocks(*tagged, exchange.key, self._layout):
+                    found[number].parts.append((address, shard, part))
             for output in self._topology.outputs_of(producer):
                 if output.discards:
                     count_changes(metrics, "output_changes_total", tagged.rows, sink=output.table.name)
@@ -313,9 +312,9 @@ class Ingest:
         return found
 
     def _hand_on(self, produced: _Produced, channel: _Channel, now: int) -> Iterator[Envelope]:
-        """Keep what goes to buckets until the partition has been read; the rest leaves."""
-        for address, bucket, part in produced.parts:
-            channel.parts[address][bucket].append(part)
+        """Keep what goes to shards until the partition has been read; the rest leaves."""
+        for address, shard, part in produced.parts:
+            channel.parts[address][shard].append(part)
         for operator, refused in produced.dead:
             yield from self._leave_rows(Kind.DEAD, operator, channel, now, refused)
         for output, rows in produced.outputs:
@@ -387,9 +386,9 @@ class Ingest:
             yield self._leave(kind, address, channel, now, payload)
 
     def _leave(self, kind: Kind, address: int, channel: _Channel, now: int, payload: bytes) -> Envelope:
-        """To the sink: one channel always through the same bucket, so that its rows keep their order."""
-        bucket = channel.place.partition % self._buckets
-        return channel.envelope(bucket, EGRESS, kind, address, now, payload=payload)
+        """To the sink: one channel always through the same task, so that its rows keep their order."""
+        shard = channel.place.partition % self._layout.shards
+        return channel.envelope(shard, EGRESS, kind, address, now, payload=payload)
 
 
 def empty(schema: pa.Schema) -> pa.Table:

@@ -1,36 +1,34 @@
-"""How the keys of a level are spread: over a fixed number of buckets, which any number of shards serve."""
+"""How the keys of a level are spread: each of its shards, one a task, has a range of the slots of their hash."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from operators.hashing import Hashes
+from operators.slots import SLOTS, slots_of
+
 
 class Layout(NamedTuple):
-    """`buckets` is fixed with the state; `shards`, at most as many, is the number of tasks that a level runs in.
+    """The number of shards of each level. It may be another in the next batch: state is cut by slots as it is read."""
 
-    A shard serves a contiguous range of buckets, so that another number of shards moves no state.
-    """
-
-    buckets: int
     shards: int
 
     @classmethod
-    def of(cls, buckets: int, shards: int) -> Layout:
-        """The layout of `shards` tasks, of which none is left without a bucket."""
-        return cls(buckets, min(buckets, shards))
+    def of(cls, shards: int) -> Layout:
+        """The layout of so many shards, of which none is left without a slot."""
+        return cls(min(SLOTS, shards))
 
-    def shard_of(self, bucket: int) -> int:
-        """The shard that serves a bucket."""
-        return bucket * self.shards // self.buckets
+    def slots_of(self, shard: int) -> range:
+        """The slots of a shard."""
+        return range(-(-shard * SLOTS // self.shards), -(-(shard + 1) * SLOTS // self.shards))
 
-    def first_of(self, shard: int) -> int:
-        """The first bucket of a shard: what concerns the whole shard is addressed to it."""
-        return -(-shard * self.buckets // self.shards)
+    def shard_of(self, hashes: Hashes) -> npt.NDArray[np.int64]:
+        """The shard of each hash."""
+        return slots_of(hashes) * self.shards // SLOTS
 
-    def buckets_of(self, shard: int) -> range:
-        """The buckets of a shard."""
-        return range(self.first_of(shard), self.first_of(shard + 1))
-
-    def heads(self) -> list[int]:
-        """The first bucket of each shard."""
-        return [self.first_of(shard) for shard in range(self.shards)]
+    def sharing(self, slots: range) -> range:
+        """The shards that have some of `slots`, which are at least one."""
+        return range(slots.start * self.shards // SLOTS, (slots.stop - 1) * self.shards // SLOTS + 1)

@@ -37,7 +37,7 @@ def _escaped(value: str) -> str:
 class TaskMetrics:
     """Counts of one task, by the `sample` of a metric without its prefix.
 
-    `counts` are counters and added over tasks; the others are gauges: `levels` are added over buckets, of `lows` the
+    `counts` are counters and added over tasks; the others are gauges: `levels` are added over shards, of `lows` the
     lowest counts and of `highs` the highest. An infinite gauge says that there is nothing more to tell.
     """
 

@@ -9,7 +9,7 @@ from service.plan.program import Operator, Output, Program, Source
 
 
 class Exchange(NamedTuple):
-    """Changes of `producer` that go to `level`, each row to the bucket of the hash of the columns `key`."""
+    """Changes of `producer` that go to `level`, each row to the shard of the hash of the columns `key`."""
 
     producer: int
     level: int

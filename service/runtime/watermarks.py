@@ -27,7 +27,7 @@ class Watermark(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """What the driver knows and every bucket must: the channels of each source, and which sources have ended."""
+    """What the driver knows and every shard must: the channels of each source, and which sources have ended."""
 
     channels: Mapping[int, tuple[str, ...]]
     ended: tuple[int, ...]

@@ -12,6 +12,7 @@ from service.checkpoint.blocks import FOLDER, LARGE, BlockWriter, Manifest
 from service.checkpoint.files import ALIGNED, Files, FolderFiles, StateMissing, StoredAt
 from service.checkpoint.sweep import KEPT, sweep
 from service.checkpoint.version import ShardState, Version
+from service.runtime.layout import Layout
 
 
 @pytest.fixture
@@ -19,25 +20,25 @@ def files(tmp_path: Path) -> Files:
     return FolderFiles(str(tmp_path))
 
 
-def shard(*buckets: int, level: int = 1, clocks: bool = False) -> ShardState:
-    """What a task tells of some buckets."""
-    places = {bucket: StoredAt(f"{FOLDER}/000000000-{level}", bucket * 100, 10) for bucket in buckets}
-    return ShardState(level, {"last": level} if clocks else None, places)
+def shard(number: int, level: int = 1) -> ShardState:
+    """What a task tells of its shard."""
+    place = StoredAt(f"{FOLDER}/000000000-{level}", number * 100, 10)
+    return ShardState(level, number, {"last": level} if number == 0 else None, place)
 
 
 def test_a_version_is_what_the_tasks_of_its_batch_have_told(files: Files) -> None:
-    told = [shard(2, 3), shard(0, 1, clocks=True), shard(0, 1, 2, 3, level=2, clocks=True)]
-    version = Version.of((ShardState.from_json(each.to_json()) for each in told), levels=2, buckets=4)
+    told = [shard(number, level) for level in (2, 1) for number in (2, 3, 0, 1)]
+    version = Version.of((ShardState.from_json(each.to_json()) for each in told), levels=2, shards=4)
     version.write(files, 7)
     again = Version.before(files, 8)
     assert again == version
     assert again.levels[1].clocks == {"last": 1}
-    assert list(again.levels[2].manifests) == [0, 1, 2, 3]
+    assert [place.offset for place in again.levels[2].manifests] == [0, 100, 200, 300]
 
 
 def test_a_batch_of_which_a_task_told_nothing_is_not_done() -> None:
-    with pytest.raises(ValueError, match="level 1 has told of 3 of its 4 buckets"):
-        Version.of([shard(0, 1, 3)], levels=1, buckets=4)
+    with pytest.raises(ValueError, match="level 1 has told of 3 of its 4 shards"):
+        Version.of([shard(0), shard(1), shard(3)], levels=1, shards=4)
 
 
 def test_the_first_batch_starts_from_nothing_and_any_other_from_the_one_before_it(files: Files) -> None:
@@ -70,50 +71,80 @@ def test_a_manifest_survives_its_file() -> None:
 
 
 class Job:
-    """A job of one level that writes and drops blocks, some tries of whose tasks fail after they have written."""
+    """A job of one level that writes and drops blocks, some tries of whose tasks fail after they have written.
 
-    def __init__(self, files: Files, buckets: int) -> None:
+    Now and then it goes on with another number of shards: each takes the blocks of all that it overlaps, so that some
+    blocks are in the manifests of several.
+    """
+
+    def __init__(self, files: Files) -> None:
         self._files = files
         self._chosen = Random(1)
-        self.held: list[dict[str, bytes]] = [{} for _ in range(buckets)]
-        self._manifests: list[Manifest | None] = [None] * buckets
-        self._places: dict[int, StoredAt] = {}
+        self._manifests: list[Manifest] = []
+        self._places: list[StoredAt] = []
+        self.data: dict[StoredAt, bytes] = {}
 
     def batch(self, number: int) -> None:
-        """Run batch `number`: one lost try, then one that counts; some buckets change."""
-        touched = [b for b in range(len(self.held)) if number == 0 or self._chosen.random() < 0.3]
+        """Run batch `number`: one lost try, then one that counts; some shards change."""
         lost = BlockWriter(self._files, number, 1, 0)
         lost.add(pa.py_buffer(b"lost"))
         lost.close()
         writer = BlockWriter(self._files, number, 1, 0)
-        for bucket in touched:
-            known = self._manifests[bucket]
-            blocks = dict(known.blocks) if known else {}
-            for gone in [key for key in blocks if self._chosen.random() < 0.2]:
-                del blocks[gone], self.held[bucket][gone]
-            key, data = f"op:{number}", b"%d %d" % (bucket, number)
-            blocks[key], self.held[bucket][key] = writer.add(pa.py_buffer(data)), data
-            manifest = self._manifests[bucket] = Manifest(b"{}", blocks)
-            self._places[bucket] = writer.add(pa.py_buffer(manifest.to_bytes()))
+        if number % 9 == 0:
+            self._spread_over(1 + number // 9 % 5)
+        for shard, manifest in enumerate(self._manifests):
+            if number % 9 and self._chosen.random() >= 0.3:
+                continue
+            kept = {k: p for k, p in manifest.blocks.items() if self._chosen.random() >= 0.2}
+            data = b"%d %d" % (shard, number)
+            kept[f"op:{number}"] = place = writer.add(pa.py_buffer(data))
+            self.data[place] = data
+            self._manifests[shard] = Manifest(b"{}", kept)
+            self._places[shard] = writer.add(pa.py_buffer(self._manifests[shard].to_bytes()))
         writer.close()
-        Version.of([ShardState(1, {}, self._places)], 1, len(self.held)).write(self._files, number)
+        told = [ShardState(1, shard, {}, place) for shard, place in enumerate(self._places)]
+        Version.of(told, 1, len(told)).write(self._files, number)
+
+    def _spread_over(self, shards: int) -> None:
+        before, after = Layout(max(1, len(self._manifests))), Layout(shards)
+        known = self._manifests or [Manifest(b"{}", {})]
+        self._manifests = [
+            Manifest(
+                b"{}",
+                {
+                    f"{key}.{part}": place
+                    for part in before.sharing(after.slots_of(shard))
+                    for key, place in known[part].blocks.items()
+                },
+            )
+            for shard in range(shards)
+        ]
+        self._places = [StoredAt("", 0, 0)] * shards
+
+    def held(self) -> list[dict[str, bytes]]:
+        """The blocks of each shard, as they were written."""
+        return [{key: self.data[place] for key, place in m.blocks.items()} for m in self._manifests]
+
+    def needed(self) -> set[str]:
+        """The files of the last version."""
+        return {p.file for p in self._places} | {p.file for m in self._manifests for p in m.blocks.values()}
 
 
 def read(files: Files, version: Version) -> list[dict[str, bytes]]:
-    """All blocks of a version, by bucket."""
+    """All blocks of a version, by shard."""
     found = []
-    for _, place in sorted(version.levels[1].manifests.items()):
+    for place in version.levels[1].manifests:
         manifest = Manifest.from_bytes(files.block(place).to_pybytes())
         found.append({key: files.block(block).to_pybytes() for key, block in manifest.blocks.items()})
     return found
 
 
 def test_what_no_version_needs_is_removed_and_nothing_else(files: Files) -> None:
-    job = Job(files, buckets=5)
+    job = Job(files)
     held = []
     for number in range(80):
         job.batch(number)
-        held.append([dict(each) for each in job.held])
+        held.append(job.held())
         if number % 7 == 0:
             sweep(files, number)
     sweep(files, 79)
@@ -121,14 +152,13 @@ def test_what_no_version_needs_is_removed_and_nothing_else(files: Files) -> None
         assert read(files, Version.before(files, number + 1)) == held[number]
     with pytest.raises(StateMissing):
         Version.before(files, 79 - KEPT)
-    needed = {p.file for p in job._places.values()} | {p.file for m in job._manifests if m for p in m.blocks.values()}
     names = files.names(FOLDER)
-    assert len(names) <= len(needed) + 3 * KEPT + 10
+    assert len(names) <= len(job.needed()) + 3 * KEPT + 10
     assert not any(files.get(f"{FOLDER}/{n}") == b"lost" + bytes(60) for n in names if int(n[:9]) < 79 - KEPT)
 
 
 def test_a_young_checkpoint_is_left_alone(files: Files) -> None:
-    job = Job(files, buckets=2)
+    job = Job(files)
     job.batch(0)
     before = files.names(FOLDER)
     sweep(files, 0)

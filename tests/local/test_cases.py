@@ -122,6 +122,6 @@ def test_a_line_that_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.Captu
     assert told in capsys.readouterr().out
 
 
-def test_the_number_of_buckets_is_checked(tmp_path: Path):
+def test_the_number_of_shards_is_checked(tmp_path: Path):
     with pytest.raises(SystemExit):
-        main(["test", str(case(tmp_path)), "--buckets", "0"])
+        main(["test", str(case(tmp_path)), "--shards", "0"])

@@ -11,7 +11,7 @@ from operators.joins import matching
 from operators.sql import Sql
 from service.local.case import Outcome, run_case
 from service.local.changelog import applied
-from service.runtime.bucket import Bucket
+from service.runtime.shard_operators import ShardOperators
 from service.sql.pipeline import load
 
 CASES = Path(__file__).parent.parent / "pipelines"
@@ -40,13 +40,13 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(matching, "LARGEST", 32)
     monkeypatch.setattr(pieces, "LARGEST", 32)
     counted: list[int] = []
-    leaving = Bucket._leaving
+    leaving = ShardOperators._leaving
 
     def noted(self, operator, step, *rest):
         counted.append(step.changes.num_rows)
         return leaving(self, operator, step, *rest)
 
-    monkeypatch.setattr(Bucket, "_leaving", noted)
+    monkeypatch.setattr(ShardOperators, "_leaving", noted)
     return counted
 
 

@@ -210,7 +210,7 @@ def test_what_the_changes_add_up_to_is_the_answer_in_batch(name: str, seed: int,
         batch.execute(f"CREATE TABLE {table} ({names[0]} BIGINT, {names[1]} VARCHAR, {names[2]} BIGINT)")
         if left:
             batch.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", left)
-    outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, sql, buckets=3)
+    outcome = run_case(tmp_path, load(tmp_path / "pipeline.sql", {}).jobs, sql, shards=3)
     assert not any(outcome.dead)
     came = Counter(applied(outcome.changes["answer"], None))
     assert came == Counter(tuple(map(_text, row)) for row in batch.execute(query).fetchall())

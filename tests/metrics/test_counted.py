@@ -127,7 +127,7 @@ def test_time_that_has_ended_is_not_told():
         assert running.metrics.samples(metric) == [], metric
 
 
-def test_state_is_measured_over_all_buckets():
+def test_state_is_measured_over_all_shards():
     running = Running()
     running.batch(1, records(0, *((f"user {i}", 1, 1) for i in range(50))))
     assert named(running, "group_by", "state_rows") == [50]

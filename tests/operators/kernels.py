@@ -20,6 +20,7 @@ from operators.kernel import Kernel
 from operators.ranking.top_n import TopNOperator
 from operators.rows.consolidate import Consolidate
 from operators.rows.normalize import NormalizeOperator
+from operators.rows.set_operation import SetOperationOperator
 from operators.rows.union import UnionAll
 from operators.time import END_OF_TIME
 from operators.windows.firing import Firing
@@ -395,12 +396,29 @@ CASES: dict[str, Case] = {
         (over.over(CALLS, schema=over.NUMBERED),),
         lambda seed: over.arrivals(seed, 60),
         over.oracle(CALLS),
-        # The rows of two frames of 20 ms; of each key the last two rows and the totals.
-        lambda batches: since(batches, 2 * 20) + 3 * keys(batches, 0),
+        # The rows of two frames of 20 ms, which go when they are half of their block; of each key the last two
+        # rows and the totals.
+        lambda batches: 2 * since(batches, 2 * 20) + 3 * keys(batches, 0),
         over.cut,
         ending=(over.over(CALLS, schema=over.NUMBERED, ttl=10),),
     ),
 }
+
+
+def key_columns(kernel: Any) -> list[tuple[int, ...]]:
+    """The positions of the key in the input of each port: rows that are equal there must meet."""
+    if isinstance(kernel, SetOperationOperator):
+        return [tuple(range(len(schema))) for schema in kernel.inputs]
+    if hasattr(kernel, "left_keys"):
+        return [kernel.left_keys, kernel.right_keys]
+    if hasattr(kernel, "partial"):
+        columns = kernel.inputs[0] == kernel.partial.output
+        return [tuple(range(len(kernel.partial.keys))) if columns else kernel.partial.keys]
+    for source in (getattr(kernel, "ranking", None), kernel):
+        for name in ("partition", "key", "keys"):
+            if hasattr(source, name):
+                return [getattr(source, name)]
+    return [()] * len(kernel.inputs)
 
 
 def _pairs(seed: int) -> list[Change]:

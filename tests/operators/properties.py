@@ -3,6 +3,7 @@
 *oracle*: after every batch the applied changes equal a batch query over all rows so far. *cut*: how a log is cut into
 batches does not change the applied result. *undo*: retracting everything leaves no rows and no state. *bound*: state is
 no larger than what may still matter. *restart*: a state opened again from its blocks gives bit-identical answers.
+*clip*: over how many states keys are spread, and that it is another number from batch to batch, changes no answer.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from operators.columns import weighted
+from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT, Kernel, Step
+from operators.slots import SLOTS, slots_of
 from operators.sql import Sql
+from operators.state.clipping import StatePart, clipped
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 
@@ -214,6 +218,104 @@ def holds_restart(kernels: Sequence[Kernel], batches: Sequence[Batch]) -> None:
 def _bits(table: pa.Table) -> tuple[pa.Schema, str]:
     """The values of a table, told apart by their bits; what stands in a buffer in place of a NULL is no value."""
     return table.schema, repr(table.to_pylist())
+
+
+@dataclass
+class ClippedRun:
+    """A kernel whose keys are spread over a number of states, which is another in each batch: `counts`, in turn.
+
+    `keys` are the positions of the key in the inputs of the kernel, by port, and `order` which of them choose the slot.
+    """
+
+    kernel: Kernel
+    keys: Sequence[Sequence[int]]
+    order: tuple[int, ...] | None
+    counts: Sequence[int]
+    applied: Counter[Row] = field(default_factory=Counter)
+    late_count: int = 0
+    unmatched_retractions: int = 0
+
+    def __post_init__(self) -> None:
+        self._parts = [StatePart(range(SLOTS), None)]
+        self._blocks: list[dict[str, pa.Buffer]] = [{}]
+        self._batch = 0
+
+    def __call__(self, inputs: Sequence[pa.Table], clock: Clock) -> None:
+        """Run one batch of changes, by port."""
+        count = self.counts[self._batch % len(self.counts)]
+        self._batch += 1
+        parts, shelves = [], []
+        slots = [
+            slots_of(bucket_hash(rows, [key[i] for i in self.order] if self.order is not None else key))
+            for rows, key in zip(inputs, self.keys, strict=True)
+        ]
+        for shard in range(count):
+            mine = slots_of_shard(shard, count)
+            state, shelf = self._open(mine)
+            here = [
+                rows.filter(pa.array((at >= mine.start) & (at < mine.stop)))
+                for rows, at in zip(inputs, slots, strict=True)
+            ]
+            step = self.kernel.advance(state, here, clock, SQL)
+            saved = state.seal()
+            shelf |= saved.added
+            for name in saved.removed:
+                del shelf[name]
+            assert shelf.keys() == {b.id for name in self.kernel.traces() for b in state[name].blocks()}
+            parts.append(StatePart(mine, saved.manifest))
+            shelves.append(shelf)
+            self._note(step)
+        self._parts, self._blocks = parts, shelves
+        assert min(self.applied.values(), default=0) >= 0, "a row was taken back that was not there"
+        self.applied = +self.applied
+
+    def _open(self, mine: range) -> tuple[State, dict[str, pa.Buffer]]:
+        overlapping = [
+            i for i, part in enumerate(self._parts) if part.slots.start < mine.stop and part.slots.stop > mine.start
+        ]
+        parts = [self._parts[i] for i in overlapping]
+        if len(parts) == 1 and parts[0].slots == mine:
+            manifest, shelf = parts[0].manifest, dict(self._blocks[overlapping[0]])
+        else:
+            found = clipped(self.kernel.traces(), self.order, parts, mine)
+            manifest = found.manifest
+            shelf = {name: self._blocks[overlapping[part]][old] for name, (part, old) in found.blocks.items()}
+        return State.open(self.kernel.traces(), manifest, shelf.__getitem__, self.order), shelf
+
+    def _note(self, step: Step) -> None:
+        for *row, weight in rows_of(step.changes):
+            self.applied[tuple(row)] += weight
+        self.late_count += step.late_count
+        self.unmatched_retractions += step.unmatched_retractions
+
+
+def slots_of_shard(shard: int, count: int) -> range:
+    """The slots of one of `count` shards."""
+    return range(-(-shard * SLOTS // count), -(-(shard + 1) * SLOTS // count))
+
+
+def holds_clip(
+    kernels: Sequence[Kernel],
+    batches: Sequence[Batch],
+    keys: Sequence[Sequence[int]],
+    order: tuple[int, ...] | None,
+    counts: Sequence[int],
+) -> None:
+    """The last of `kernels` answers the same however many states it is spread over; those before it keep none."""
+    *before, last = kernels
+    lasting, spread = Run(kernels), ClippedRun(last, keys, order, counts)
+    watermark = MIN_TIME
+    for at, batch in enumerate(batches):
+        lasting(batch)
+        clock = Clock(now=batch.now, watermark=max(batch.watermark, watermark), previous=watermark)
+        watermark = clock.watermark
+        inputs = [block(schema, batch.changes, port) for port, schema in enumerate(kernels[0].inputs)]
+        for kernel in before:
+            inputs = [kernel.advance(no_state(), inputs, clock, SQL).changes]
+        spread(inputs, clock)
+        assert spread.applied == lasting.applied, f"after batch {at}"
+    assert spread.late_count == lasting.late_count
+    assert spread.unmatched_retractions == lasting.unmatched_retractions
 
 
 def holds_cut(

@@ -211,14 +211,13 @@ def test_groups_survive_a_restart_bit_by_bit():
 @pytest.fixture
 def colliding(monkeypatch):
     """Only four different hashes, so that most keys share one."""
-    from operators import hashing
+    from operators import hashing, slots
     from operators.aggregates import distinct_values as group_values
-    from operators.aggregates import group_by
 
     def coarse(table, columns):
         return hashing.bucket_hash(table, columns) & np.uint64(0x8000000080000000)
 
-    monkeypatch.setattr(group_by, "bucket_hash", coarse)
+    monkeypatch.setattr(slots, "bucket_hash", coarse)
     monkeypatch.setattr(group_values, "bucket_hash", coarse)
 
 

@@ -26,7 +26,7 @@ def kept(history: PartitionHistory, rows: list[tuple[str, int]], batches: int = 
 def read(history: PartitionHistory, state: State, asked: dict[str, tuple[int, int]]) -> list[tuple[str, int]]:
     names = pa.table([list(asked), [0] * len(asked)], schema=ROWS)
     lows, highs = (np.array([bounds[i] for bounds in asked.values()]) for i in (0, 1))
-    rows, times = history.read(state["h"], history.partitions(names), lows, highs)
+    rows, times = history.read(state["h"], history.partitions(state["h"], names), lows, highs)
     assert rows.column(1).to_pylist() == times.tolist() == sorted(times.tolist())
     return [(key, time) for key, time in zip(*(c.to_pylist() for c in rows.columns), strict=True) if key in asked]
 
@@ -65,7 +65,7 @@ def test_rows_of_one_time_come_as_they_came():
         table = pa.table([["a"], [5], [number]], schema=history.schema)
         history.add(state["h"], table, np.array([5]))
         blocks |= state.seal().added
-    rows, _ = history.read(state["h"], history.partitions(table), np.array([0]), np.array([9]))
+    rows, _ = history.read(state["h"], history.partitions(state["h"], table), np.array([0]), np.array([9]))
     assert rows.column(2).to_pylist() == list(range(9))
 
 
@@ -73,7 +73,9 @@ def test_rows_that_have_expired_are_not_found():
     history = PartitionHistory(ROWS, (), 10)
     state = kept(history, [("a", time) for time in range(10)])
     state["h"].expire(4)
-    found, _ = history.read(state["h"], np.array([history.partitions(found_one())[0]]), np.array([0]), np.array([9]))
+    found, _ = history.read(
+        state["h"], np.array([history.partitions(state["h"], found_one())[0]]), np.array([0]), np.array([9])
+    )
     assert found.column(1).to_pylist() == [5, 6, 7, 8, 9]
 
 

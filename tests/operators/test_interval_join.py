@@ -120,10 +120,9 @@ def test_joins_survive_a_restart_bit_by_bit(kind):
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing
-    from operators.joins import interval_join
+    from operators import hashing, slots
 
-    monkeypatch.setattr(interval_join, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     holds_oracle((joined("full"),), cut(arrivals(4, 80), steps(4)), oracle("full", (-10, 20)))
 
 

@@ -1,4 +1,4 @@
-"""Every operator has the five properties, and no operator is left out."""
+"""Every operator has the six properties, and no operator is left out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 import operators
 from operators.base import KernelDefaults
-from tests.operators.kernels import CASES, Case, sizes
+from tests.operators.kernels import CASES, Case, key_columns, sizes
 from tests.operators.properties import (
     Batch,
     Change,
     holds_bound,
+    holds_clip,
     holds_cut,
     holds_end,
     holds_expected,
@@ -22,6 +23,9 @@ from tests.operators.properties import (
 )
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+WIDE = {name: case for name, case in CASES.items() if len(key_columns(case.kernels[-1])[0]) > 1}
+"""Those whose key has several columns."""
 
 
 def all_operators() -> Iterator[type[KernelDefaults]]:
@@ -86,6 +90,20 @@ def test_undo_nothing_is_left_at_the_end(case: Case):
 def test_restart_a_state_opened_again_answers_the_same(case: Case):
     batches = batches_of(case, 1)
     holds_restart(case.kernels, [*batches, *case.end(batches)])
+
+
+@each_case
+@pytest.mark.parametrize("counts", [[2, 3, 1, 4], [1, 1, 7]])
+def test_clip_over_how_many_states_keys_are_spread_does_not_change_the_answer(case: Case, counts):
+    batches = batches_of(case, 6)
+    holds_clip(case.kernels, [*batches, *case.end(batches)], key_columns(case.kernels[-1]), None, counts)
+
+
+@pytest.mark.parametrize("case", WIDE.values(), ids=WIDE)
+def test_clip_slots_may_be_chosen_by_one_column_of_the_key(case: Case):
+    batches = batches_of(case, 6)
+    keys = key_columns(case.kernels[-1])
+    holds_clip(case.kernels, [*batches, *case.end(batches)], keys, (len(keys[0]) - 1,), [2, 3, 1, 4])
 
 
 @each_case

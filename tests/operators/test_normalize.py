@@ -72,10 +72,9 @@ def test_normalizing_survives_a_restart_bit_by_bit():
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing
-    from operators.rows import normalize
+    from operators import hashing, slots
 
-    monkeypatch.setattr(normalize, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     test_the_relation_holds_the_last_row_of_each_key()
 
 

@@ -164,10 +164,9 @@ def test_windows_survive_a_restart_bit_by_bit():
 
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
 def test_keys_that_share_a_hash_are_kept_apart(calls, monkeypatch):
-    from operators import hashing
-    from operators.over import frame_state as over_frames
+    from operators import hashing, slots
 
-    monkeypatch.setattr(over_frames, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     holds_oracle((over(calls, schema=NUMBERED),), cut(arrivals(4, 80), steps(4)), oracle(calls))
 
 

@@ -118,11 +118,12 @@ def test_joins_survive_a_restart_bit_by_bit(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_that_share_a_hash_are_kept_apart(kind, monkeypatch):
-    from operators import hashing
+    from operators import hashing, slots
     from operators.joins import side as join_side
 
     mask = np.uint64(0x8000000080000000)
-    monkeypatch.setattr(join_side, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & mask)
+    for module in (join_side, slots):
+        monkeypatch.setattr(module, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & mask)
     holds_oracle((joined(kind),), generated(7, 15), oracle(kind))
     holds_undo((joined(kind),), generated(7, 8))
 

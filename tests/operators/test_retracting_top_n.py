@@ -126,12 +126,13 @@ def test_the_top_survives_a_restart_bit_by_bit(ttl, spare):
 
 @pytest.mark.parametrize("name", ["top 3 numbered", "ranks", "dense ranks"])
 def test_rows_and_groups_that_share_a_hash_are_kept_apart(name, spare, monkeypatch):
-    from operators import hashing
+    from operators import hashing, slots
 
     def few(table, columns):
         return (hashing.bucket_hash(table, columns) & np.uint64(1)) << np.uint64(32)
 
-    monkeypatch.setattr(retracting_top_n, "bucket_hash", few)
+    for module in (retracting_top_n, slots):
+        monkeypatch.setattr(module, "bucket_hash", few)
     holds_oracle((kernel(name),), batches(5, 25), ORACLES[name])
 
 

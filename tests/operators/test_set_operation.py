@@ -55,10 +55,9 @@ def test_a_restart_changes_nothing_bit_by_bit():
 
 
 def test_rows_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing
-    from operators.rows import set_operation
+    from operators import hashing, slots
 
-    monkeypatch.setattr(set_operation, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     holds_oracle((operation(SetKind.INTERSECT_ALL),), every(3)(log(5, 60)), "SELECT * FROM t0 INTERSECT ALL FROM t1")
 
 

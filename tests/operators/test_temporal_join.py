@@ -131,10 +131,10 @@ def test_a_restart_changes_nothing_bit_by_bit(kind):
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing
-    from operators.joins import temporal_join, versions
+    from operators import hashing, slots
+    from operators.joins import answered
 
-    for module in (temporal_join, versions):
+    for module in (slots, answered):
         monkeypatch.setattr(module, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     changes = arrivals(9, 120)
     run = Run((joined("left"),))

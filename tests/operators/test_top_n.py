@@ -91,10 +91,9 @@ def test_the_top_survives_a_restart_bit_by_bit(ttl):
 
 @pytest.mark.parametrize("name", RANKINGS)
 def test_groups_that_share_a_hash_are_kept_apart(name, monkeypatch):
-    from operators import hashing
-    from operators.ranking import top_n
+    from operators import hashing, slots
 
-    monkeypatch.setattr(top_n, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
     holds_oracle((TopNOperator(input=SCHEMA, ranking=RANKINGS[name]),), batches(4, 80), oracle(name))
 
 

@@ -133,7 +133,7 @@ def test_groups_are_found_by_the_first_half_of_an_order(stretch):
 
 @pytest.mark.parametrize("reopen", [False, True])
 def test_rows_by_time_come_in_the_order_of_arrival_and_go_when_consumed(stretch, reopen):
-    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.TIME_ORDERED)})
+    shelf = Shelf({"t": TraceSpec(schema=VALUES, kind=TableKind.TIME_ORDERED, key=("c0",))})
     state = shelf.open()
     dice = random.Random(3)
     model: list[tuple[int, str]] = []

@@ -150,7 +150,7 @@ def test_windows_get_whole_rows_where_late_ones_are_to_be_seen():
     ]
 
 
-def test_all_rows_of_a_group_without_keys_meet_in_one_bucket():
+def test_all_rows_of_a_group_without_keys_meet_in_one_shard():
     everything = total(orders, (), "amount")
     lines = compiled(job(sink(everything, table("all", "total n", fmt="debezium-json"))))
     assert "1 group_by_1 < group_partial_1[]" in lines

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from operators.slots import SLOTS, first_hash
 from operators.time import END_OF_TIME, MIN_TIME
 from service.kafka.writer.marker import PLAN
 from service.runtime.layout import Layout
 from service.runtime.source_digest import brief, digest, digest_range, union
 from service.runtime.watermarks import LONGEST_GAP, SourceClock, Tick, Watermark, WatermarkTracker, combine
+from service.settings import MOST_TASKS
 
 A, B = "s0000/t/00000", "s0000/t/00001"
 
@@ -115,11 +118,24 @@ def test_what_a_level_passes_on_is_one_mark_whatever_it_heard() -> None:
     assert brief([b"", b""]) == b""
 
 
-@pytest.mark.parametrize(("buckets", "shards"), [(1, 1), (2, 2), (16, 2), (16, 3), (7, 5), (256, 256), (16, 64)])
-def test_each_bucket_is_served_by_one_shard_and_no_shard_has_two_more_than_another(buckets: int, shards: int) -> None:
-    layout = Layout.of(buckets, shards)
-    served = [layout.buckets_of(shard) for shard in range(layout.shards)]
-    assert [bucket for each in served for bucket in each] == list(range(buckets))
-    assert all(layout.shard_of(bucket) == shard for shard, each in enumerate(served) for bucket in each)
+@pytest.mark.parametrize("shards", [1, 2, 3, 5, 64, 256, 4096, 5000])
+def test_each_slot_is_served_by_one_shard_and_no_shard_has_two_more_than_another(shards: int) -> None:
+    layout = Layout.of(shards)
+    served = [layout.slots_of(shard) for shard in range(layout.shards)]
+    assert [slot for each in served for slot in each] == list(range(SLOTS))
+    for shard, each in enumerate(served):
+        hashes = np.array([first_hash(each.start), first_hash(each.stop) - 1], dtype=np.uint64)
+        assert layout.shard_of(hashes).tolist() == [shard, shard]
     assert max(map(len, served)) - min(map(len, served)) <= 1
-    assert layout.heads() == [each[0] for each in served]
+
+
+def test_there_may_be_as_many_tasks_as_slots() -> None:
+    assert MOST_TASKS == SLOTS
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 4), (7, 5), (64, 256)])
+def test_a_shard_shares_slots_with_those_that_had_them(before: int, after: int) -> None:
+    had, layout = Layout(before), Layout(after)
+    for shard in range(after):
+        mine = set(layout.slots_of(shard))
+        assert list(had.sharing(layout.slots_of(shard))) == [s for s in range(before) if mine & set(had.slots_of(s))]

@@ -12,11 +12,11 @@ from operators.time import MIN_TIME
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program, discarding
-from service.runtime.bucket import Bucket, SealedBucket
 from service.runtime.envelope import EGRESS, Envelope, Kind, batch_of, unpack
 from service.runtime.ingest import BadInput, Ingest
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
+from service.runtime.shard_operators import ShardOperators
 from service.runtime.source_digest import digest_range
 from service.runtime.topology import Topology
 from service.sql.pipeline import read
@@ -40,32 +40,18 @@ def test_clocks_of_a_thousand_partitions_cost_a_batch_little() -> None:
         "SELECT CAST(s AS STRING), COUNT(*) FROM (SELECT k, SUM(n) AS s FROM t GROUP BY k) GROUP BY s",
     )
     program = compile_job(read(two_levels.format(options="")).jobs[0])
-    topology, layout, sql = Topology(program), Layout.of(256, 64), Sql()
+    topology, layout, sql = Topology(program), Layout.of(64), Sql()
     one = [e for e in ingested([b'{"k": "a", "n": 1}']) if e.kind == Kind.CLOCK]
     first = [
-        one[0]._replace(bucket=head, channel=f"s0000/t/{partition:05d}", payload=digest_range("t", partition, 0, 1))
+        one[0]._replace(shard=shard, channel=f"s0000/t/{partition:05d}", payload=digest_range("t", partition, 0, 1))
         for partition in range(1000)
-        for head in layout.heads()
+        for shard in range(layout.shards)
     ]
-    shard = Shard(topology, 1, 0, layout, None)
-    heard = [e for e in first if e.bucket == 0]
-    second = [e for e in shard.advance(heard, Empty(topology, layout, sql)) if e.kind == Kind.CLOCK]
+    operators = ShardOperators(topology, 1, 0, layout, sql, None, lambda block: pytest.fail("there is no block"))
+    heard = [e for e in first if e.shard == 0]
+    second = [e for e in Shard(topology, 1, 0, layout, None).advance(heard, lambda: operators) if e.kind == Kind.CLOCK]
     assert len(second) == layout.shards
     assert bytes_of(first) + layout.shards * bytes_of(second) < 10_000_000
-
-
-class Empty:
-    """The keeper of buckets that have no state."""
-
-    def __init__(self, topology: Topology, layout: Layout, sql: Sql) -> None:
-        self._made = topology, layout, sql
-
-    def take(self, number: int) -> Bucket:
-        topology, layout, sql = self._made
-        return Bucket(topology, 1, number, layout.buckets, sql, None, lambda block: pytest.fail("there is no block"))
-
-    def keep(self, number: int, bucket: Bucket, saved: SealedBucket) -> None:
-        """Nothing is kept."""
 
 
 def ingested(
@@ -85,7 +71,7 @@ def ingested(
             "offset": pa.array(range(10, 10 + len(values)), pa.int64()),
         }
     )
-    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(2, 2), Sql(), limits)
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(2), Sql(), limits)
     return list(ingest.run([records], now=0))
 
 
@@ -116,9 +102,9 @@ def test_a_table_that_fails_on_bad_records_says_where_the_first_one_is() -> None
         ingested([GOOD, BAD], options=", 'tailrace.bad-input' = 'fail'")
 
 
-def test_every_bucket_hears_the_clock_of_a_channel_with_or_without_rows() -> None:
+def test_every_shard_hears_the_clock_of_a_channel_with_or_without_rows() -> None:
     clocks = of(Kind.CLOCK, ingested([GOOD]))
-    assert sorted(e.bucket for e in clocks) == [0, 1]
+    assert sorted(e.shard for e in clocks) == [0, 1]
     assert {e.channel for e in clocks} == {"s0000/t/00003"}
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from service.kafka.errors import DigestMismatch, KafkaConfigError, KafkaUnreachable
-from service.runtime.bucket import StateMismatch
 from service.runtime.ingest import BadInput
+from service.runtime.shard_operators import StateMismatch
 from service.spark.query import attempts as tries
 from service.spark.query.attempts import FINAL, AttemptsExhausted, limit_attempts
 from service.spark.supervision.jobs import summary

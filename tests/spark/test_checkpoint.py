@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from service.runtime.bucket import FORMAT, StateMismatch
-from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
+from service.runtime.shard_operators import FORMAT, StateMismatch
+from service.spark.supervision.checkpoint import Checkpoint
 
-WANTED = CheckpointLayout(fingerprint="query", buckets=16)
-SAVED = {"format": FORMAT, **WANTED._asdict()}
+SAVED = {"format": FORMAT, "fingerprint": "query"}
 
 
 class Kept(Checkpoint):
@@ -32,12 +31,9 @@ class Kept(Checkpoint):
 
 def test_a_new_checkpoint_is_made_for_what_is_wanted() -> None:
     kept = Kept(None)
-    assert kept.agree(WANTED, buckets_chosen=False) == WANTED
+    kept.agree("query")
     assert kept.files == {"fixed": SAVED}
-
-
-def test_buckets_that_nobody_has_chosen_are_taken_as_they_are() -> None:
-    assert Kept({**SAVED, "buckets": 8}).agree(WANTED, buckets_chosen=False).buckets == 8
+    kept.agree("query")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +56,6 @@ def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
     [
         ({"format": FORMAT - 1}, f"another version of the service.*has format {FORMAT - 1}, .* reads format {FORMAT}"),
         ({"fingerprint": "other"}, "the state of another query.*made by query other, this query is query"),
-        ({"buckets": 8}, "TAILRACE_SPARK__BUCKETS=8, not 16"),
     ],
 )
 def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_differs(
@@ -68,7 +63,7 @@ def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_
 ) -> None:
     kept = Kept({**SAVED, **change})
     with pytest.raises(StateMismatch, match=f"(?s){said}"):
-        kept.agree(WANTED, buckets_chosen=True)
+        kept.agree("query")
 
 
 class _Died(Exception):

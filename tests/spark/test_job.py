@@ -30,7 +30,7 @@ def _spec(number: int) -> JobSpec:
         program=compile_job(read(PIPELINE).jobs[number]),
         decoders={},
         encoders={},
-        layout=Layout(2, 2),
+        layout=Layout(2),
         readers=2,
         block_rows=1000,
         state=CheckpointAddress("/checkpoint"),

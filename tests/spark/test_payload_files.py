@@ -17,7 +17,7 @@ SMALL = pa.table({"c0": [1, 2, 3]})
 
 
 def envelope(kind: Kind, payload: bytes) -> Envelope:
-    """An envelope for the first bucket of level 1."""
+    """An envelope for the first shard of level 1."""
     return Envelope(0, 1, kind, 0, "0/topic/0", 0, 0, MIN_TIME, False, payload)
 
 

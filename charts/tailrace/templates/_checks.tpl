@@ -21,7 +21,6 @@ TAILRACE_KAFKA__TLS__VERIFY_HOSTNAME: kafka.tls.verifyHostname
 TAILRACE_RETRY__GRACE: terminationGracePeriodSeconds
 TAILRACE_SCRATCH: scratch
 TAILRACE_SECRETS_DIR: existingSecret
-TAILRACE_SPARK__BUCKETS: spark.buckets
 TAILRACE_SPARK__CONF: spark.conf
 TAILRACE_SPARK__DRIVER_MEMORY: spark.driver.memory
 TAILRACE_SPARK__EXECUTOR__CORES: spark.executor.cores

@@ -53,8 +53,6 @@
   value: {{ $values.spark.driver.memory }}
 - name: TAILRACE_SPARK__PARTITIONS
   value: {{ $values.spark.partitions | quote }}
-- name: TAILRACE_SPARK__BUCKETS
-  value: {{ $values.spark.buckets | quote }}
 - name: TAILRACE_SPARK__CONF
   value: {{ include "tailrace.sparkConf" . | quote }}
 {{- if $kubernetes }}

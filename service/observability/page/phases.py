@@ -62,7 +62,7 @@ TASKS: Mapping[str, Words] = {
     "operators": Words(
         "operators with state",
         "joins, aggregates and windows",
-        "more cores and buckets spread this (a new checkpoint); a time to live bounds the state that is searched",
+        "more cores and tasks spread this; a time to live bounds the state that is searched",
     ),
     "encode": Words(
         "encoding",

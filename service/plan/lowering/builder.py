@@ -35,11 +35,13 @@ class Port(NamedTuple):
 
 
 class CoLocated(NamedTuple):
-    """Where the ports meet: the level, one edge a port, and which of the key columns the bucket is chosen by."""
+    """Where the ports meet: the level, one edge a port, and which of the key columns the shard is chosen by:
+    `order` is `key_order`, but None where it is all of them in their order."""
 
     level: int
     edges: tuple[Edge, ...]
     key_order: tuple[int, ...]
+    order: tuple[int, ...] | None
 
 
 class Builder:
@@ -68,12 +70,24 @@ class Builder:
         self._sources.append(Source(self._number(), table, columns, text, rising))
         return Stream(self._sources[-1].id, 0)
 
-    def operator(self, name: str, level: int, kernel: Kernel, inputs: tuple[Edge, ...], ports: Names = ()) -> int:
+    def operator(
+        self,
+        name: str,
+        level: int,
+        kernel: Kernel,
+        inputs: tuple[Edge, ...],
+        ports: Names = (),
+        order: tuple[int, ...] | None = None,
+    ) -> int:
         """Add a kernel; the name is completed by a number of its own, which an unchanged query keeps."""
         self._named[name] += 1
-        added = Operator(self._number(), f"{name}_{self._named[name]}", level, kernel, inputs, ports)
+        added = Operator(self._number(), f"{name}_{self._named[name]}", level, kernel, inputs, ports, order)
         self._operators.append(added)
         return added.id
+
+    def stateful(self, name: str, kernel: Kernel, placed: CoLocated, ports: Names = ()) -> int:
+        """Add a kernel that keeps state, where its inputs meet."""
+        return self.operator(name, placed.level, kernel, placed.edges, ports, placed.order)
 
     def output(
         self, table: Table, producer: int, columns: tuple[int, ...], *, append: bool, key: tuple[int, ...] | None
@@ -96,7 +110,7 @@ class Builder:
         return stream.renamed(added, places, merged)
 
     def exchange_to_key(self, ports: Sequence[Port]) -> CoLocated:
-        """Exchange what has to be exchanged so that rows of equal keys are in one bucket of one level."""
+        """Exchange what has to be exchanged so that rows of equal keys are in one shard of one level."""
         inputs = [Input(stream, port.key) for port in ports for stream in port.relation]
         placement = co_locate(inputs)
         edges = [Edge(input.stream.producer, key) for input, key in zip(inputs, placement.exchanges, strict=True)]
@@ -104,7 +118,8 @@ class Builder:
         for port in ports:
             own, edges = edges[: len(port.relation)], edges[len(port.relation) :]
             united.append(own[0] if len(own) == 1 else self._union(placement.level, port.schema, tuple(own)))
-        return CoLocated(placement.level, tuple(united), placement.key_order)
+        whole = placement.key_order == tuple(range(len(ports[0].key)))
+        return CoLocated(placement.level, tuple(united), placement.key_order, None if whole else placement.key_order)
 
     def finish(self, name: str, fingerprint: str) -> Program:
         """The program."""

@@ -1,6 +1,6 @@
-"""How the rows of a stream are spread over buckets, and where streams can meet without being moved again.
+"""How the rows of a stream are spread over shards, and where streams can meet without being moved again.
 
-Rows that must meet (those of one group, or of one join key) must be in one bucket. A stream whose bucket was chosen by
+Rows that must meet (those of one group, or of one join key) must be in one shard. A stream whose shard was chosen by
 the hash of some of the key's columns has them there already, so the next operator joins it in the same level.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Distribution = tuple[frozenset[int], ...]
-"""The columns whose hash chose the bucket, in order; each as the set of columns that hold its value, empty if none does
-any more. () = everything is in one bucket."""
+"""The columns whose hash chose the shard, in order; each as the set of columns that hold its value, empty if none does
+any more. () = everything is in one shard."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,11 +218,17 @@ def stream_window(node: StreamWindow) -> Kernel:
             )
         case Tumble(size):
             return time_window.TimeWindow(
-                result=result, time=node.time, window=windows.tumble(size), zone=_stream_zone(node)
+                result=result,
+                partition=node.partition,
+                time=node.time,
+                window=windows.tumble(size),
+                zone=_stream_zone(node),
             )
         case Hop(size, slide):
             hop = windows.Hop(size=size, slide=slide)
-            return time_window.TimeWindow(result=result, time=node.time, window=hop, zone=_stream_zone(node))
+            return time_window.TimeWindow(
+                result=result, partition=node.partition, time=node.time, window=hop, zone=_stream_zone(node)
+            )
         case _:
             assert_never(node.shape)
 

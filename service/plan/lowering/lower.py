@@ -1,7 +1,7 @@
 """From a plan to a program: kernels at their places, laid out as levels.
 
 Whatever works row by row stays where its input is. An operator that keeps state needs the rows of one key in one
-bucket: it stands in the level of its inputs where they are spread by that key already, else one level on. Partial
+shard: it stands in the level of its inputs where they are spread by that key already, else one level on. Partial
 aggregates are computed before the exchange.
 """
 
@@ -104,7 +104,7 @@ class _Lowering:
         port = Port(relation, tuple(range(len(schema))) if by is None else by, schema)
         placed = self.builder.exchange_to_key([port])
         if materializes(sink):
-            net = self.builder.operator("materialize", placed.level, Materialize(output=schema, key=key), placed.edges)
+            net = self.builder.stateful("materialize", Materialize(output=schema, key=key), placed)
         else:
             net = self.builder.operator(
                 "consolidate", placed.level, Consolidate(output=schema, key=by or ()), placed.edges
@@ -208,7 +208,7 @@ class _Lowering:
         key = tuple(range(len(node.keys)))
         placed = self.builder.exchange_to_key([Port(partials, key, partial.output)])
         ports = (tuple(f.name for f in node.fields[: len(key)]),)
-        return (_distributed(self.builder.operator(name, placed.level, whole, placed.edges, ports), placed, [key]),)
+        return (_distributed(self.builder.stateful(name, whole, placed, ports), placed, [key]),)
 
     def _partials(self, name: str, kernel: Kernel, node: Aggregate | WindowAggregate) -> Relation:
         places: dict[int, list[int]] = {}
@@ -224,15 +224,17 @@ class _Lowering:
         placed = self.builder.exchange_to_key([Port(self._relation(node.input), node.keys, schema)])
         if isinstance(node.window, Session):
             both = kernels.full_session(node, node.window.gap, whole=True)
-            whole = self.builder.operator("session_aggregate", placed.level, both, placed.edges, _names(node.input))
+            whole = self.builder.stateful("session_aggregate", both, placed, _names(node.input))
             return (_distributed(whole, placed, [range(len(node.keys))]),)
         kernel = kernels.partial_window(node)
         partial = self.builder.operator("window_partial", placed.level, kernel, placed.edges, _names(node.input))
-        whole = self.builder.operator("window_aggregate", placed.level, kernels.full_window(node), (Edge(partial),))
+        whole = self.builder.stateful(
+            "window_aggregate", kernels.full_window(node), placed._replace(edges=(Edge(partial),))
+        )
         return (_distributed(whole, placed, [range(len(node.keys))]),)
 
     def _top_n(self, node: TopN) -> Relation:
-        """Where all rows are ranked together, only those that may be in the top are sent to the one bucket."""
+        """Where all rows are ranked together, only those that may be in the top are sent to the one shard."""
         relation, schema = self._relation(node.input), kernels.schema(fields(node.input))
         if not node.partition and mode(node.input) is Mode.APPEND:
             partial, same = kernels.top_n_partial(node), {i: (i,) for i in range(len(schema))}
@@ -240,22 +242,20 @@ class _Lowering:
                 self.builder.stateless("top_n_partial", partial, s, same, _names(node.input)) for s in relation
             )
         placed = self.builder.exchange_to_key([Port(relation, node.partition, schema)])
-        top = self.builder.operator("top_n", placed.level, kernels.top_n(node), placed.edges, _names(node.input))
+        top = self.builder.stateful("top_n", kernels.top_n(node), placed, _names(node.input))
         return (_distributed(top, placed, [node.partition]),)
 
     def _keyed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...]) -> Relation:
         """An operator with one input, whose columns stay where they are."""
         placed = self.builder.exchange_to_key([Port(self._relation(input), key, kernels.schema(fields(input)))])
-        return (
-            _distributed(self.builder.operator(name, placed.level, kernel, placed.edges, _names(input)), placed, [key]),
-        )
+        return (_distributed(self.builder.stateful(name, kernel, placed, _names(input)), placed, [key]),)
 
     def _stream_window(self, node: StreamWindow) -> Relation:
         """Rows meet by partition, of which an aggregate has the columns among its keys."""
         port = Port(self._relation(node.input), node.partition, kernels.schema(fields(node.input)))
         placed = self.builder.exchange_to_key([port])
         kernel = kernels.stream_window(node)
-        added = self.builder.operator("stream_window", placed.level, kernel, placed.edges, _names(node.input))
+        added = self.builder.stateful("stream_window", kernel, placed, _names(node.input))
         shown = node.partition if node.keys is None else tuple(node.keys.index(p) for p in node.partition)
         return (_distributed(added, placed, [shown]),)
 
@@ -265,7 +265,7 @@ class _Lowering:
         ports = [Port(self._relation(each), key, kernel.output) for each in (node.left, node.right)]
         placed = self.builder.exchange_to_key(ports)
         names = _names(node.left, node.right)
-        added = self.builder.operator("set_operation", placed.level, kernel, placed.edges, names)
+        added = self.builder.stateful("set_operation", kernel, placed, names)
         return (_distributed(added, placed, [key]),)
 
     def _join(self, name: str, kernel: Kernel, node: AnyJoin) -> Relation:
@@ -273,14 +273,14 @@ class _Lowering:
         right = Port(self._relation(node.right), node.right_keys, kernels.schema(fields(node.right)))
         placed = self.builder.exchange_to_key([left, right])
         width = len(left.schema)
-        # A padded row is in the bucket of the side that it has.
+        # A padded row is in the shard of the side that it has.
         keys: list[Iterable[int]] = []
         if node.kind not in (JoinKind.RIGHT, JoinKind.FULL):
             keys += _equal_keys(left)
         if shows_right(node) and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
             keys += [[k + width for k in key] for key in _equal_keys(right)]
         ports = _names(node.left, node.right)
-        joined = _distributed(self.builder.operator(name, placed.level, kernel, placed.edges, ports), placed, keys)
+        joined = _distributed(self.builder.stateful(name, kernel, placed, ports), placed, keys)
         if node.kind is not JoinKind.FULL:
             return (joined,)
         pairs = [(left, right + width) for left, right in zip(node.left_keys, node.right_keys, strict=True)]

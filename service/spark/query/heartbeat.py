@@ -27,14 +27,14 @@ from service.spark.internals.failures import noted
 PARTITIONS_REFRESH_SECONDS = 60.0
 
 SPARK_SCHEMA = (
-    "bucket INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
+    "shard INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
     " idle BOOLEAN, payload BINARY, file STRING"
 )
 
 
 class TickSource(DataSource):
-    """Options: `interval` (ms), `heads` and `levels` (JSON lists), `topics` (JSON: source id to topics and librdkafka
-    properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes)."""
+    """Options: `interval` (ms), `shards` (of a level), `levels` (a JSON list), `topics` (JSON: source id to topics and
+    librdkafka properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes)."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,7 +53,7 @@ class TickReader(SimpleDataSourceStreamReader):
     def __init__(self, options: dict[str, str], connect: Callable[[Any], Cluster] = Cluster) -> None:
         self._connect = connect
         self._interval = int(options["interval"])
-        self._heads: list[int] = json.loads(options["heads"])
+        self._shards = int(options["shards"])
         self._levels: list[int] = json.loads(options["levels"])
         self._topics: dict[str, dict[str, Any]] = json.loads(options["topics"])
         self._ended = Path(options["ended"])
@@ -84,9 +84,9 @@ class TickReader(SimpleDataSourceStreamReader):
         tick = Tick({int(k): tuple(v) for k, v in end["channels"].items()}, tuple(end["ended"]))
         payload = tick.to_json()
         rows = [
-            tuple(Envelope(bucket, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
+            tuple(Envelope(shard, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
             for level in self._levels
-            for bucket in self._heads
+            for shard in range(self._shards)
         ]
         return iter(rows)  # of a list: Spark copies the iterator
 

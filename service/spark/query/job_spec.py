@@ -71,7 +71,7 @@ class WorkerJob:
 
     @property
     def layout(self) -> Layout:
-        """How keys are spread over buckets, and buckets over tasks."""
+        """How keys are spread over tasks."""
         return self.spec.layout
 
     @classmethod

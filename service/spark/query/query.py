@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import expr
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.formats import datagen
@@ -78,10 +77,8 @@ class QueryBuilder:
         return writer.start()
 
     def _exchanged(self, envelopes: DataFrame) -> DataFrame:
-        """Each envelope in the partition of the shard that serves its bucket."""
-        layout = self._spec.layout
-        shard = expr(f"CAST(bucket * {layout.shards} DIV {layout.buckets} AS INT)")
-        return envelopes.repartitionById(layout.shards, shard)
+        """Each envelope in the partition of its shard."""
+        return envelopes.repartitionById(self._spec.layout.shards, "shard")
 
     def _ingested(self, source: Source) -> DataFrame:
         rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
@@ -118,7 +115,7 @@ class QueryBuilder:
         return (
             self._session.readStream.format("tailrace-tick")
             .option("interval", str(tick_ms))
-            .option("heads", json.dumps(self._spec.layout.heads()))
+            .option("shards", str(self._spec.layout.shards))
             .option("levels", json.dumps(levels))
             .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
             .option("ended", str(Path(self._spec.scratch) / self._spec.run / "ended.json"))

@@ -1,4 +1,4 @@
-"""The sink on Spark: each task encodes what its buckets answered and commits it to Kafka exactly once."""
+"""The sink on Spark: each task encodes what its shard answered and commits it to Kafka exactly once."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         written = [message for message in messages if isinstance(message, TaskReport)]
         if job.spec.program.levels:
             told = (ShardState.from_json(payload) for message in written for payload in message.state)
-            version = Version.of(told, job.spec.program.levels, job.layout.buckets)
+            version = Version.of(told, job.spec.program.levels, job.layout.shards)
             version.write(job.spec.state.open(), batchId)
         if job.spec.one_host:
             PayloadFiles(job.folder, batchId).remove()

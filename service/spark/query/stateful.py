@@ -1,13 +1,12 @@
 """A level on Spark: a `mapInArrow` behind a shuffle that brings each shard its envelopes.
 
-Spark keeps no state for it. A task reads where the batch before left its buckets, writes what changed into the
+Spark keeps no state for it. A task reads where the batch before left its shard, writes what changed into the
 checkpoint, and tells the sink where: only when the sink's driver part has noted that does it count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,16 +15,17 @@ from operators.time import MIN_TIME
 from service.checkpoint.blocks import BlockWriter, Manifest
 from service.checkpoint.files import StoredAt
 from service.checkpoint.version import LevelState, ShardState, Version
-from service.runtime.bucket import Bucket, SealedBucket
 from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
+from service.runtime.layout import Layout
 from service.runtime.shard import Shard
+from service.runtime.shard_operators import ShardOperators, ShardPart, clipped_shard
 from service.spark.query.attempts import limit_attempts
-from service.spark.query.bucket_cache import BucketCache, CachedBucket
 from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.payload_files import outgoing
+from service.spark.query.shard_cache import CachedShard, ShardCache
 
-_CACHES: dict[str, tuple[str, BucketCache]] = {}
-"""By pipeline, the run and its buckets: those of the run before it are of no use."""
+_CACHES: dict[str, tuple[str, ShardCache]] = {}
+"""By pipeline, the run and its shards: those of the run before it are of no use."""
 
 
 class LevelTask:
@@ -52,77 +52,93 @@ class LevelTask:
             else:
                 yield envelope
         files = job.spec.state.open()
-        before = Version.before(files, batch).levels.get(self._level, LevelState(None, {}))
+        before = Version.before(files, batch).levels.get(self._level, LevelState(None, ()))
         cache = _cache(job)
         cache.begin(batch)
-        buckets = _Buckets(job, self._level, before, BlockWriter(files, batch, self._level, number), cache)
+        kept = _KeptShard(job, self._level, number, before, BlockWriter(files, batch, self._level, number), cache)
         shard = Shard(job.topology, self._level, number, job.layout, before.clocks)
-        yield from shard.advance(here, buckets)
-        manifests = buckets.close(job.layout.buckets_of(number))
-        told = ShardState(self._level, shard.save() if number == 0 else None, manifests)
-        head, channel = job.layout.first_of(number), f"l{self._level:03d}/s{number:05d}/state"
-        yield Envelope(head, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, told.to_json())
+        yield from shard.advance(here, kept.take)
+        told = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
+        channel = f"l{self._level:03d}/s{number:05d}/state"
+        yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, told.to_json())
 
 
-class _Buckets:
-    """The keeper of the buckets of one task."""
+class _KeptShard:
+    """The state of the shard of one task, between what the batch before left and what this one leaves.
 
-    def __init__(self, job: WorkerJob, level: int, before: LevelState, writer: BlockWriter, cache: BucketCache) -> None:
+    Where the batch before had another number of shards, it is put together from those that had some of its slots.
+    """
+
+    def __init__(
+        self, job: WorkerJob, level: int, number: int, before: LevelState, writer: BlockWriter, cache: ShardCache
+    ) -> None:
         self._job = job
         self._level = level
-        self._before = before.manifests
+        self._number = number
         self._writer = writer
         self._cache = cache
         self._files = job.spec.state.open()
-        self._manifests: dict[int, Manifest] = {}
-        self._done: dict[int, CachedBucket] = {}
+        self._before = before.manifests
+        same = len(before.manifests) == job.layout.shards
+        self._place = before.manifests[number] if same else None
+        self._manifest: Manifest | None = None
+        self._operators: ShardOperators | None = None
 
-    def take(self, number: int) -> Bucket:
-        """The bucket from this worker, or opened from its manifest."""
-        cached = self._cache.take((self._level, number), self._before.get(number))
+    def take(self) -> ShardOperators:
+        """The operators from this worker, or opened from the manifest."""
+        address = self._level, self._number
+        cached = self._cache.take(address, self._place)
         if cached is not None:
-            self._manifests[number] = cached.manifest
-            cached.bucket.fetch_with(partial(self._fetch, number))
-            return cached.bucket
-        text = None
-        if number in self._before:
-            manifest = Manifest.from_bytes(self._files.block(self._before[number]).to_pybytes())
-            self._manifests[number], text = manifest, manifest.text
+            self._manifest, self._operators = cached.manifest, cached.operators
+            cached.operators.fetch_with(self._fetch)
+            return cached.operators
+        self._manifest = self._read(self._place) if self._place is not None else self._clipped()
+        text = self._manifest.text if self._manifest is not None else None
         job = self._job
-        fetch = partial(self._fetch, number)
-        return Bucket(job.topology, self._level, number, job.layout.buckets, worker_sql(job.spec.scratch), text, fetch)
+        self._operators = ShardOperators(
+            *(job.topology, self._level, self._number, job.layout, worker_sql(job.spec.scratch), text, self._fetch)
+        )
+        return self._operators
 
-    def keep(self, number: int, bucket: Bucket, saved: SealedBucket) -> None:
-        """Write what has changed; a bucket that has not keeps its manifest."""
-        known = self._manifests.get(number)
-        if known is not None and saved.manifest == known.text:
-            self._done[number] = CachedBucket(bucket, known, self._before[number])
-            return
-        blocks = dict(known.blocks) if known is not None else {}
-        for block in saved.removed:
-            del blocks[block]
-        blocks.update({block: self._writer.add(data) for block, data in saved.added.items()})
-        manifest = self._manifests[number] = Manifest(saved.manifest, blocks)
-        self._done[number] = CachedBucket(bucket, manifest, self._writer.add(pa.py_buffer(manifest.to_bytes())))
-
-    def close(self, numbers: range) -> dict[int, StoredAt]:
-        """Afterwards everything is written; where the manifest of each bucket is."""
-        for number in numbers:
-            if number not in self._done and number not in self._before:
-                bucket = self.take(number)
-                self.keep(number, bucket, bucket.seal())
+    def close(self) -> StoredAt:
+        """Afterwards everything is written; where the manifest is. What has not changed stays where it is."""
+        if self._operators is None and self._place is not None:
+            return self._place
+        operators = self._operators or self.take()
+        saved, known = operators.seal(), self._manifest
+        if self._place is None or known is None or saved.manifest != known.text:
+            blocks = dict(known.blocks) if known is not None else {}
+            for block in saved.removed:
+                del blocks[block]
+            blocks.update({block: self._writer.add(data) for block, data in saved.added.items()})
+            known = self._manifest = Manifest(saved.manifest, blocks)
+            self._place = self._writer.add(pa.py_buffer(known.to_bytes()))
         self._writer.close()
-        for number, cached in self._done.items():
-            self._cache.keep((self._level, number), cached)
-        return {n: self._done[n].place if n in self._done else self._before[n] for n in numbers}
+        self._cache.keep((self._level, self._number), CachedShard(operators, known, self._place))
+        return self._place
 
-    def _fetch(self, number: int, block: str) -> pa.Buffer:
-        return self._files.block(self._manifests[number].blocks[block])
+    def _clipped(self) -> Manifest | None:
+        """The manifest put together from those of the shards that had the slots of this one; None at the start."""
+        if not self._before:
+            return None
+        before, slots = Layout(len(self._before)), self._job.layout.slots_of(self._number)
+        had = {shard: self._read(self._before[shard]) for shard in before.sharing(slots)}
+        manifests = list(had.values())
+        parts = [ShardPart(before.slots_of(shard), manifest.text) for shard, manifest in had.items()]
+        found = clipped_shard(self._job.topology, self._level, parts, slots)
+        return Manifest(found.manifest, {new: manifests[part].blocks[old] for new, (part, old) in found.blocks.items()})
+
+    def _read(self, place: StoredAt) -> Manifest:
+        return Manifest.from_bytes(self._files.block(place).to_pybytes())
+
+    def _fetch(self, block: str) -> pa.Buffer:
+        assert self._manifest is not None
+        return self._files.block(self._manifest.blocks[block])
 
 
-def _cache(job: WorkerJob) -> BucketCache:
+def _cache(job: WorkerJob) -> ShardCache:
     run, cache = _CACHES.get(job.spec.program.name, ("", None))
     if cache is None or run != job.spec.run:
-        cache = BucketCache()
+        cache = ShardCache()
         _CACHES[job.spec.program.name] = (job.spec.run, cache)
     return cache

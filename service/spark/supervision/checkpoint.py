@@ -1,5 +1,5 @@
 """What the driver keeps in a checkpoint beside Spark's own files: an id, the ends of bounded sources, and what can
-never change while the checkpoint lives, which is the query and the number of its buckets."""
+never change while the checkpoint lives, which is the query."""
 
 from __future__ import annotations
 
@@ -8,24 +8,17 @@ import uuid
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
 from service.checkpoint.address import NEEDED, SCHEMES
-from service.runtime.bucket import FORMAT, StateMismatch
+from service.runtime.shard_operators import FORMAT, StateMismatch
 from service.spark.internals.jvm import hadoop_configuration, java
 
 NEW = ".new"
 """Ends the name of a file that is about to replace another."""
-
-
-class CheckpointLayout(NamedTuple):
-    """What a checkpoint is made for: the query, and over how many buckets its state is spread."""
-
-    fingerprint: str
-    buckets: int
 
 
 class Checkpoint:
@@ -42,30 +35,26 @@ class Checkpoint:
         """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
         return self._path.getFileSystem(self._hadoop)
 
-    def agree(self, wanted: CheckpointLayout, *, buckets_chosen: bool) -> CheckpointLayout:
-        """What the checkpoint was made for, which is `wanted` where it is new. Raises StateMismatch where the two do
-        not go together; a number of buckets that nobody has chosen is taken as it is."""
+    def agree(self, fingerprint: str) -> None:
+        """Take the checkpoint for the query of that fingerprint, which a new one is made for. Raises StateMismatch
+        where it was made for another, or by a version that kept state in another way."""
         known = self.read("fixed")
         if known is None:
-            self.write("fixed", {"format": FORMAT, **wanted._asdict()})
-            return wanted
-        written = known.pop("format")
+            self.write("fixed", {"format": FORMAT, "fingerprint": fingerprint})
+            return
+        written = known["format"]
         if written != FORMAT:
             raise StateMismatch(
                 "the checkpoint was written by another version of the service; nothing was read or written\n"
                 f"  detail: the state in {self.url} has format {written}, this version reads format {FORMAT}\n"
                 "  hint:   run the version that wrote it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
             )
-        if known["fingerprint"] != wanted.fingerprint:
+        if known["fingerprint"] != fingerprint:
             raise StateMismatch(
                 "the checkpoint holds the state of another query; nothing was read or written\n"
-                f"  detail: {self.url} was made by query {known['fingerprint']}, this query is {wanted.fingerprint}\n"
+                f"  detail: {self.url} was made by query {known['fingerprint']}, this query is {fingerprint}\n"
                 "  hint:   run the query that made it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
             )
-        made = CheckpointLayout(**known)
-        if buckets_chosen:
-            self._same("BUCKETS", made.buckets, wanted.buckets)
-        return made
 
     def client_settings(self) -> dict[str, str]:
         """What Spark was told of the client of the store that the checkpoint is in, as far as others need it too.
@@ -113,14 +102,6 @@ class Checkpoint:
             return -1
         names = (str(status.getPath().getName()) for status in self._files.listStatus(folder))
         return max((int(name) for name in names if name.isdigit()), default=-1)
-
-    def _same(self, setting: str, made: int, wanted: int) -> None:
-        if made != wanted:
-            raise StateMismatch(
-                "the state of a checkpoint cannot be spread anew; nothing was read or written\n"
-                f"  detail: {self.url} was made with TAILRACE_SPARK__{setting}={made}, not {wanted}\n"
-                f"  hint:   set it to {made}, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
-            )
 
     def identifier(self) -> str:
         """A random id, made with the checkpoint: output belongs to it, so a fresh checkpoint writes anew."""

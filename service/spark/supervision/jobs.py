@@ -23,7 +23,7 @@ from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaFailure
 from service.observability.observer import Observer
 from service.observability.progress import progress_of
-from service.runtime.bucket import StateMismatch
+from service.runtime.shard_operators import StateMismatch
 from service.settings import Settings
 from service.spark.driver.jvm import Jvm
 from service.spark.driver.session import build

@@ -33,7 +33,7 @@ from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
 from service.spark.supervision.batch_reports import BatchReportListener
 from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
-from service.spark.supervision.checkpoint import Checkpoint, CheckpointLayout
+from service.spark.supervision.checkpoint import Checkpoint
 from service.spark.supervision.reports import Report, Reports
 
 Told = Mapping[str, Any]
@@ -41,9 +41,6 @@ Told = Mapping[str, Any]
 PROCESSES = 3
 """Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
 killed for memory says nothing."""
-
-BUCKETS_A_TASK = 2
-"""Where nobody says how many: twice as many tasks can share the work one day. Each costs a batch some milliseconds."""
 
 
 class JobRunner:
@@ -74,7 +71,7 @@ class JobRunner:
         self._sweeper = Sweeper()
         self._client: Mapping[str, str] = {}
         self._shards = self._readers = 0
-        self._wanted = Layout(0, 0)
+        self._wanted = Layout(0)
         # Executors are given tasks by where they are, so a replay may have others: the sink then needs to be told apart
         # by Kafka partition where there is no exchange ahead of it.
         steady = deployment.program.levels > 0 or is_local(deployment.settings.spark.master)
@@ -243,14 +240,12 @@ class JobRunner:
         return BatchSizing(batch.rows, batch.duration / 1000, bound, self._checkpoint.last_done() + 1)
 
     def _layout(self) -> Layout:
-        a, chosen = self._deployment, self._deployment.settings.spark.buckets
-        wanted = CheckpointLayout(a.program.fingerprint, chosen or BUCKETS_A_TASK * a.partitions)
-        buckets = self._checkpoint.agree(wanted, buckets_chosen=chosen > 0).buckets
-        self._wanted = Layout.of(buckets, a.partitions)
+        self._checkpoint.agree(self._deployment.program.fingerprint)
+        self._wanted = Layout.of(self._deployment.partitions)
         self._shards = self._checkpoint.shards(self._wanted.shards)
         readers = self._wanted_readers
-        self._readers = readers if a.program.levels else self._checkpoint.readers(readers)
-        return Layout(buckets, self._shards)
+        self._readers = readers if self._deployment.program.levels else self._checkpoint.readers(readers)
+        return Layout(self._shards)
 
     def _state(self) -> CheckpointAddress:
         settings = self._deployment.settings
@@ -317,7 +312,7 @@ class JobRunner:
                 self._ended.add(source.id)
 
     def _note_ended(self) -> None:
-        """Tell the tick, which tells every bucket, within the batch that it makes."""
+        """Tell the tick, which tells every shard, within the batch that it makes."""
         path = self._folder / "ended.json"
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(sorted(self._ended)))

@@ -1,4 +1,4 @@
-"""A hot key spread over buckets: /*+ SKEW('side', 'key', value, ...) */.
+"""A hot key spread over shards: /*+ SKEW('side', 'key', value, ...) */.
 
 Rows of the hot side get a number that follows from the row alone, so a row that is taken back finds its place again.
 The rows of the other side are there once for each number, and the number is one more key of the join: each pair meets

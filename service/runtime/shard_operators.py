@@ -1,4 +1,4 @@
-"""A bucket of a level: the stateful operators that live there, and their state."""
+"""The operators of a level for the keys of one shard, and their state."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import pyarrow as pa
 
 from operators.kernel import Step
 from operators.sql import Sql
+from operators.state.clipping import StatePart, clipped
 from operators.state.operator_state import State
 from service.plan.program import Operator
 from service.runtime.counting import count_changes, count_step, measure_state
 from service.runtime.envelope import EGRESS, Envelope, Kind, packed, table_of
 from service.runtime.exchange import partition_by_hash
 from service.runtime.ingest import empty
+from service.runtime.layout import Layout
 from service.runtime.level_clock import Moment
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
-FORMAT = 4
+FORMAT = 5
 """The version of the manifest below, and of how a runner keeps it and the blocks that it lists."""
 
 
@@ -31,7 +33,7 @@ class StateMismatch(Exception):
     """The state was written by another query, or by another version of an operator."""
 
 
-class SealedBucket(NamedTuple):
+class SealedShard(NamedTuple):
     """What a batch leaves behind: the manifest to remember, blocks to add and blocks to remove."""
 
     manifest: bytes
@@ -39,15 +41,29 @@ class SealedBucket(NamedTuple):
     removed: tuple[str, ...]
 
 
-class Bucket:
-    """The operators of `level` for the keys of one bucket, from one batch to the next."""
+class ShardPart(NamedTuple):
+    """The slots of a shard, and the manifest that it left."""
+
+    slots: range
+    manifest: bytes
+
+
+class ClippedShard(NamedTuple):
+    """A manifest, and by the key of each of its blocks the number of the part that had it, and its key there."""
+
+    manifest: bytes
+    blocks: Mapping[str, tuple[int, str]]
+
+
+class ShardOperators:
+    """The operators of `level` for the keys of shard `number`, from one batch to the next."""
 
     def __init__(
         self,
         topology: Topology,
         level: int,
         number: int,
-        buckets: int,
+        layout: Layout,
         sql: Sql,
         manifest: bytes | None,
         fetch: Callable[[str], pa.Buffer],
@@ -56,14 +72,13 @@ class Bucket:
         self._topology = topology
         self._level = level
         self._number = number
-        self._buckets = buckets
+        self._layout = layout
         self._sql = sql
         self._fetch = fetch
         self._operators = topology.operators_at(level)
         saved = json.loads(manifest) if manifest else None
-        self._fingerprints = {o.name: o.kernel.fingerprint() for o in self._operators}
         if saved is not None:
-            self._check(saved)
+            _check(topology, level, saved)
         self._states: dict[int, State] = {}
         for operator in self._operators:
             written = saved["states"].get(operator.name) if saved else None
@@ -71,29 +86,15 @@ class Bucket:
                 operator.kernel.traces(),
                 base64.b64decode(written["manifest"]) if written else None,
                 partial(self._block, operator.name),
+                operator.order,
             )
 
     def fetch_with(self, fetch: Callable[[str], pa.Buffer]) -> None:
-        """From now on blocks come from `fetch`: a bucket that lives on outlives the task that opened it."""
+        """From now on blocks come from `fetch`: what lives on outlives the task that opened it."""
         self._fetch = fetch
 
     def _block(self, operator: str, block: str) -> pa.Buffer:
         return self._fetch(_key(operator, block))
-
-    def _check(self, saved: Mapping[str, Any]) -> None:
-        expected = self._topology.program.fingerprint
-        if saved["format"] != FORMAT or saved["fingerprint"] != expected:
-            raise StateMismatch(
-                f"the checkpoint holds the state of another query (written by {saved['fingerprint']}, format"
-                f" {saved['format']}; this query is {expected}, format {FORMAT})"
-            )
-        for operator in self._operators:
-            written = saved["states"].get(operator.name)
-            if written and operator.kernel.traces() and written["fingerprint"] != self._fingerprints[operator.name]:
-                raise StateMismatch(
-                    f"the state of {operator.name} was written by another version of this operator: run the version"
-                    " that wrote it, or start from a fresh checkpoint"
-                )
 
     def advance(self, here: Sequence[Envelope], moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
         """Run one batch: the rows of `here`, in order, to envelopes for later levels and the sinks."""
@@ -145,12 +146,12 @@ class Bucket:
         reading = moment.readings[operator.id]
 
         def leave(
-            bucket: int, level: int, kind: Kind, address: int, rows: pa.Table, port: str = ""
+            shard: int, level: int, kind: Kind, address: int, rows: pa.Table, port: str = ""
         ) -> Iterator[Envelope]:
-            channel = f"l{self._level:03d}/b{self._number:05d}{port}"
+            channel = f"l{self._level:03d}/s{self._number:05d}{port}"
             for payload in packed([rows] if rows.num_rows else []):
                 yield Envelope(
-                    *(bucket, level, kind, address, channel, next(sequence)),
+                    *(shard, level, kind, address, channel, next(sequence)),
                     *(moment.now, reading.time, reading.idle, payload),
                 )
 
@@ -159,29 +160,25 @@ class Bucket:
         for port, dead in step.dead.items():
             yield from leave(self._number, EGRESS, Kind.DEAD, operator.id, dead, f"/{port}")
         for address, exchange in self._topology.exchanges_from(operator.id):
-            for bucket, part in partition_by_hash(step.changes, exchange.key, self._buckets):
-                yield from leave(bucket, exchange.level, Kind.ROWS, address, part)
+            for shard, part in partition_by_hash(step.changes, exchange.key, self._layout):
+                yield from leave(shard, exchange.level, Kind.ROWS, address, part)
         for output in self._topology.outputs_of(operator.id):
             if output.discards:
                 count_changes(metrics, "output_changes_total", step.changes, sink=output.table.name)
                 continue
             yield from leave(self._number, EGRESS, Kind.OUTPUT, output.id, step.changes)
 
-    def seal(self) -> SealedBucket:
+    def seal(self) -> SealedShard:
         """End the batch: what has to be remembered for the next."""
         added: dict[str, pa.Buffer] = {}
         removed: list[str] = []
         states: dict[str, dict[str, str]] = {}
         for operator in self._operators:
             saved = self._states[operator.id].seal()
-            states[operator.name] = {
-                "fingerprint": self._fingerprints[operator.name],
-                "manifest": base64.b64encode(saved.manifest).decode(),
-            }
+            states[operator.name] = _told(operator, saved.manifest)
             added.update({_key(operator.name, block): data for block, data in saved.added.items()})
             removed.extend(_key(operator.name, block) for block in saved.removed)
-        manifest = {"format": FORMAT, "fingerprint": self._topology.program.fingerprint, "states": states}
-        return SealedBucket(json.dumps(manifest, sort_keys=True).encode(), added, tuple(removed))
+        return SealedShard(_written(self._topology, states), added, tuple(removed))
 
     def _inputs(
         self, operator: Operator, produced: Mapping[int, list[pa.Table]], exchanged_rows: Mapping[int, list[pa.Table]]
@@ -200,8 +197,62 @@ def _whole(tables: list[pa.Table]) -> pa.Table:
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
 
+def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], slots: range) -> ClippedShard:
+    """The manifest of a shard with `slots`, from those of the shards that had them, in their order; no block is read.
+
+    Raises StateMismatch.
+    """
+    saved = [json.loads(part.manifest) for part in parts]
+    for each in saved:
+        _check(topology, level, each)
+    states: dict[str, dict[str, str]] = {}
+    blocks: dict[str, tuple[int, str]] = {}
+    for operator in topology.operators_at(level):
+        had = [
+            StatePart(part.slots, base64.b64decode(each["states"][operator.name]["manifest"]))
+            for part, each in zip(parts, saved, strict=True)
+        ]
+        state = clipped(operator.kernel.traces(), operator.order, had, slots)
+        states[operator.name] = _told(operator, state.manifest)
+        blocks |= {
+            _key(operator.name, new): (part, _key(operator.name, old)) for new, (part, old) in state.blocks.items()
+        }
+    return ClippedShard(_written(topology, states), blocks)
+
+
+def _check(topology: Topology, level: int, saved: Mapping[str, Any]) -> None:
+    expected = topology.program.fingerprint
+    if saved["format"] != FORMAT or saved["fingerprint"] != expected:
+        raise StateMismatch(
+            f"the checkpoint holds the state of another query (written by {saved['fingerprint']}, format"
+            f" {saved['format']}; this query is {expected}, format {FORMAT})"
+        )
+    for operator in topology.operators_at(level):
+        written = saved["states"].get(operator.name)
+        if written and operator.kernel.traces() and written["fingerprint"] != _fingerprint(operator):
+            raise StateMismatch(
+                f"the state of {operator.name} was written by another version of this operator: run the version"
+                " that wrote it, or start from a fresh checkpoint"
+            )
+
+
+def _fingerprint(operator: Operator) -> str:
+    """Sort keys begin with what the slots are chosen by."""
+    by = "" if operator.order is None else "/" + ",".join(map(str, operator.order))
+    return operator.kernel.fingerprint() + by
+
+
+def _told(operator: Operator, manifest: bytes) -> dict[str, str]:
+    return {"fingerprint": _fingerprint(operator), "manifest": base64.b64encode(manifest).decode()}
+
+
+def _written(topology: Topology, states: Mapping[str, Mapping[str, str]]) -> bytes:
+    manifest = {"format": FORMAT, "fingerprint": topology.program.fingerprint, "states": states}
+    return json.dumps(manifest, sort_keys=True).encode()
+
+
 def _key(operator: str, block: str) -> str:
-    """What a block is known by in its bucket. Names of operators do not depend on settings, as their numbers do."""
+    """What a block is known by in its shard. Names of operators do not depend on settings, as their numbers do."""
     return f"{operator}:{block}"
 
 

@@ -1,4 +1,4 @@
-"""What a worker keeps of its buckets from one batch to the next."""
+"""What a worker keeps of its shards from one batch to the next."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Any
 
 from service.checkpoint.blocks import Manifest
 from service.checkpoint.files import StoredAt
-from service.spark.query.bucket_cache import BATCHES, BucketCache, CachedBucket
+from service.spark.query.shard_cache import BATCHES, CachedShard, ShardCache
 
 HERE, AWAY = (1, 0), (2, 7)
-BUCKET: Any = object()
+OPERATORS: Any = object()
 
 
-def left_with(file: str) -> CachedBucket:
-    """The bucket with its manifest in that file."""
-    return CachedBucket(BUCKET, Manifest(b"", {}), StoredAt(file, 0, 10))
+def left_with(file: str) -> CachedShard:
+    """The shard with its manifest in that file."""
+    return CachedShard(OPERATORS, Manifest(b"", {}), StoredAt(file, 0, 10))
 
 
-def test_a_bucket_is_taken_up_where_it_was_left() -> None:
-    cache = BucketCache()
+def test_a_shard_is_taken_up_where_it_was_left() -> None:
+    cache = ShardCache()
     cache.begin(1)
     cache.keep(HERE, left_with("here"))
     cache.begin(2)
@@ -26,8 +26,8 @@ def test_a_bucket_is_taken_up_where_it_was_left() -> None:
     assert cache.take(HERE, StoredAt("here", 0, 10)) is None, "whose batch fails is not taken up again"
 
 
-def test_a_bucket_that_was_elsewhere_meanwhile_is_opened_anew() -> None:
-    cache = BucketCache()
+def test_a_shard_that_was_elsewhere_meanwhile_is_opened_anew() -> None:
+    cache = ShardCache()
     cache.begin(1)
     cache.keep(HERE, left_with("here"))
     cache.begin(3)
@@ -35,8 +35,8 @@ def test_a_bucket_that_was_elsewhere_meanwhile_is_opened_anew() -> None:
     assert cache.take(HERE, StoredAt("here", 0, 10)) is None
 
 
-def test_a_bucket_that_has_moved_away_is_forgotten() -> None:
-    cache = BucketCache()
+def test_a_shard_that_has_moved_away_is_forgotten() -> None:
+    cache = ShardCache()
     cache.begin(1)
     cache.keep(AWAY, left_with("away"))
     for batch in range(2, 2 * BATCHES + 1):

@@ -13,10 +13,10 @@ from operators.sql import Sql
 from operators.time import MIN_TIME
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.runtime.bucket import Bucket, SealedBucket, StateMismatch
 from service.runtime.envelope import Envelope, Kind, pack, unpack
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
+from service.runtime.shard_operators import ShardOperators, StateMismatch
 from service.runtime.topology import Topology
 from tests.plan.build import OUT, job, project, scan, sink, table, total
 
@@ -29,33 +29,31 @@ def sums(ttl: int = 0) -> Program:
     return compile_job(job(sink(project(total(orders, ("user",), "amount", ttl), a="user", b="total"), OUT)))
 
 
-def opened(program: Program, manifest: bytes | None = None, blocks: Mapping[str, pa.Buffer] | None = None) -> Bucket:
-    return Bucket(Topology(program), 1, 0, 1, SQL, manifest, (blocks or {}).__getitem__)
+def opened(
+    program: Program, manifest: bytes | None = None, blocks: Mapping[str, pa.Buffer] | None = None
+) -> ShardOperators:
+    return ShardOperators(Topology(program), 1, 0, Layout(1), SQL, manifest, (blocks or {}).__getitem__)
 
 
 class Kept:
-    """A bucket that lives on, as its shard sees it."""
+    """A shard that lives on."""
 
     def __init__(self, program: Program) -> None:
         self._topology = Topology(program)
-        self._bucket = opened(program)
+        self._operators = opened(program)
         self._clocks: dict[str, Any] | None = None
         self.manifest = b""
 
     def advance(self, envelopes: list[Envelope]) -> list[Envelope]:
         """Run one batch, and seal it."""
-        shard = Shard(self._topology, 1, 0, Layout(1, 1), self._clocks)
-        answer = list(shard.advance(envelopes, self))
+        shard = Shard(self._topology, 1, 0, Layout(1), self._clocks)
+        answer = list(shard.advance(envelopes, lambda: self._operators))
         self._clocks = shard.save()
-        return answer
-
-    def take(self, number: int) -> Bucket:
-        return self._bucket
-
-    def keep(self, number: int, bucket: Bucket, saved: SealedBucket) -> None:
+        saved = self._operators.seal()
         self.manifest = saved.manifest
         blocks = self.blocks = {**getattr(self, "blocks", {}), **saved.added}
-        bucket.fetch_with(blocks.__getitem__)
+        self._operators.fetch_with(blocks.__getitem__)
+        return answer
 
 
 def sent(program: Program, user: str, amount: int, now: int) -> list[Envelope]:
@@ -78,18 +76,18 @@ def of_another_version(program: Program, kernel: Kernel) -> Program:
 
 
 def test_state_that_another_query_wrote_is_refused() -> None:
-    bucket = Kept(sums())
-    bucket.advance(sent(sums(), "ann", 5, now=1))
+    shard = Kept(sums())
+    shard.advance(sent(sums(), "ann", 5, now=1))
     with pytest.raises(StateMismatch, match="the state of another query"):
-        opened(sums(ttl=HOUR), bucket.manifest)
+        opened(sums(ttl=HOUR), shard.manifest)
 
 
 def test_state_that_another_version_of_an_operator_wrote_is_refused() -> None:
     program = sums()
     (kernel,) = (o.kernel for o in program.operators if o.kernel.traces())
-    bucket = Kept(program)
-    bucket.advance(sent(program, "ann", 5, now=1))
-    manifest = bucket.manifest
+    shard = Kept(program)
+    shard.advance(sent(program, "ann", 5, now=1))
+    manifest = shard.manifest
     opened(program, manifest)
     with pytest.raises(StateMismatch, match="the state of group_by_1 was written by another version"):
         opened(of_another_version(program, replace(kernel, ttl=1)), manifest)  # type: ignore[type-var]
@@ -97,7 +95,7 @@ def test_state_that_another_version_of_an_operator_wrote_is_refused() -> None:
 
 def test_a_clock_that_is_set_back_forgets_nothing_that_was_just_written() -> None:
     program = sums(ttl=HOUR)
-    bucket = Kept(program)
-    bucket.advance(sent(program, "bob", 1, now=10 * HOUR))
-    bucket.advance(sent(program, "ann", 5, now=8 * HOUR))
-    assert answers(bucket.advance(sent(program, "ann", 2, now=8 * HOUR + 1))) == [("ann", 5, -1), ("ann", 7, 1)]
+    shard = Kept(program)
+    shard.advance(sent(program, "bob", 1, now=10 * HOUR))
+    shard.advance(sent(program, "ann", 5, now=8 * HOUR))
+    assert answers(shard.advance(sent(program, "ann", 2, now=8 * HOUR + 1))) == [("ann", 5, -1), ("ann", 7, 1)]

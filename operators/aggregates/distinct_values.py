@@ -33,11 +33,13 @@ class Moved(NamedTuple):
     combined: list[str]
 
 
-def value_trace(keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None) -> TraceSpec:
+def value_trace(
+    keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None, placing: int | None = None
+) -> TraceSpec:
     """How often each value of each key is there, found by key and value, or by key alone."""
     timestamps = {timestamp: pa.int64()} if timestamp is not None else {}
     schema = pa.schema(list((keys | {"v": values.type, "n": pa.int64()} | timestamps).items()))
-    return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp)
+    return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp, placing=placing)
 
 
 def fold_values(

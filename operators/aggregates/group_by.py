@@ -85,13 +85,15 @@ class GroupBy(KernelDefaults):
     `output` has the keys, then the aggregates, with the types that the query gives them. A group that has not been
     written for `ttl` ms of processing time is forgotten (0 = never); with a TTL a group that is touched without
     changing comes out with weight 0: written again, unchanged. `ends` is the position of a key (BIGINT) by which groups
-    are forgotten instead: whoever owns this state expires its traces up to a value of that key.
+    are forgotten instead: whoever owns this state expires its traces up to a value of that key. Rows are spread by the
+    first `placing` keys (None = all).
     """
 
     partial: GroupPartial
     output: pa.Schema
     ttl: int = 0
     ends: int | None = None
+    placing: int | None = None
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -107,9 +109,11 @@ class GroupBy(KernelDefaults):
         layout, keys = layout_of(self.partial), self._key_types()
         timestamp = {WRITTEN: pa.int64()} if self.ttl else {}
         groups = pa.schema(list((keys | layout.types | timestamp).items()))
-        traces = {"groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=self._expires_by)}
+        traces = {
+            "groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=self._expires_by, placing=self.placing)
+        }
         for i, values in enumerate(layout.sets):
-            traces[f"values{i}"] = value_trace(keys, values, self._expires_by)
+            traces[f"values{i}"] = value_trace(keys, values, self._expires_by, self.placing)
         return traces
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:

@@ -55,7 +55,8 @@ class TraceSpec:
 
     The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it is told
     by the columns `key`, those of the operator's key in their order. Where `key_is_hash`, the one column is itself what
-    `Trace.key_hash` has made. Raises ValueError for a time-ordered table without a `key`, which may be ().
+    `Trace.key_hash` has made. Where rows are found by more columns than the operator's key, that is the first `placing`
+    of them. Raises ValueError for a time-ordered table without a `key`, which may be ().
     """
 
     schema: pa.Schema
@@ -63,6 +64,7 @@ class TraceSpec:
     timestamp: str | None = None
     key: tuple[str, ...] | None = None
     key_is_hash: bool = False
+    placing: int | None = None
 
     def __post_init__(self) -> None:
         if (self.key is None) is (self.kind is TableKind.TIME_ORDERED):
@@ -135,7 +137,10 @@ class Trace:
 
     def key_hash(self, rows: pa.Table, columns: Sequence[int]) -> Hashes:
         """A hash of the operator's key, which is at `columns`: what the sort keys of all its tables begin with."""
-        return placed_hash(rows, columns, self._order)
+        order = self._order
+        if order is None and self.spec.placing is not None:
+            order = tuple(range(self.spec.placing))
+        return placed_hash(rows, columns, order)
 
     def visible(self, rows: pa.Table) -> pa.Table:
         """`rows` without tombstones and expired rows, and without the tombstone column."""

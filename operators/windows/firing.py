@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import weigh
-from operators.hashing import bucket_hash
 from operators.kernel import WEIGHT
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, SortKeys, distinct
@@ -80,10 +79,12 @@ class Firings:
                 pa.field("since", pa.int64()),
             ]
         )
-        hashes = TraceSpec(schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED)
+        hashes = TraceSpec(
+            schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED, key=("key",), key_is_hash=True
+        )
         expires_by = self.keys.names[-1]
         return {
-            "held": TraceSpec(schema=held, kind=TableKind.KEYED, timestamp=expires_by),
+            "held": TraceSpec(schema=held, kind=TableKind.KEYED, timestamp=expires_by, placing=len(self.keys) - 2),
             "ends": hashes,
             "timers": hashes,
         }
@@ -93,12 +94,13 @@ class Firings:
         woken = [_popped(state, "ends", clock.watermark), _popped(state, "timers", clock.now)]
         keys, values = self.keys.names, [f"n{i}" for i in range(len(self.values))]
         answers = answers.rename_columns([*keys, *values, WEIGHT])
-        hashes = distinct(np.concatenate([bucket_hash(answers, range(len(keys))), *woken]))
-        known = find(state["held"], hashes)
+        held = state["held"]
+        hashes = distinct(np.concatenate([held.key_hash(answers, range(len(keys))), *woken]))
+        known = find(held, hashes)
         if answers.num_rows == 0 and known.num_rows == 0:
             return weigh(pa.schema([*self.keys, *self.values]).empty_table(), 1)
         rows = self._together(answers, known, sql)
-        sort_keys = bucket_hash(rows, range(len(keys)))
+        sort_keys = held.key_hash(rows, range(len(keys)))
         closes = instants(rows.column(keys[-1]).to_numpy(), self.zone) - 1
         phases = _Phases(
             closes > clock.watermark,

@@ -58,7 +58,9 @@ class FiringAggregateOperator(KernelDefaults):
         )
         key_types = [grouped.input.field(k).type for k in keys]
         results = self.output.types[len(partial.keys) : len(self.output) - 3]
-        return GroupBy(partial=grouped, output=positional([*key_types, *results]), ends=len(keys) - 1)
+        return GroupBy(
+            partial=grouped, output=positional([*key_types, *results]), ends=len(keys) - 1, placing=len(partial.keys)
+        )
 
     @property
     def _firings(self) -> Firings:

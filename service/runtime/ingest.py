@@ -79,7 +79,7 @@ class _Tagged(NamedTuple):
 
     def parts(self) -> Iterator[tuple[int, pa.Table]]:
         """The rows of each run that has some, in their order."""
-        for (number, _), part in partition_blocks(self.rows, self.tags, (), 1):
+        for (number, _), part in partition_blocks(self.rows, self.tags, (), Layout(1)):
             yield number, part
 
 

@@ -16,7 +16,7 @@ from service.checkpoint.version import LevelState, Version
 from service.deployment.replanning import CUT, PLAN, SKIPPED, PlanKept, Replanning
 from tests.checkpoint.test_batch_log import TICK, planned, written
 
-STATE = Version({1: LevelState({"time": 1}, {0: StoredAt("a", 0, 4)})})
+STATE = Version({1: LevelState({"time": 1}, (StoredAt("a", 0, 4),))})
 
 
 class Killed(BaseException):

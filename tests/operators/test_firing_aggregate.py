@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.aggregates import group_by
+from operators import slots
 from operators.hashing import Hashes, bucket_hash
 from operators.time import END_OF_TIME
-from operators.windows import firing as firing_module
 from operators.windows.firing import Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
 from operators.windows.shapes import Cumulate, Hop, tumble
@@ -235,8 +234,7 @@ def _two_hashes(table: pa.Table, columns: Sequence[int]) -> Hashes:
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    for module in (group_by, firing_module):
-        monkeypatch.setattr(module, "bucket_hash", _two_hashes)
+    monkeypatch.setattr(slots, "bucket_hash", _two_hashes)
     kernels = firing(Firing(7, 11, LATENESS), aggregates=[COUNT, SUM])
     cuts = [lambda c, n=n: cut(c, iter(lambda: n, 0), 5) for n in (3, 1000)]
     holds_cut(kernels, arrivals(6, 60), cuts)

@@ -161,7 +161,7 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
             )
             for number in numbers
         ]
-        ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2, 2), Sql(), rows=3)
+        ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2), Sql(), rows=3)
         return [told(e) for e in ingest.run([pa.concat_tables(blocks)], now=0) if e.kind != Kind.METRICS]
 
     alone = {name: list(found) for name, found in groupby((e for n in partitions for e in task([n])), itemgetter(0))}

@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 
 from service.checkpoint.files import StateMissing
 from service.kafka.errors import DigestMismatch, KafkaConfigError, SourceChanged
-from service.runtime.bucket import StateMismatch
 from service.runtime.ingest import BadInput
+from service.runtime.shard_operators import StateMismatch
 from service.spark.internals.failures import note
 
 TRIES = 4

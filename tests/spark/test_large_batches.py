@@ -1,14 +1,32 @@
-"""Batches that are large where their number of rows does not show it: records of a megabyte."""
+"""Batches that are large where rows do not show it: a hot key of a join, and records of a megabyte."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
-from tests.spark.topics import feed, read
+from tests.spark.topics import feed, read, upserted
+
+HOT = """
+    SET 'pipeline.name' = 'hot';
+    CREATE TABLE a (k BIGINT, v BIGINT) WITH ('connector' = 'kafka', 'topic' = '{a}', 'format' = 'json',
+      'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE b (k BIGINT, w BIGINT) WITH ('connector' = 'kafka', 'topic' = '{b}', 'format' = 'json',
+      'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE totals (k BIGINT, pairs BIGINT, most BIGINT, PRIMARY KEY (k) NOT ENFORCED)
+      WITH ('connector' = 'upsert-kafka', 'topic' = '{sink}', 'key.format' = 'json', 'value.format' = 'json');
+    INSERT INTO totals SELECT a.k, COUNT(*), MAX(a.v) FROM a JOIN b ON a.k = b.k AND a.v + b.w < 3 GROUP BY a.k;
+"""
+SIDE = 50_000
+"""Rows of the one key on each side: 2.5 billion pairs, of which the condition leaves six."""
+
+WORKER_MIB = 900
+"""The most that a Python worker may hold at a time; the pairs in one table would be 40 GB."""
 
 WIDE = """
     SET 'pipeline.name' = 'wide';
@@ -20,6 +38,23 @@ WIDE = """
 """
 NOTE = Random(1).randbytes(500_000).hex()
 NOTES, BATCH_BYTES = 120, 16 << 20
+
+
+def test_a_hot_key_with_more_pairs_than_fit_anywhere(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
+) -> None:
+    a, b, sink = make_topic("a"), make_topic("b"), make_topic("totals")
+    feed(kafka.bootstrap, a, ((i % 2, {"k": 1, "v": i}) for i in range(SIDE)))
+    feed(kafka.bootstrap, b, ((i % 2, {"k": 1, "w": i}) for i in range(SIDE)))
+    running = service(HOT.format(a=a, b=b, sink=sink), kafka.bootstrap)
+    running.start()
+    highest = 0
+    while not running.ended():
+        highest = max([highest, *map(peak, running.processes()["worker"])])
+    assert running.wait() == 0, running.log[-3000:]
+    assert failures(running) == []
+    assert list(upserted(read(kafka.bootstrap, sink)).values()) == [{"k": 1, "pairs": 6, "most": 2}]
+    assert 0 < highest < WORKER_MIB
 
 
 def test_records_of_a_megabyte_come_in_batches_of_so_many_bytes(
@@ -41,3 +76,12 @@ def test_records_of_a_megabyte_come_in_batches_of_so_many_bytes(
 
 def failures(running: ServiceProcess) -> list[object]:
     return [e["error"] for e in running.events() if e["event"] == "batch failed"]
+
+
+def peak(pid: int) -> int:
+    """The most memory that a process has held at a time, in MiB; 0 of one that is gone."""
+    try:
+        told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(told[1]) >> 10 if told else 0

@@ -10,6 +10,7 @@ from typing import assert_never
 from service.plan.nodes import (
     Aggregate,
     AnyJoin,
+    Field,
     Filter,
     IntervalJoin,
     Job,
@@ -31,10 +32,12 @@ from service.plan.nodes import (
     WindowAggregate,
     WindowJoin,
     WindowRows,
-    columns,
 )
 
-fields = columns
+
+def fields(node: Node) -> tuple[Field, ...]:
+    """Return the columns of `node`."""
+    return node.fields
 
 
 def inputs(node: Node) -> tuple[Node, ...]:

@@ -1,0 +1,119 @@
+"""Joins: regular, in an interval of time, of windows, and with the version of a row at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from operators.joins.kinds import JoinKind
+from service.plan.expressions import Expression
+from service.plan.nodes.relation import NOWHERE, Field, Place, check, check_positions
+
+if TYPE_CHECKING:
+    from service.plan.nodes import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
+    TTLs in ms, 0 = for ever. `half_windowed`: both inputs have windows, of which only the start or only the end is
+    compared. Fields: left's then right's (left's only for SEMI and ANTI, and one more, whether they
+    match, for MARK)."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    left_ttl: int = 0
+    right_ttl: int = 0
+    half_windowed: bool = False
+    place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        _check_join(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalJoin:
+    """A join on keys and on left time - right time within [lower, upper], both in ms and inclusive."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    left_time: int
+    right_time: int
+    lower: int
+    upper: int
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        _check_join(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowJoin:
+    """A join of rows of one window, answered when it closes: the keys hold its start and its end. `left_time` and
+    `right_time` are the positions of window_time."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    null_safe: tuple[bool, ...]
+    left_time: int
+    right_time: int
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporalJoin:
+    """Left rows, INNER or LEFT, with the version of the right row of the same key at their own time.
+
+    `right` is an upsert stream by `right_keys` of which every change is a version: one that is taken back ends the row
+    of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), and that a
+    row meets the version that is there when it arrives. `untimed_deletes`: deletes of `right` may come without a time.
+    Where rows of `left` may be taken back, what they have met is forgotten after `ttl` ms (0 = never).
+    """
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    left_time: int
+    right_time: int | None
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    untimed_deletes: bool = False
+    ttl: int = 0
+    place: Place = NOWHERE
+
+    @property
+    def null_safe(self) -> tuple[bool, ...]:
+        """NULL is the key of no version."""
+        return (False,) * len(self.left_keys)
+
+
+AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin
+"""The nodes with a left and a right input, equal keys and a residual condition."""
+
+
+def _check_join(join: Join | IntervalJoin) -> None:
+    counts = {len(join.left_keys), len(join.right_keys), len(join.null_safe)}
+    check(len(counts) == 1, join, "has as many keys on the left as on the right")
+    check_positions(join, join.left.fields, join.left_keys)
+    check_positions(join, join.right.fields, join.right_keys)
+    shown = len(join.right.fields) if join.kind.shows_right else join.kind is JoinKind.MARK
+    check(len(join.fields) == len(join.left.fields) + shown, join, "has the columns of its inputs")

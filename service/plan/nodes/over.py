@@ -1,0 +1,33 @@
+"""Aggregates over the rows before each row: OVER."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.plan.nodes.aggregates import OverCall, read_by
+from service.plan.nodes.relation import NOWHERE, Field, Place, check, check_positions
+
+if TYPE_CHECKING:
+    from service.plan.nodes import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """OVER windows sharing PARTITION BY and ORDER BY. Fields: the input's, then one a call."""
+
+    input: Node
+    partition: tuple[int, ...]
+    time: int
+    calls: tuple[OverCall, ...]
+    fields: tuple[Field, ...]
+    ttl: int = 0
+    place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        check_positions(self, self.input.fields, (self.time, *self.partition, *read_by(self.calls)))
+        check(
+            len(self.fields) == len(self.input.fields) + len(self.calls),
+            self,
+            "has the columns of its input, then one a call",
+        )

@@ -1,0 +1,51 @@
+"""What every node of a plan has: columns, a place in the file, and checks of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from service.plan.table import TimeKind
+from service.plan.types import DataType
+
+
+class Mode(Enum):
+    """What kinds of changes a relation's changelog holds."""
+
+    APPEND = "append"
+    RETRACT = "retract"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a relation."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    time: TimeKind = TimeKind.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the pipeline file a node was written, 1-based."""
+
+    line: int = 0
+    column: int = 0
+
+
+NOWHERE = Place()
+"""The place of a node that a pass has added."""
+
+
+def check(holds: bool, node: object, claim: str) -> None:
+    """Raise ValueError where a node is not what its class says: a mistake of Tailrace, not of a query."""
+    if not holds:
+        raise ValueError(f"a {type(node).__name__} {claim}")
+
+
+def check_positions(node: object, columns: Sequence[Field], positions: Iterable[int]) -> None:
+    """Raise ValueError where a node reads columns that its input, which has `columns`, does not have."""
+    width = len(columns)
+    check(all(0 <= p < width for p in positions), node, f"reads columns of its input, which has {width}")

@@ -1,8 +1,8 @@
-"""The multisets of values behind DISTINCT aggregates, and behind MIN, MAX and lists where rows are taken back.
+"""The multisets of values behind DISTINCT aggregates, percentiles, and MIN, MAX, lists and bits of retracting rows.
 
 A value counts from when it first comes until the last of its rows has gone: these two moments, and no others, are
-folded into the group, as an insertion and a retraction of the distinct value. A list is made anew of all values of a
-group whenever one of them comes or goes.
+folded into the group, as an insertion and a retraction of the distinct value. A list or a percentile is made anew of
+all values of a group whenever one of them comes or goes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def fold_values(
     after = before + pairs.rows.column("n").to_numpy()
     stays = after > 0
     turn = stays.astype(np.int64) - (before > 0)
-    if layout.append and timestamp is None:  # that a value has come once more changes nothing that is kept
+    if layout.append and timestamp is None and not values.repeats:
+        # That a value has come once more changes nothing that is kept.
         stays = among(pairs.sort_keys, pairs.sort_keys[turn > 0])
         pairs = restrict_to(pairs, pairs.sort_keys[stays])
     kept = pairs.rows.select([*keys, "v"]).append_column("n", pa.array(after)).filter(pa.array(stays))
@@ -78,8 +79,8 @@ def fold_values(
         kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
     write(trace, pairs, kept, pairs.sort_keys[stays], gone)
     turned = pairs.rows.select([*keys, "v"]).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
-    changed = turned  # a list of rows that are only added has each value once
-    if not layout.append:
+    changed = turned
+    if values.repeats:
         changed = pairs.rows.select([*keys, "v"]).filter(pa.array(np.maximum(after, 0) != before))
     return Moved(sql(_deltas(keys, values, at), {"turned": turned, "changed": changed}), _combined(values, at))
 
@@ -113,17 +114,22 @@ def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept
     for i, values in enumerate(layout.sets):
         for extreme in values.extremes:
             again = f"{extreme.function}(v)"
-            kept = _read_anew(keys, state[f"values{i}"], kept, f"rescan_{extreme.name}", {extreme.name: again}, sql)
+            flag = f"rescan_{extreme.name}"
+            kept = _read_anew(keys, state[f"values{i}"], kept, flag, {extreme.name: again}, "found", sql)
         if values.lists:
             again_each = {each.name: each.text for each in values.lists}
-            kept = _read_anew(keys, state[f"values{i}"], kept, changed_column(i), again_each, sql)
+            ranked = values.ranked(keys, "found")
+            kept = _read_anew(keys, state[f"values{i}"], kept, changed_column(i), again_each, ranked, sql)
     return kept
 
 
 def _read_anew(
-    keys: Sequence[str], trace: Trace, kept: pa.Table, flag: str, texts: Mapping[str, str], sql: Sql
+    keys: Sequence[str], trace: Trace, kept: pa.Table, flag: str, texts: Mapping[str, str], source: str, sql: Sql
 ) -> pa.Table:
-    """`kept` with the columns `texts` computed from the values of each key in whose row `flag` is true."""
+    """`kept` with the columns `texts` computed from the values of each key in whose row `flag` is true.
+
+    `source` is the relation to compute them from, over the values that are `found`.
+    """
     mask = kept.column(flag)
     if not pc.any(mask).as_py():
         return kept
@@ -131,7 +137,7 @@ def _read_anew(
     found = find_groups(trace, trace.key_hash(rows, range(len(keys))))
     on = " AND ".join(f"kept.{k} IS NOT DISTINCT FROM anew.{k}" for k in keys) or "true"
     items = ", ".join([*keys, *(f"{text} AS again_{name}" for name, text in texts.items())])
-    anew = f"SELECT {items} FROM found GROUP BY {', '.join(keys) or '()'}"
+    anew = f"SELECT {items} FROM {source} GROUP BY {', '.join(keys) or '()'}"
     replaced = ", ".join(
         f"CAST(CASE WHEN {flag} THEN again_{name} ELSE {name} END"
         f" AS {duckdb_type(kept.schema.field(name).type)}) AS {name}"

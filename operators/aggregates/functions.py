@@ -2,8 +2,8 @@
 
 `AGGREGATES` maps a name to its function. A function keeps one or more *accumulators*, small sets of columns that can be
 computed from some rows and put together with those of other rows; equal accumulators of several aggregates are kept
-once. What cannot be accumulated (DISTINCT, and MIN, MAX and lists where rows are taken back) is computed from the
-multiset of its values, which `layout` arranges.
+once. What cannot be accumulated (DISTINCT, percentiles, and MIN, MAX, lists and bits where rows are taken back) is
+computed from the multiset of its values, which `layout` arranges.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.sums import compensated_total, counted, narrowed, sum_accumulator, total_text
 from operators.columns import duckdb_type
+from operators.kernel import WEIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,8 @@ class AggregateSpec:
 
     `function` is a name of `AGGREGATES`; COUNT without arguments counts rows. `filter` is the position of a BOOLEAN
     column: only rows where it is true are taken in. `constants` are literal arguments as DuckDB text: the separator of
-    LISTAGG; for JSON_ARRAYAGG a template that writes {0} as JSON and, where NULL is listed, the text of it.
+    LISTAGG; the percentages of PERCENTILE; for JSON_ARRAYAGG and JSON_OBJECTAGG, whose argument is a ROW of key and
+    value, a template that writes {0} as JSON and, where NULL is listed, the text of it.
     The type of the answer is that of the operator's output column.
     """
 
@@ -173,6 +175,42 @@ def _collected(argument: Argument) -> tuple[Accumulator, ...]:
     return (accumulator,)
 
 
+def _object_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    return f"CAST('{{' || COALESCE({columns[0][0]}, '') || '}}' AS {duckdb_type(type_)})"
+
+
+def _quantiles(argument: Argument) -> tuple[Accumulator, ...]:
+    """The percentiles of the rows of one frame, which are put together with no others."""
+    percentages = ", ".join(f"CAST({text} AS DOUBLE)" for text in argument.constants)
+    accumulator = Accumulator(
+        create=(f"QUANTILE_CONT(CAST({argument.text} AS DOUBLE), [{percentages}]){argument.where()}",),
+        combine=("ANY_VALUE({0})",),
+        merge=("COALESCE({b0}, {a0})",),
+        types=(pa.list_(pa.float64()),),
+    )
+    return (accumulator,)
+
+
+def _quantiles_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    first = f"{columns[0][0]}[1]"
+    return f"CASE WHEN {first} IS NOT NULL THEN {columns[0][0]} END" if pa.types.is_list(type_) else first
+
+
+def _parities(argument: Argument) -> tuple[Accumulator, ...]:
+    """The bits that an odd number of values have, and how many values there are: to take one back is to add it."""
+    odd = () if argument.append else (f"{WEIGHT} % 2 <> 0",)
+    return (_kept(argument, "BIT_XOR", "COALESCE(XOR({a0}, {b0}), {a0}, {b0})", *odd), counted(argument))
+
+
+def _parities_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    return f"CASE WHEN {columns[1][0]} > 0 THEN CAST(COALESCE({columns[0][0]}, 0) AS {duckdb_type(type_)}) END"
+
+
+def _bits(function: str, operator: str) -> AggregateFunction:
+    merge = f"COALESCE({{a0}} {operator} {{b0}}, {{a0}}, {{b0}})"
+    return AggregateFunction(accumulators=lambda a: (_kept(a, function, merge),), finish=_as_is)
+
+
 def _present(argument: Argument, function: str, merge: str) -> tuple[Accumulator, ...]:
     return (_kept(argument, function, merge, f"{argument.text} IS NOT NULL"),)
 
@@ -197,6 +235,11 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
     "LISTAGG": AggregateFunction(accumulators=_listed, finish=_as_is),
     "ARRAY_AGG": AggregateFunction(accumulators=_collected, finish=_as_is),
     "JSON_ARRAYAGG": AggregateFunction(accumulators=_json_listed, finish=_json_finish),
+    "JSON_OBJECTAGG": AggregateFunction(accumulators=_json_listed, finish=_object_finish),
+    "PERCENTILE": AggregateFunction(accumulators=_quantiles, finish=_quantiles_finish),
+    "BIT_AND": _bits("BIT_AND", "&"),
+    "BIT_OR": _bits("BIT_OR", "|"),
+    "BIT_XOR": AggregateFunction(accumulators=_parities, finish=_parities_finish),
 }
 """How each aggregate is computed, by its name in SQL."""
 
@@ -207,9 +250,18 @@ LISTS = ("LISTAGG", "ARRAY_AGG", "JSON_ARRAYAGG")
 """Aggregates that put values one behind another: in the order of arrival, or of the values where they come from a
 multiset."""
 
+BITS = ("BIT_AND", "BIT_OR")
+"""Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without all others."""
+
+WHOLES = ("PERCENTILE", "JSON_OBJECTAGG")
+"""Aggregates that need the multiset of all values, also where rows are only added."""
+
 ENDS = ("FIRST_VALUE", "LAST_VALUE")
 """Aggregates that repeat no matter how often a value occurs, and that are of no meaning without an order of arrival."""
 
+
+REPEATING = (*EXTREMES, *ENDS, *BITS)
+"""Aggregates of which DISTINCT changes nothing."""
 
 _DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
 
@@ -224,10 +276,14 @@ def refusal(function: str, *, distinct: bool, append: bool, over: bool = False, 
         return f"{function} is not computed yet"
     if function in ENDS and not append:
         return f"{function} is not computed over rows that may be taken back"
-    if function in LISTS and distinct and over:
+    if function == "JSON_OBJECTAGG" and over:
+        return "JSON_OBJECTAGG is not computed yet in an OVER window"
+    if function == "PERCENTILE" and not bounded:
+        return "PERCENTILE is not computed yet over an unbounded frame"
+    if function in (*LISTS, "PERCENTILE", "BIT_XOR") and distinct and over:
         return f"{function} of DISTINCT values is not computed yet in an OVER window"
     if distinct and over and function in _DEVIATIONS:
         return f"{function} of DISTINCT values is not computed yet in an OVER window"
-    if distinct and not bounded and function not in (*EXTREMES, *ENDS):
+    if distinct and not bounded and function not in REPEATING:
         return f"{function} of DISTINCT values is not computed yet over an unbounded frame"
     return None

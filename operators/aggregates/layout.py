@@ -7,7 +7,7 @@ of all columns and the SQL texts that create, combine, merge and read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,9 +15,11 @@ import pyarrow as pa
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import (
     AGGREGATES,
+    BITS,
     ENDS,
     EXTREMES,
     LISTS,
+    WHOLES,
     AggregateFunction,
     AggregateSpec,
     json_item,
@@ -67,27 +69,39 @@ class Extreme:
 
 @dataclass(frozen=True, slots=True)
 class ValueList:
-    """LISTAGG or ARRAY_AGG of a set in the order of its values, kept in the accumulator `name`.
+    """A list, a percentile or other answer from all values of a set, kept in the accumulator `name`.
 
-    `text` computes it from columns v and n, a value and how often it is there.
+    `text` computes it from columns v and n, a value and how often it is there, and from the columns `beside` (text by
+    name) of the values of a group in their order: {order} stands for their OVER clause, {all} for one without order.
     """
 
     text: str
     name: str
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ValueSet:
     """The multiset of the values of one column (under one filter), and what is read from it: accumulators of its
-    distinct values, extremes and lists. NULL is among the values if `nulls`."""
+    distinct values, extremes and lists. NULL is among the values if `nulls`; if `repeats` it matters how often a value
+    is there, not only that it is."""
 
     x: str
     type: pa.DataType
     filter: str | None
     nulls: bool = False
+    repeats: bool = False
     accumulators: list[PlacedAccumulator] = field(default_factory=list)
     extremes: list[Extreme] = field(default_factory=list)
     lists: list[ValueList] = field(default_factory=list)
+
+    def ranked(self, by: Sequence[str], source: str) -> str:
+        """The relation `source` of the values of each group `by`, with what the lists read beside each value."""
+        group = f"PARTITION BY {', '.join(by)} " if by else ""
+        clauses = {"order": f"OVER ({group}ORDER BY v)", "all": f"OVER ({group})"}
+        beside = {name: text.format(**clauses) for each in self.lists for name, text in each.beside.items()}
+        items = "".join(f", {text} AS {name}" for name, text in beside.items())
+        return f"(SELECT *{items} FROM {source})" if items else source
 
 
 @dataclass(slots=True)
@@ -122,7 +136,7 @@ class AccumulatorLayout:
         if aggregate.arguments:
             (position,) = aggregate.arguments
             x, type_ = f"c{position}", input.field(position).type
-        extreme, listed = aggregate.function in EXTREMES, aggregate.function in LISTS
+        extreme, listed = aggregate.function in EXTREMES, aggregate.function in (*LISTS, *BITS, *WHOLES)
         if x is None or type_ is None or self._accumulates(aggregate.function, distinct):
             argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
             names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
@@ -134,9 +148,9 @@ class AccumulatorLayout:
             names = [(self._name(type_),)]
             values.extremes.append(Extreme(aggregate.function, names[0][0]))
         elif listed:
-            kept = pa.list_(type_) if aggregate.function == "ARRAY_AGG" else pa.string()
-            names = [(self._name(kept),)]
-            values.lists.append(ValueList(_list_text(aggregate, distinct), names[0][0]))
+            names = [(self._name(_list_type(aggregate, type_)),)]
+            values.lists.append(_value_list(aggregate, distinct, names[0][0]))
+            values.repeats |= not distinct and aggregate.function in (*LISTS, "PERCENTILE")
         else:
             names = [self._place(values.accumulators, accumulator) for accumulator in function.accumulators(argument)]
         self.results.append(AggregateResult(function, argument, names))
@@ -145,8 +159,10 @@ class AccumulatorLayout:
         """Whether the rows can be folded without a multiset of their values."""
         if function in ENDS:
             return True
-        if function in EXTREMES:
+        if function in (*EXTREMES, *BITS):
             return self.append
+        if function in WHOLES:
+            return False
         return not distinct and (self.append or function not in LISTS)
 
     def _name(self, type_: pa.DataType) -> str:
@@ -228,6 +244,49 @@ class AccumulatorLayout:
 def _lists_nulls(aggregate: AggregateSpec) -> bool:
     """Whether NULL is listed, too."""
     return aggregate.function == "ARRAY_AGG" or (aggregate.function == "JSON_ARRAYAGG" and len(aggregate.constants) > 1)
+
+
+def _list_type(aggregate: AggregateSpec, value: pa.DataType) -> pa.DataType:
+    """What a list is kept as."""
+    match aggregate.function:
+        case "ARRAY_AGG":
+            return pa.list_(value)
+        case "PERCENTILE":
+            return pa.list_(pa.float64())
+        case "BIT_AND" | "BIT_OR":
+            return value
+        case _:
+            return pa.string()
+
+
+def _value_list(aggregate: AggregateSpec, distinct: bool, name: str) -> ValueList:
+    """How an answer is computed from the values of a set, each counted once or as often as it is there."""
+    match aggregate.function:
+        case "PERCENTILE":
+            times, names = ("1", ("upto_once", "total_once")) if distinct else ("n", ("upto", "total"))
+            beside = {names[0]: f"SUM({times}) {{order}}", names[1]: f"SUM({times}) {{all}}"}
+            percentiles = ", ".join(_percentile_text(text, *names) for text in aggregate.constants)
+            return ValueList(f"[{percentiles}]", name, beside)
+        case "BIT_AND" | "BIT_OR":
+            return ValueList(f"{aggregate.function}(v)", name)
+        case "JSON_OBJECTAGG":
+            key = "struct_extract(v, 'f0')"
+            member = f"CAST(to_json({key}) AS VARCHAR) || ':' || {json_item(aggregate.constants, 'v')}"
+            beside = {"last_of_key": f"{key} IS DISTINCT FROM LEAD({key}) {{order}}"}
+            return ValueList(f"STRING_AGG({member}, ',' ORDER BY {key}) FILTER (WHERE last_of_key)", name, beside)
+        case _:
+            return ValueList(_list_text(aggregate, distinct), name)
+
+
+def _percentile_text(percentage: str, upto: str, total: str) -> str:
+    """The percentile by linear interpolation between the two values next to its place, as Flink computes it.
+
+    `upto` and `total` are the columns that say how many values there are up to each one, and in all.
+    """
+    place = f"(CAST({percentage} AS DOUBLE) * ({total} - 1))"
+    below, above = (f"MIN(CAST(v AS DOUBLE)) FILTER (WHERE {upto} > {side}({place}))" for side in ("FLOOR", "CEIL"))
+    between = f"ANY_VALUE(CEIL({place}) - {place}) * {below} + ANY_VALUE({place} - FLOOR({place})) * {above}"
+    return f"CASE WHEN {below} = {above} THEN {below} ELSE {between} END"
 
 
 def _list_text(aggregate: AggregateSpec, distinct: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES, ENDS, EXTREMES, refusal
+from operators.aggregates.functions import AGGREGATES, REPEATING, refusal
 from operators.columns import duckdb_type, listed
 
 
@@ -74,7 +74,7 @@ def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", condition: s
         append=True,
         constants=call.constants,
         over=over,
-        distinct=call.distinct and call.function not in (*EXTREMES, *ENDS),
+        distinct=call.distinct and call.function not in REPEATING,
     )
 
 

@@ -26,7 +26,7 @@ def totals(layout: AccumulatorLayout, by: Sequence[str], rows: str) -> str:
             f" FROM rows WHERE tag = {i + 1}"
             f" GROUP BY {keys}, v{i} HAVING SUM(n) > 0"
         )
-        parts.append(f"SELECT {', '.join([*by, *items])} FROM ({distinct}) GROUP BY {keys}")
+        parts.append(f"SELECT {', '.join([*by, *items])} FROM {values.ranked(by, f'({distinct})')} GROUP BY {keys}")
     union = " UNION ALL BY NAME ".join(parts)
     gathered = ", ".join([*layout.combined(), *others])
     return f"WITH rows AS {rows} SELECT {keys}, {gathered} FROM ({union}) GROUP BY {keys}"

@@ -168,6 +168,12 @@ GROWTH: dict[str, Growth] = {
         [_group("k", -5), _group("k", 3)],
         gone=[_group("k", 7)],
     ),
+    "group by, keys with percentiles and bits": growing(
+        group_by.grouping((0,), group_by.WHOLES),
+        lambda i: _group(f"k{i}", i),
+        [_group(key, 5) for key in FEW],
+        gone=[_group("k7", 7)],
+    ),
     "regular join, keys": growing(
         (regular_join.joined("full"),), lambda i: (i, "x"), [(1, "y"), (100, "y"), (-1, "y")], gone=[(7, "x")]
     ),

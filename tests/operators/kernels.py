@@ -195,6 +195,9 @@ def _sets(partial: GroupPartial | WindowPartial) -> int:
 CHOSEN = [group_by.AGGREGATES[i] for i in (0, 3, 10, 14)]
 """COUNT, SUM, MIN and COUNT(DISTINCT): `test_group_by.py` goes through all of them."""
 
+WHOLE = [group_by.AGGREGATES[14], *group_by.WHOLES]
+"""A COUNT(DISTINCT) that shares a set of values with percentiles, and answers from all values of a group."""
+
 LISTED = [*group_by.LISTS, *group_by.DISTINCT_LISTS]
 
 
@@ -231,6 +234,7 @@ def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
 
 
 GROUPS = group_by.grouping((0,), CHOSEN)
+WHOLE_GROUPS = group_by.grouping((4,), WHOLE)
 LISTING = group_by.grouping((4,), LISTED)
 SESSION_SETS = 1
 """One multiset: the values of the COUNT(DISTINCT) of `session_aggregate.AGGREGATES`."""
@@ -270,6 +274,12 @@ CASES: dict[str, Case] = {
         lambda seed: flat(group_by.generated(seed, 10, append=False)),
         group_by.query((4,), LISTED),
         lambda batches: len({row[4] for row in live(batches)}) + _sets(LISTING[0]) * len(live(batches)),
+    ),
+    "group by, percentiles and bits": retracting(
+        WHOLE_GROUPS,
+        lambda seed: flat(group_by.generated(seed, 10, append=False)),
+        group_by.query((4,), WHOLE),
+        lambda batches: len({row[4] for row in live(batches)}) + _sets(WHOLE_GROUPS[0]) * len(live(batches)),
     ),
     "regular join": retracting(
         (regular_join.joined("full"),),

@@ -108,6 +108,29 @@ LISTS = [
 ]
 """Lists of the values of a group, in the order of the values where rows are taken back."""
 
+WHOLES = [
+    (
+        AggregateSpec(function="PERCENTILE", arguments=(1,), constants=("0.3",)),
+        pa.float64(),
+        "QUANTILE_CONT(CAST(c1 AS DOUBLE), 0.3)",
+    ),
+    (
+        AggregateSpec(function="PERCENTILE", arguments=(2,), constants=("0.0", "0.5", "0.99"), filter=4),
+        pa.list_(pa.float64()),
+        "QUANTILE_CONT(c2, [0.0, 0.5, 0.99]) FILTER (WHERE c4)",
+    ),
+    (
+        AggregateSpec(function="PERCENTILE", arguments=(1,), constants=("0.5",), distinct=True),
+        pa.float64(),
+        "QUANTILE_CONT(DISTINCT CAST(c1 AS DOUBLE), 0.5)",
+    ),
+    (AggregateSpec(function="BIT_AND", arguments=(1,)), pa.int64(), "BIT_AND(c1)"),
+    (AggregateSpec(function="BIT_OR", arguments=(5,), filter=4), pa.int32(), "BIT_OR(c5) FILTER (WHERE c4)"),
+    (AggregateSpec(function="BIT_XOR", arguments=(5,)), pa.int32(), "BIT_XOR(c5)"),
+    (AggregateSpec(function="BIT_XOR", arguments=(1,), distinct=True), pa.int64(), "BIT_XOR(DISTINCT c1)"),
+]
+"""Answers that depend on all values of a group, and on nothing but them."""
+
 DISTINCT_LISTS = [
     (
         AggregateSpec(function="LISTAGG", arguments=(0,), distinct=True, constants=("'; '",)),
@@ -120,7 +143,7 @@ DISTINCT_LISTS = [
         "LIST(DISTINCT c1 ORDER BY c1 NULLS LAST)",
     ),
 ]
-MIXED = [AGGREGATES[1], AGGREGATES[10], AGGREGATES[14], *LISTS, *DISTINCT_LISTS]
+MIXED = [AGGREGATES[1], AGGREGATES[10], AGGREGATES[14], *LISTS, *DISTINCT_LISTS, *WHOLES]
 
 
 def grouping(keys, aggregates, append=False, ttl=0, schema=INPUT):
@@ -187,6 +210,31 @@ def test_lists_of_values_follow_rows_that_are_taken_back(keys):
 def test_lists_of_distinct_values_of_rows_that_are_only_added_are_in_the_order_of_the_values(keys):
     chosen = [AGGREGATES[0], *DISTINCT_LISTS]
     holds_oracle(grouping(keys, chosen, append=True), generated(9, 25, append=True), query(keys, chosen))
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize("place", range(len(WHOLES)))
+def test_each_answer_from_all_values_equals_a_batch_query(place, append):
+    chosen = WHOLES[place : place + 1]
+    holds_oracle(grouping((4,), chosen, append), generated(place, 12, append), query((4,), chosen), restart=True)
+
+
+PAIRS = pa.schema([("c0", pa.string()), ("c1", pa.struct([("f0", pa.string()), ("f1", pa.int64())]))])
+OBJECT = AggregateSpec(function="JSON_OBJECTAGG", arguments=(1,), constants=("CAST({0}.f1 AS VARCHAR)", "'null'"))
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_an_object_has_a_member_for_each_key_and_of_several_values_the_greatest(append):
+    run = Run(grouping((0,), [(OBJECT, pa.string(), "")], append, schema=PAIRS))
+
+    def pair(key: str, value: int | None, weight: int = 1) -> Change:
+        return Change(("ann", {"f0": key, "f1": value}), weight)
+
+    run(Batch([pair("b", 1), pair("a", 2), pair('"', None), pair("b", 3), Change(("bob", None))]))
+    assert run.applied == {("ann", '{"\\"":null,"a":2,"b":3}'): 1, ("bob", "{}"): 1}
+    if not append:
+        run(Batch([pair("b", 3, -1), pair("a", 2, -1)]))
+        assert run.applied == {("ann", '{"\\"":null,"b":1}'): 1, ("bob", "{}"): 1}
 
 
 @pytest.mark.parametrize("place", range(len(LISTS + DISTINCT_LISTS)))

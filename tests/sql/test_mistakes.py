@@ -213,6 +213,7 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ),
         ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
         ("SELECT LISTAGG(name) WITHIN GROUP (ORDER BY id) FROM item", "WITHIN GROUP of an aggregate"),
+        ("SELECT PERCENTILE(id, 0.5, 2) FROM item", "the frequency of PERCENTILE"),
         ("SELECT ARRAY_AGG(id) IGNORE NULLS FROM item", "IGNORE NULLS of an aggregate"),
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT * FROM pay o, LATERAL (SELECT * FROM item) r WHERE o.id = r.id", "LATERAL in FROM"),
@@ -291,6 +292,22 @@ def test_an_aggregate_that_can_be_computed_is_none(query: str):
 def test_a_function_that_does_not_exist_is_named_where_it_may_be_meant_as_an_aggregate(item, mistakes_of_it):
     found = mistakes(f"SELECT who, {item} FROM pay GROUP BY who")
     assert [m.splitlines()[0] for m in found] == mistakes_of_it
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("PERCENTILE(id, 1.5)", "a percentage of PERCENTILE is between 0 and 1, not 1.5"),
+        ("PERCENTILE(id, ARRAY[0.5, -1])", "a percentage of PERCENTILE is between 0 and 1, not -1.0"),
+        ("PERCENTILE(id, id)", "the percentage of PERCENTILE is a constant, a number or an ARRAY of numbers"),
+        ("PERCENTILE(who, 0.5)", "PERCENTILE takes a number, not STRING"),
+        ("JSON_OBJECTAGG(KEY who VALUE id, KEY who VALUE id)", "JSON_OBJECTAGG takes one key and one value"),
+        ("JSON_OBJECTAGG(id VALUE who)", "the key of JSON_OBJECTAGG is a text, not BIGINT"),
+        ("BIT_AND(who)", "BIT_AND takes a whole number, not STRING"),
+    ],
+)
+def test_an_aggregate_says_which_arguments_it_takes(call, why):
+    assert [m.splitlines()[0] for m in mistakes(f"SELECT {call} FROM pay")] == [why]
 
 
 def test_all_mistakes_of_a_query_are_listed():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from service.plan import types
 from service.plan.types import Array, DataType, Decimal, Row, flink
 from service.sql.errors import SqlError
-from service.sql.expressions.type_rules import adjusted, is_numeric, is_text
+from service.sql.expressions.type_rules import adjusted, is_integer, is_numeric, is_text
 
 Rule = Callable[[str, Sequence[DataType]], DataType]
 
@@ -96,6 +96,21 @@ def _collected(function: str, given: Sequence[DataType]) -> DataType:
     return Array(_one(function, given))
 
 
+def _bits(function: str, given: Sequence[DataType]) -> DataType:
+    (type_,) = _counted(function, given, 1, 1)
+    if not is_integer(type_) and type_ != types.NULL:
+        raise SqlError(f"{function} takes a whole number, not {flink(type_)}", hint="use CAST")
+    return types.INT if type_ == types.NULL else type_
+
+
+def _json_object(function: str, given: Sequence[DataType]) -> DataType:
+    if len(given) != 2:
+        raise SqlError(f"{function} takes one key and one value", hint=f"write {function}(KEY name VALUE value)")
+    if not is_text(given[0]):
+        raise SqlError(f"the key of {function} is a text, not {flink(given[0])}", hint="use CAST(... AS STRING)")
+    return types.STRING
+
+
 def _json_array(function: str, given: Sequence[DataType]) -> DataType:
     _one(function, given)
     return types.STRING
@@ -119,5 +134,9 @@ AGGREGATES: Mapping[str, Rule] = {
     "ARRAY_AGG": _collected,
     "JSON_ARRAYAGG": _json_array,
     "APPROX_COUNT_DISTINCT": _approximate_count,
+    "JSON_OBJECTAGG": _json_object,
     "PERCENTILE": _percentile,
+    "BIT_AND": _bits,
+    "BIT_OR": _bits,
+    "BIT_XOR": _bits,
 }

@@ -26,6 +26,15 @@ def check_constants(expression: Expression) -> None:
             pending += each.arguments
 
 
+def constant_value(expression: Expression) -> object:
+    """The value of an expression that reads no column; None if it reads one, cannot be computed, or is NULL."""
+    text = render(expression)
+    if not repeatable(expression) or next(columns_of(expression), None) is not None or _failure(text):
+        return None
+    ((value,),) = _connection().sql(f"SELECT {text}").fetchall()
+    return value
+
+
 def _compute(constant: Call) -> None:
     if reason := _failure(render(constant)):
         for argument in constant.arguments:

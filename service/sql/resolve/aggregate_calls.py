@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -12,14 +13,12 @@ from service.plan.nodes import AggregateCall
 from service.plan.types import DataType, Row
 from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
+from service.sql.expressions.constants import constant_value
 from service.sql.functions.json_writing import written_as_json
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.syntax import call_name, canonical, is_aggregate
 from service.sql.scope import Scope
-
-_CONSTANTS = {"LISTAGG": "separator", "PERCENTILE": "percentage"}
-"""Aggregates whose arguments after the first are constants, and what these are."""
 
 _CLAUSES: Mapping[type[exp.Expr], str] = {
     exp.IgnoreNulls: "IGNORE NULLS",
@@ -85,31 +84,56 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
     if len(known) < len(typed):
         raise QueryRejected
     if function == "COUNT" and distinct and len(known) > 1:
-        known = (_together(known),)
+        known = (_together(known, len(known)),)
     try:
         kind = aggregate_type(function, [t.type for t in known], distinct)
     except SqlError as error:
         error.at = error.at or node
         raise
     constants: tuple[str, ...] = ()
-    if function == "PERCENTILE" and len(known) > 2:
-        raise not_yet("the frequency of PERCENTILE", arguments[2])
-    if function in _CONSTANTS:
-        for each, written in zip(known[1:], arguments[1:], strict=True):
-            if not isinstance(each, Literal):
-                raise SqlError(f"the {_CONSTANTS[function]} of {function} is a constant", at=written)
-        constants = tuple(render(c) for c in known[1:])
-        known = known[:1]
-    if function == "JSON_ARRAYAGG":
-        written = f"CASE WHEN {{0}} IS NOT NULL THEN {written_as_json(known[0], '{0}')} END"
-        constants = (written, *(("'null'",) if words.get("ON NULL") == "NULL" else ()))
+    match function:
+        case "LISTAGG" | "PERCENTILE":
+            constants = _constants(function, known[1:], arguments[1:])
+            known = known[:1]
+        case "JSON_ARRAYAGG":
+            constants = _json_constants(known[0], "{0}", null=words.get("ON NULL") == "NULL")
+        case "JSON_OBJECTAGG":
+            null = words.get("ON NULL") != "ABSENT"
+            constants = _json_constants(known[1], "struct_extract({0}, 'f1')", null=null)
+            known = (_together(known, 1 if null else 2),)
     return TypedCall(function, known, kind, distinct, condition, constants)
 
 
-def _together(values: tuple[Expression, ...]) -> Expression:
-    """The values as one ROW, NULL if one of them is."""
+def _constants(function: str, given: tuple[Expression, ...], written: list[exp.Expr]) -> tuple[str, ...]:
+    """The separator of LISTAGG, or the percentages of PERCENTILE, as DuckDB text."""
+    if function == "PERCENTILE":
+        if len(given) > 1:
+            raise not_yet("the frequency of PERCENTILE", written[1])
+        value = constant_value(given[0])
+        listed = value if isinstance(value, list) else [value]
+        percentages = [float(each) for each in listed if isinstance(each, int | float | Decimal)]
+        if not percentages or len(percentages) < len(listed):
+            raise SqlError("the percentage of PERCENTILE is a constant, a number or an ARRAY of numbers", at=written[0])
+        wrong = next((each for each in percentages if not 0 <= each <= 1), None)
+        if wrong is not None:
+            raise SqlError(f"a percentage of PERCENTILE is between 0 and 1, not {wrong}", at=written[0])
+        return tuple(map(str, percentages))
+    if not all(isinstance(each, Literal) for each in given):
+        raise SqlError("the separator of LISTAGG is a constant", at=written[0])
+    return tuple(render(each) for each in given)
+
+
+def _json_constants(value: Expression, place: str, *, null: bool) -> tuple[str, ...]:
+    """The template that writes `value`, found at `place` of the argument, as JSON; the text of NULL where it is
+    written."""
+    written = f"CASE WHEN {place} IS NOT NULL THEN {written_as_json(value, place)} END"
+    return (written, *(("'null'",) if null else ()))
+
+
+def _together(values: tuple[Expression, ...], present_ones: int) -> Expression:
+    """The values as one ROW, NULL if one of the first `present_ones` is."""
     places = range(len(values))
-    present = " AND ".join(f"{{{i}}} IS NOT NULL" for i in places)
+    present = " AND ".join(f"{{{i}}} IS NOT NULL" for i in places[:present_ones])
     packed = ", ".join(f"f{i} := {{{i}}}" for i in places)
     type_ = Row(tuple(f"f{i}" for i in places), tuple(v.type for v in values))
     return Call("ROW", values, type_, f"CASE WHEN {present} THEN struct_pack({packed}) END")

@@ -8,8 +8,7 @@ back and the new one are read from them, so that what is retracted is bit by bit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +17,11 @@ import pyarrow.compute as pc
 from operators.aggregates.distinct_values import Moved, changed_column, fold_values, rescanned, value_trace
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
+from operators.aggregates.partial import PartialAggregate, key_names, key_types, layout_of, partial_types
 from operators.base import KernelDefaults
-from operators.changes import difference, weigh
-from operators.columns import as_changes, no_changes, positional
-from operators.kernel import WEIGHT, PerBlock, Step, tag_of
+from operators.changes import difference
+from operators.columns import no_changes
+from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
 from operators.state.pairing import FOUND, PREVIOUS, read_keyed, write
@@ -29,53 +29,17 @@ from operators.time import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPartial(KernelDefaults):
-    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`.
-
-    `append` says that the input never retracts (all weights are 1), which lets more aggregates be folded. The output is
-    private to `GroupBy`; its first columns are the keys, so the exchange hashes positions 0 to len(keys) - 1.
-    """
+class GroupPartial(PartialAggregate):
+    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`."""
 
     input: pa.Schema
     keys: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     append: bool
 
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(partial_types(self).values())
-
-    @property
-    def piecewise(self) -> bool:
-        return True
-
-    def per_block(self) -> PerBlock:
-        tagged = replace(self, input=self.input.append(tag_of(self.input)), keys=(*self.keys, len(self.input)))
-        return PerBlock(tagged, len(self.keys))
-
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
-        if rows.num_rows == 0:
-            return Step(changes=no_changes(self.output))
-        keys = [(f"c{position}", f"k{i}") for i, position in enumerate(self.keys)]
-        partials = sql(layout_of(self).partials(keys, "changes"), {"changes": rows})
-        return Step(changes=as_changes(weigh(partials.rename_columns(self.output.names), 1), self.output))
-
-
-@lru_cache(maxsize=64)
-def layout_of(partial: GroupPartial) -> AccumulatorLayout:
-    """The accumulators of a grouping."""
-    return AccumulatorLayout(partial.input, partial.aggregates, partial.append)
-
-
-def partial_types(partial: GroupPartial) -> dict[str, pa.DataType]:
-    """The columns of a partial, by name: the keys k0, k1, ..., then what the layout keeps."""
-    keys = {f"k{i}": partial.input.field(position).type for i, position in enumerate(partial.keys)}
-    return keys | layout_of(partial).partial_types()
+        return Step(changes=self.partials(rows, (), sql) if rows.num_rows else no_changes(self.output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +70,7 @@ class GroupBy(KernelDefaults):
         return WRITTEN if self.ttl else None
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        layout, keys = layout_of(self.partial), self._key_types()
+        layout, keys = layout_of(self.partial), key_types(self.partial)
         timestamp = {WRITTEN: pa.int64()} if self.ttl else {}
         groups = pa.schema(list((keys | layout.types | timestamp).items()))
         traces = {
@@ -125,20 +89,9 @@ class GroupBy(KernelDefaults):
         if partials.num_rows == 0:
             return Step(changes=no_changes(self.output))
         partials = partials.drop_columns([WEIGHT]).rename_columns(list(partial_types(self.partial)))
-        moved = [
-            fold_values(
-                self._key_names(), layout, i, state, partials, self._timestamp(clock), self._gone(partials, clock), sql
-            )
-            for i in range(len(layout.sets))
-        ]
+        keys, timestamp, gone = key_names(self.partial), self._timestamp(clock), self._gone(partials, clock)
+        moved = [fold_values(keys, layout, i, state, partials, timestamp, gone, sql) for i in range(len(layout.sets))]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
-
-    def _key_names(self) -> list[str]:
-        return [f"k{i}" for i in range(len(self.partial.keys))]
-
-    def _key_types(self) -> dict[str, pa.DataType]:
-        types = [self.partial.input.field(position).type for position in self.partial.keys]
-        return dict(zip(self._key_names(), types, strict=True))
 
     def _timestamp(self, clock: Clock) -> int | None:
         return clock.now if self.ttl else None
@@ -153,18 +106,18 @@ class GroupBy(KernelDefaults):
         plain = "SELECT * FROM partials WHERE tag = 0" if layout.sets else "SELECT * FROM partials"
         union = " UNION ALL BY NAME ".join([plain, *(f"SELECT * FROM moved{i}" for i in range(len(moved)))])
         others = [text for m in moved for text in m.combined]
-        items = ", ".join([*self._key_names(), *layout.combined(), *others])
-        group = ", ".join(self._key_names()) or "()"
+        items = ", ".join([*key_names(self.partial), *layout.combined(), *others])
+        group = ", ".join(key_names(self.partial)) or "()"
         return sql(f"SELECT {items} FROM ({union}) GROUP BY {group}", sources)
 
     def _merge_groups(self, delta: pa.Table, layout: AccumulatorLayout, state: State, clock: Clock, sql: Sql) -> Step:
-        keys = self._key_names()
+        keys = key_names(self.partial)
         groups = state["groups"]
         hashes = groups.key_hash(delta, range(len(keys)))
         pairs = read_keyed(sql, groups, delta, hashes, len(keys))
         after = [text for placed in layout.all_accumulators() for text in placed.merge(PREVIOUS)]
         known = [PREVIOUS + name for name in layout.types]
-        first = [_as_first_seen(name, type_) for name, type_ in self._key_types().items()]
+        first = [_as_first_seen(name, type_) for name, type_ in key_types(self.partial).items()]
         if any(values.extremes or values.lists for values in layout.sets):
             for i, values in enumerate(layout.sets):
                 after += [text for e in values.extremes for text in _contested(e.function, e.name)]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from operators.aggregates.group_by import GroupBy, GroupPartial
 from operators.aggregates.layout import ROWS
+from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
@@ -28,7 +29,7 @@ from operators.windows.firing import Firing, Firings
 from operators.windows.lateness import closed_at
 from operators.windows.shapes import Attached
 from operators.windows.slices import Windows, closed_upto, windows_of
-from operators.windows.window_partial import WindowPartial, key_names, layout_of, partial_types
+from operators.windows.window_partial import WindowPartial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

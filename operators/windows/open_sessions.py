@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
+from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.lateness import out_of_reach
-from operators.windows.session_partial import SessionPartial, key_names, layout_of, piece_types
+from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import extents
 
 FIRST, LAST = "first", "last"
@@ -40,7 +41,7 @@ class Settled(NamedTuple):
 
 def session_traces(partial: SessionPartial) -> Mapping[str, TraceSpec]:
     """The state of open sessions."""
-    pieces = pa.schema([*piece_types(partial).items(), ("due", pa.int64())])
+    pieces = pa.schema([*partial_types(partial).items(), ("due", pa.int64())])
     return {
         "sessions": TraceSpec(schema=pieces, kind=TableKind.KEYED),
         "due": TraceSpec(
@@ -50,7 +51,7 @@ def session_traces(partial: SessionPartial) -> Mapping[str, TraceSpec]:
 
 
 def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> Settled:
-    """Put the pieces that `arrived` (the columns of `piece_types`) to the open sessions, and take out what closes."""
+    """Put the pieces that `arrived` (the columns of `partial_types`) to the open sessions, and take out what closes."""
     keys = key_names(partial)
     arrived_keys = state["sessions"].key_hash(arrived, range(len(keys)))
     touched = distinct(np.concatenate([arrived_keys, _ripe(state, clock.watermark)]))

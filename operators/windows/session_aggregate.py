@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
+from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -19,7 +20,7 @@ from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.open_sessions import FIRST, LAST, Settled, session_traces, settle
-from operators.windows.session_partial import SessionPartial, key_names, layout_of, piece_types
+from operators.windows.session_partial import SessionPartial
 from operators.windows.slices import local
 from operators.windows.window_totals import totals
 
@@ -48,7 +49,7 @@ class SessionAggregate(KernelDefaults):
         partial, rows = self.partial, inputs[0]
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql) if self.whole else Step(changes=rows)
-        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(piece_types(partial)))
+        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
         settled = settle(partial, state, arrived, clock, sql)
         changes = self._answers(settled.closing, sql)
         if self.whole:

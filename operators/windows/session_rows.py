@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.aggregates.partial import key_names, partial_types
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.hashing import Hashes, bucket_hash
@@ -20,7 +21,7 @@ from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.open_sessions import FIRST, LAST, Settled, session_traces, settle
 from operators.windows.session_aggregate import bounds, late_rows
-from operators.windows.session_partial import SessionPartial, key_names, piece_types
+from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import Extents
 
 
@@ -52,7 +53,7 @@ class SessionRows(KernelDefaults):
         partial, rows = self.partial, inputs[0]
         clock = running_clock(state, clock, partial.processing)
         first = partial.advance(state, inputs, clock, sql)
-        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(piece_types(partial)))
+        arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
         settled = settle(partial, state, arrived, clock, sql)
         late = late_rows(partial, rows, settled, sql)
         self._keep(state, timed(rows, partial.time)[0], settled, sql)

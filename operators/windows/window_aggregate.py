@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
+from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -26,7 +27,7 @@ from operators.windows.event_time import running_clock, window_columns
 from operators.windows.lateness import closed_at, split_closed
 from operators.windows.shapes import Attached
 from operators.windows.slices import Windows, horizon, last_ends, reach, windows_of
-from operators.windows.window_partial import WindowPartial, key_names, layout_of, partial_types
+from operators.windows.window_partial import WindowPartial
 from operators.windows.window_totals import totals
 
 

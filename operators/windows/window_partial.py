@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec
-from operators.aggregates.layout import AccumulatorLayout
-from operators.base import KernelDefaults
-from operators.changes import weigh
-from operators.columns import as_changes, no_changes, positional
-from operators.kernel import PerBlock, Step, tag_of
+from operators.aggregates.partial import PartialAggregate
+from operators.columns import no_changes
+from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
@@ -24,7 +21,7 @@ from operators.windows.slices import Times, last_ends, local, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowPartial(KernelDefaults):
+class WindowPartial(PartialAggregate):
     """A stateless step, before the exchange or just before `WindowAggregateOperator`.
 
     `time` is the position of the time attribute and `zone` as in `WindowRowsOperator`; with `Attached` windows `time`
@@ -43,21 +40,9 @@ class WindowPartial(KernelDefaults):
     zone: str | None = None
     lateness: int = 0
 
-    @property
-    def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.input,)
-
-    @property
-    def output(self) -> pa.Schema:
-        return positional(partial_types(self).values())
-
-    @property
-    def piecewise(self) -> bool:
-        return True
-
-    def per_block(self) -> PerBlock:
-        tagged = replace(self, input=self.input.append(tag_of(self.input)), keys=(*self.keys, len(self.input)))
-        return PerBlock(tagged, len(self.keys))
+    def times(self) -> tuple[str, ...]:
+        """Return `s`, the start of a slice in ms; of attached windows `s`, the end, and `w`, the start."""
+        return ("s", "w") if isinstance(self.window, Attached) else ("s",)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
@@ -66,16 +51,14 @@ class WindowPartial(KernelDefaults):
             return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
         source = "changes"
         if isinstance(self.window, Attached):
-            slices = [(f"epoch_ms(c{self.window.end})", "s"), (f"epoch_ms(c{self.window.start})", "w")]
+            times = [f"epoch_ms(c{self.window.end})", f"epoch_ms(c{self.window.start})"]
         else:
             start, inside = slice_text(self.window, local(f"c{self.time}", self.zone))
-            slices = [(start, "s")]
+            times = [start]
             if inside is not None:
                 source = f"(SELECT * FROM changes WHERE {inside})"
-        keys = [(f"c{position}", f"k{i}") for i, position in enumerate(self.keys)]
-        partials = sql(layout_of(self).partials([*keys, *slices], source), {"changes": rows})
-        table = weigh(partials.rename_columns(self.output.names), 1)
-        return Step(changes=as_changes(table, self.output), late=late, late_count=_count(late), dead=dead)
+        changes = self.partials(rows, times, sql, source)
+        return Step(changes=changes, late=late, late_count=_count(late), dead=dead)
 
     def split_late(self, rows: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, dict[int, pa.Table]]:
         """Split `rows` into those in a window still open at `previous`, and late ones, by port."""
@@ -94,25 +77,3 @@ class WindowPartial(KernelDefaults):
 
 def _count(late: dict[int, pa.Table]) -> int:
     return sum(rows.num_rows for rows in late.values())
-
-
-@lru_cache(maxsize=64)
-def layout_of(partial: WindowPartial) -> AccumulatorLayout:
-    """The accumulators of a windowed grouping."""
-    return AccumulatorLayout(partial.input, partial.aggregates, partial.append)
-
-
-def key_names(partial: WindowPartial) -> list[str]:
-    """The names of the keys: k0, k1, ..."""
-    return [f"k{i}" for i in range(len(partial.keys))]
-
-
-def partial_types(partial: WindowPartial) -> dict[str, pa.DataType]:
-    """The columns of a partial, by name: the keys, the slice `s` (of attached windows the end, and `w`, the start), and
-    what the layout keeps."""
-    keys = {
-        name: partial.input.field(position).type
-        for name, position in zip(key_names(partial), partial.keys, strict=True)
-    }
-    slices = {"s": pa.int64()} | ({"w": pa.int64()} if isinstance(partial.window, Attached) else {})
-    return keys | slices | layout_of(partial).partial_types()

@@ -26,6 +26,14 @@ PLANNED = [
 ACCEPTED = [statement for row in DATA["row"] if "says" not in row for statement in row["statements"]]
 
 
+LONGEST = 250
+"""Lines of README: what is more belongs in docs/, where someone who knows what they look for finds it."""
+
+
+def test_the_readme_is_short():
+    assert len(text_of(README).splitlines()) <= LONGEST
+
+
 @pytest.fixture
 def written(tmp_path: Path):
     """Writes a pipeline of the common tables and one statement; a query becomes an EXPLAIN of it."""

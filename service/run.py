@@ -22,7 +22,7 @@ from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.observability.health import Health
 from service.observability.http_server import HttpServer
 from service.observability.metrics import Metrics
-from service.observability.metrics.series import announce
+from service.observability.metrics.series import announce, announce_topics
 from service.observability.observer import Observer
 from service.observability.page.answers import answers
 from service.observability.page.settings_shown import secrets_of
@@ -85,6 +85,13 @@ class Service:
         if self._stop.is_set():
             return 0
         for assignment in deployments:
+            announce_topics(self._observer.metrics, assignment.program)
+            for table in {s.table.name: s.table for s in assignment.program.sources}.values():
+                if table.connector.topic_pattern:
+                    topics = ", ".join(table.connector.topics)
+                    self._observer.say(
+                        "info", "topics match", query=assignment.program.name, table=table.name, topics=topics
+                    )
             if assignment.compacted:
                 self._observer.say(
                     "warning",

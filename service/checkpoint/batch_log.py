@@ -65,6 +65,32 @@ def plan_anew(files: Files, number: int) -> None:
     files.remove([_checksum(OFFSETS, number), f"{OFFSETS}/{number}"])
 
 
+def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]]) -> None:
+    """Have the next batch that is planned read the partitions of `starts` from these offsets on, as far as the log does
+    not know them yet; a batch must be done. Spark itself begins a partition that is new to it at its first record, and
+    gives up where that is not at offset 0.
+
+    A batch that is planned and not done reads none of their records.
+    """
+    done, newest = last(files, COMMITS), last(files, OFFSETS)
+    before, known = (_of_kafka(_offsets(files, number)[source]) for number in (done, newest))
+    new: dict[str, dict[str, int]] = {}
+    for topic, partitions in starts.items():
+        for partition, offset in ((str(p), o) for p, o in partitions.items()):
+            if partition not in known.get(topic, {}):
+                # If this has died before, the first file has it already.
+                new.setdefault(topic, {})[partition] = before.get(topic, {}).get(partition, offset)
+    if not new:
+        return
+    for number in range(done, newest + 1):
+        version, metadata, *lines = (files.get(f"{OFFSETS}/{number}") or b"").decode().splitlines()
+        ends = _of_kafka(_value(lines[source]))
+        wanted = {topic: {**new.get(topic, {}), **ends.get(topic, {})} for topic in sorted({*ends, *new})}
+        lines[source] = json.dumps(wanted, separators=(",", ":"))
+        files.remove([_checksum(OFFSETS, number)])
+        files.put(f"{OFFSETS}/{number}", ["\n".join([version, metadata, *lines]).encode()])
+
+
 def note_done(files: Files, number: int) -> None:
     """Note batch `number` as done: its state must have been written."""
     written = [files.get(f"{COMMITS}/{number - 1}") if number else None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from service.deployment.clusters import Address, address_of, address_of_table
 from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
+from service.deployment.matched_topics import match_topics
 from service.deployment.schemas import agree_on_schemas
 from service.deployment.writers import NOBODY, Writers, writers_of
 from service.formats import datagen
@@ -73,6 +74,11 @@ class Deployment:
         )
         offsets = self._cluster(source).start_offsets(table.connector.topics, asked)
         return json.dumps({t: {str(p): o for p, o in each.items()} for t, each in offsets.items()})
+
+    def first_offsets(self, source: int) -> Mapping[str, Mapping[int, int]]:
+        """Where the records of a source begin that Kafka keeps, by topic and partition."""
+        topics = self._table(source).connector.topics
+        return self._cluster(source).start_offsets(topics, admin.StartPosition(mode="earliest-offset"))
 
     def limits(self, source: int) -> Mapping[str, Mapping[int, int]]:
         """The end offsets of a bounded source, by topic and partition."""
@@ -161,6 +167,7 @@ def plan_deployment(program: Program, settings: Settings) -> Deployment:
             bounded.add(identifier)
     if troubles:
         raise KafkaConfigError("\n".join(troubles))
+    program = match_topics(program, sources, outputs, settings.topics)
     side = _side(settings, [*outputs.values(), *sources.values()])
     assignment = Deployment(
         program=program,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,15 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka import KafkaError as Code
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicDescription,
+)
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
@@ -138,18 +147,26 @@ class Cluster:
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The ids of topics, where brokers have such: one that is deleted and made again has another."""
+        ids = {name: str(each.topic_id) for name, each in self._described(topics).items()}
+        return {
+            name: each for name, each in ids.items() if each.strip("A=")
+        }  # zeros, in base64, say that there is none
+
+    def matching(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
+        """The topics whose whole names match, in order; Kafka's internal ones match nothing."""
+        names = [name for name in self._metadata().topics if pattern.fullmatch(name)]
+        described = self._described(names) if names else {}
+        return tuple(sorted(name for name, each in described.items() if not each.is_internal))
+
+    def _described(self, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
         names = list(dict.fromkeys(topics))
-        asked = self._patiently(
+        return self._patiently(
             lambda: {
                 name: each.result(timeout=self._seconds)
                 for name, each in self._admin.describe_topics(TopicCollection(names)).items()
             },
             f"the topics {', '.join(names)} cannot be described",
         )
-        ids = {name: str(each.topic_id) for name, each in asked.items()}
-        return {
-            name: each for name, each in ids.items() if each.strip("A=")
-        }  # zeros, in base64, say that there is none
 
     def compacts_within(self, topic: str, milliseconds: int) -> bool:
         """Whether Kafka may compact `topic` so soon after a record was written; false where we may not ask."""

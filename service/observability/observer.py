@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -111,6 +111,10 @@ class Observer:
         self.metrics.set("query_active", 0, query=query)
         self.recorder.failed(query, error, full or error, attempt, wait)
         self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
+
+    def topics_added(self, query: str, table: str, topics: Sequence[str]) -> None:
+        """Topics match the pattern of a table that its checkpoint did not know."""
+        self.say("info", "new topics are read", query=query, table=table, topics=", ".join(topics))
 
     def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
         """A batch did not fit into memory and is planned anew, with at most `rows` records of a table."""

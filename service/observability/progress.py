@@ -57,7 +57,7 @@ def progress_of(program: Program, report: Mapping[str, Any]) -> Progress:
 
 
 def _reads(source: Source, told: Mapping[str, Any]) -> Iterator[Read]:
-    if not source.table.connector.topics:
+    if source.table.connector.kind == "datagen":
         return
     first, last, end = (_offsets(told.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
     for topic, partitions in last.items():

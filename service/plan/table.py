@@ -76,7 +76,8 @@ class Connector:
     """Where a table's rows come from or go to.
 
     `kind` is 'kafka', 'upsert-kafka', 'datagen', 'print' or 'blackhole'. `properties` are the `properties.*` options
-    without the prefix, in Java's names, unresolved secrets included; `options` are the remaining known options.
+    without the prefix, in Java's names, unresolved secrets included; `options` are the remaining known options. Of a
+    table with a `topic_pattern` the `topics` are not known before it is read.
     """
 
     kind: str

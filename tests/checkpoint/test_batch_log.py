@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.checkpoint.batch_log import Range, last, note_done, plan_anew, ranges, unfinished
+from service.checkpoint.batch_log import Range, add_starts, last, note_done, plan_anew, ranges, unfinished
 from service.checkpoint.files import FolderFiles
 
 TICK = '{"now": 5, "channels": {"0": ["s0000/t/00000"]}, "ended": []}'
@@ -65,3 +65,31 @@ def test_a_batch_that_is_noted_as_done_is_not_planned_any_more(checkpoint: Path)
     assert last(files, "commits") == 7
     assert (checkpoint / "commits/7").read_text() == (checkpoint / "commits/6").read_text()
     assert not (checkpoint / "commits/.7.crc").exists()
+
+
+def test_added_partitions_are_read_from_their_starts_by_the_batch_after_the_planned_one(
+    checkpoint: Path,
+) -> None:
+    files = FolderFiles(str(checkpoint))
+    for _ in range(2):  # as when a start is tried again
+        add_starts(files, 0, {"t": {0: 3, 1: 3, 2: 0}, "u": {0: 5, 1: 0}})
+    batch = unfinished(files)
+    assert batch is not None
+    assert ranges(batch.starts[0], batch.ends[0]) == [Range("t", 0, 10, 15), Range("t", 2, None, 4)]
+    assert batch.ends == [{"t": {"0": 15, "1": 20, "2": 4}, "u": {"0": 5, "1": 0}}, batch.ends[1]]
+    assert batch.starts[0] == {"t": {"0": 10, "1": 20}, "u": {"0": 5, "1": 0}}
+    assert not list((checkpoint / "offsets").glob(".*.crc"))
+
+
+def test_starts_that_were_added_to_one_file_only_are_the_same_in_the_other(checkpoint: Path) -> None:
+    planned(checkpoint, 6, '{"t":{"0":10,"1":20},"u":{"0":5}}', TICK)
+    add_starts(FolderFiles(str(checkpoint)), 0, {"t": {0: 3, 1: 3}, "u": {0: 7}})
+    batch = unfinished(FolderFiles(str(checkpoint)))
+    assert batch is not None
+    assert batch.ends[0] == {"t": {"0": 15, "1": 20, "2": 4}, "u": {"0": 5}}
+
+
+def test_starts_of_what_is_known_change_nothing(checkpoint: Path) -> None:
+    before = (checkpoint / "offsets/7").read_text()
+    add_starts(FolderFiles(str(checkpoint)), 0, {"t": {0: 3, 1: 3, 2: 3}})
+    assert (checkpoint / "offsets/7").read_text() == before

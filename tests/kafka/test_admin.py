@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from uuid import uuid4
 
 import pytest
@@ -34,6 +35,13 @@ def test_only_missing_topics_are_made(cluster: Cluster):
     assert cluster.create([TopicSpec(name=names[0], partitions=1)]) == (names[0],)
     assert cluster.create([TopicSpec(name=name, partitions=4) for name in names]) == (names[1],)
     assert cluster.describe([*names, "absent"]) == {names[0]: 1, names[1]: 4}
+
+
+def test_a_pattern_matches_whole_names_of_topics_that_are_not_internal(cluster: Cluster):
+    name = f"m-{uuid4().hex[:8]}"
+    cluster.create([TopicSpec(name=f"{name}{end}", partitions=1) for end in ("-b", "-a", "-1", "-a-more")])
+    assert cluster.matching(re.compile(f"{name}-[a-z]")) == (f"{name}-a", f"{name}-b")
+    assert cluster.matching(re.compile("__.*")) == ()
 
 
 def test_ends_are_after_the_last_record(cluster: Cluster, topic: str):

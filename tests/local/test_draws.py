@@ -118,6 +118,12 @@ def test_drawing_costs_no_step_more():
     assert steps("o SELECT 'a', CAST(n AS STRING) FROM t") == steps("p SELECT RAND() + 1, n FROM t") == 2
 
 
+def test_of_the_topics_of_a_pattern_each_row_draws_by_its_own():
+    table = TABLES.replace("'topic' = 't'", "'topic-pattern' = 't.*'")
+    program = compile_job(read(f"{table}INSERT INTO o SELECT UUID(), '' FROM t;").jobs[0])
+    assert [column.name for column in program.sources[0].table.columns][-3:] == ["topic", "partition", "offset"]
+
+
 def test_the_plan_tells_it_in_words():
     job = read(f"{TABLES}INSERT INTO o SELECT CAST(RAND_INTEGER(n) AS STRING), '' FROM t;").jobs[0]
     assert "RAND_INTEGER(n, RAND(origin(" in as_text(explain(job), "p.sql")

@@ -13,6 +13,7 @@ BASE = {
     "properties.bootstrap.servers": "b:9092",
     "format": "json",
 }
+PATTERN = {name: value for name, value in BASE.items() if name != "topic"}
 AVRO = {"format": "avro-confluent", "avro-confluent.url": "http://r"}
 
 
@@ -251,8 +252,7 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {"topic-pattern": "t.*"},
-            "option 'topic-pattern' is not supported\n"
-            "  detail: topics are named one by one, with semicolons between them",
+            "'topic' and 'topic-pattern' are both given\n  detail: topics are named, or a pattern says which they are",
         ),
         (
             {"sink.partitioner": "com.Mine"},
@@ -274,4 +274,37 @@ def test_a_wrong_option_is_refused(options: dict[str, str], mistake: str):
 def test_all_that_is_missing_is_listed():
     assert mistakes({"connector": "kafka"}) == [
         f"option '{key}' is missing\n  detail: connector 'kafka' needs it" for key in ("topic", "format")
+    ]
+
+
+def test_a_pattern_stands_in_place_of_topics():
+    connector = declared({**PATTERN, "topic-pattern": r"orders\.(eu|us)"})
+    assert (connector.topics, connector.topic_pattern) == ((), r"orders\.(eu|us)")
+
+
+def test_a_pattern_that_cannot_be_read_is_refused():
+    assert mistakes({**PATTERN, "topic-pattern": "orders(.*"}) == [
+        "option 'topic-pattern' cannot be 'orders(.*'\n  detail: it takes a regular expression of Java (missing ), "
+        "unterminated subpattern at position 6)"
+    ]
+
+
+def test_a_table_with_a_pattern_is_not_written_to():
+    with pytest.raises(PipelineErrors) as raised:
+        read(
+            "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'topic-pattern' = 't.*', 'format' = 'json');\n"
+            "INSERT INTO t VALUES (1);"
+        )
+    assert [str(m).split(":", 1)[1] for m in raised.value.mistakes] == [
+        '2:13: table "t" cannot be written to\n'
+        "  detail: 'topic-pattern' says what is read; a sink has one topic\n"
+        "  hint:   declare another table with 'topic' for what is written"
+    ]
+
+
+def test_it_is_noted_that_topics_are_not_looked_for_in_between():
+    options = {**PATTERN, "topic-pattern": "t.*", "scan.topic-partition-discovery.interval": "5 min"}
+    written = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+    assert [note.primary for note in read(f"CREATE TABLE t (a INT) WITH ({written})").notes] == [
+        "'scan.topic-partition-discovery.interval' has no effect on topics"
     ]

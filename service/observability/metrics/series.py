@@ -25,11 +25,7 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
     metrics.set("tick_interval_seconds", tick, query=query)
     for name in ("batches_total", "batch_failures_total", "batches_cut_anew_total"):
         metrics.add(name, 0, query=query)
-    for source in program.sources:
-        for topic in source.table.connector.topics or (source.table.name,):
-            for name in ("input_records_total", "input_bytes_total"):
-                metrics.add(name, 0, query=query, source=source.table.name, topic=topic)
-            metrics.add("decode_errors_total", 0, query=query, topic=topic)
+    announce_topics(metrics, program)
     for operator in program.operators:
         counters = ["dead_records_total"]
         counters += ["late_records_total", "dropped_retractions_total"] if operator.level else []
@@ -46,6 +42,16 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
         metrics.add("transactions_total", 0, query=query, outcome=outcome)
     for reason in REASONS:
         metrics.add("dead_letter_records_total", 0, query=query, topic=dead_letter_topic, reason=reason)
+
+
+def announce_topics(metrics: Metrics, program: Program) -> None:
+    """Show the topics that are read, as far as they are known: those of a pattern are when Kafka was asked."""
+    for source in program.sources:
+        connector = source.table.connector
+        for topic in (source.table.name,) if connector.kind == "datagen" else connector.topics:
+            for name in ("input_records_total", "input_bytes_total"):
+                metrics.add(name, 0, query=program.name, source=source.table.name, topic=topic)
+            metrics.add("decode_errors_total", 0, query=program.name, topic=topic)
 
 
 def absorb(metrics: Metrics, query: str, task_metrics: TaskMetrics) -> None:

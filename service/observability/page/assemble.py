@@ -119,17 +119,18 @@ def _tables(program: Program, counted: Counted, seen: Seen, now: float) -> Itera
     for name, source in {source.table.name: source for source in program.sources}.items():
         connector = source.table.connector
         partitions = tuple(_partitions(name, counted, seen, now))
+        topics = connector.topics or tuple(sorted({partition.topic for partition in partitions}))  # of a pattern
         yield TableStatus(
             table=name,
             connector=connector.kind,
             format=connector.value_format.kind if connector.value_format else "",
-            topics=connector.topics,
+            topics=topics,
             has_watermark=source.watermark is not None,
             idle_timeout_seconds=connector.idle_timeout / 1000,
             rows=counted.total("input_records_total", source=name),
             rows_per_second=rates.get(name, 0.0),
             lag=sum(partition.lag for partition in partitions),
-            decode_errors=sum(counted.total("decode_errors_total", topic=topic) for topic in connector.topics),
+            decode_errors=sum(counted.total("decode_errors_total", topic=topic) for topic in topics),
             partitions=partitions,
         )
 

@@ -125,7 +125,7 @@ class _Origins:
         self.scans |= {id(scan)}
         wanted = [("offset", BIGINT)]
         if connector.kind == "kafka":
-            wanted = [*([("topic", STRING)] if len(connector.topics) > 1 else []), ("partition", INT), *wanted]
+            wanted = [*([("topic", STRING)] if len(connector.topics) != 1 else []), ("partition", INT), *wanted]
         first, place = len(scan.table.columns), len(scan.columns)
         hidden = tuple(
             TableColumn(name, type_, ColumnKind.METADATA, nullable=False, metadata=name, virtual=True)
@@ -138,9 +138,9 @@ class _Origins:
             columns=(*scan.columns, *range(first, first + len(hidden))),
             fields=(*scan.fields, *(Field(c.name, c.type, nullable=False) for c in hidden)),
         )
-        named = scan.table.name if connector.kind == "datagen" else connector.topics[0]
         parts: list[Expression] = [Column(place + i, c.type, c.name) for i, c in enumerate(hidden)]
         if hidden[0].name != "topic":
+            named = scan.table.name if connector.kind == "datagen" else connector.topics[0]
             parts.insert(0, Literal("'" + named.replace("'", "''") + "'", STRING, f"'{named}'"))
         return _Wide(new, _text(parts))
 

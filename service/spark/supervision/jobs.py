@@ -148,6 +148,8 @@ class Jobs:
                 job.runner.start(again=job.failures > 0)
                 job.start_at = None
                 self._observer.started(job.name)
+                for table, topics in job.runner.added_topics().items():
+                    self._observer.topics_added(job.name, table, topics)
             return
         finished = job.runner.finished()
         self._note(job)

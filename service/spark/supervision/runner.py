@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.batch_log import add_starts
 from service.checkpoint.sweeper import Sweeper
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
+from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.planning import Deployment
 from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
 from service.deployment.writers import check_unchanged
@@ -54,7 +57,8 @@ class JobRunner:
         hear: Callable[[Told], None],
     ) -> None:
         self._session = session
-        self._deployment = deployment
+        self._deployment = self._agreed = deployment
+        self._topics = MatchedTopics(deployment.program)
         self._checkpoint = Checkpoint(session, deployment.checkpoint)
         self._scratch = scratch
         self._hear = hear
@@ -79,13 +83,14 @@ class JobRunner:
 
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
-        a = self._deployment
         self._blocks_limited = again or self._large_blocks()
-        limit_blocks(self._session, self._record, a.settings.batch.block_rows, careful=self._blocks_limited)
+        block_rows = self._deployment.settings.batch.block_rows
+        limit_blocks(self._session, self._record, block_rows, careful=self._blocks_limited)
         layout = self._layout()
         self._client = self._checkpoint.client_settings()
         self._pace = self._new_pace()
-        agree_on_kafka(self._checkpoint, a.kafka)
+        agree_on_kafka(self._checkpoint, self._deployment.kafka)
+        a = self._agreed = self._with_topics()
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         run = f"r{time.time_ns():x}"
         self._folder = self._scratch / run
@@ -140,6 +145,10 @@ class JobRunner:
         if self._ended != before:
             self._note_ended()
         return self._all_ended(progress)
+
+    def added_topics(self) -> Mapping[str, tuple[str, ...]]:
+        """By table, the topics that this start has added to those that the checkpoint knew."""
+        return self._topics.added
 
     def new_progress(self, after: int | None) -> list[Report]:
         """Spark's reports of the batches since batch `after`, oldest first."""
@@ -239,6 +248,17 @@ class JobRunner:
             bound = bound._replace(failed_batch=cut["batch"], rows=cut["rows"])
         return BatchSizing(batch.rows, batch.duration / 1000, bound, self._checkpoint.last_done() + 1)
 
+    def _with_topics(self) -> Deployment:
+        """The deployment with the topics that patterns have matched, as far as they are read now."""
+        a, planned, done = self._deployment, self._checkpoint.started(), self._checkpoint.last_done() >= 0
+        self._topics = agree_on_topics(self._checkpoint, a.program, a.bounded, planned=planned, done=done)
+        agreed = replace(a, program=self._topics.program)
+        if done:
+            for position, source in enumerate(agreed.program.sources):
+                if source.table.connector.topic_pattern and source.id not in a.bounded:
+                    add_starts(self._state().open(), position, agreed.first_offsets(source.id))
+        return agreed
+
     def _layout(self) -> Layout:
         self._checkpoint.agree(self._deployment.program.fingerprint)
         self._wanted = Layout.of(self._deployment.partitions)
@@ -257,7 +277,7 @@ class JobRunner:
         )
 
     def _spec(self, run: str, layout: Layout) -> JobSpec:
-        a = self._deployment
+        a = self._agreed
         self._agree_on_writers()
         return JobSpec(
             program=discarding(a.program),

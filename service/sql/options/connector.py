@@ -17,7 +17,7 @@ _FORMAT_KEYS = ("format", "key.format", "value.format")
 _PLACED_APART = frozenset(
     {
         *_FORMAT_KEYS,
-        *("topic", "key.fields", "key.fields-prefix", "value.fields-include"),
+        *("topic", "topic-pattern", "key.fields", "key.fields-prefix", "value.fields-include"),
         *("scan.startup.mode", "scan.startup.timestamp-millis", "scan.startup.specific-offsets"),
         *("scan.bounded.mode", "scan.bounded.timestamp-millis", "scan.bounded.specific-offsets"),
         *("scan.watermark.idle-timeout", "tailrace.bad-input"),
@@ -79,6 +79,7 @@ class _Reader:
         return Connector(
             kind=self.kind,
             topics=values.get("topic") or (),
+            topic_pattern=values.get("topic-pattern") or "",
             properties={k[len(prefix) :]: o.value for k, o in self.given.items() if k.startswith(prefix)},
             key_format=formats.get("key.format"),
             value_format=formats.get("format") or formats.get("value.format"),
@@ -130,8 +131,9 @@ class _Reader:
         told = {OLDER_NAMES.get(n, n): each.value for n, each in own.items() if not known[n].ignored}
         if option.value in WITH_REGISTRY:
             self._check_registry(prefix, own, told, option)
-            topic = self.given["topic"].value if "topic" in self.given else ""
-            told.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
+            if "topic" in self.given:  # a table without one is only read, and its records say which schema is theirs
+                topic = self.given["topic"].value
+                told.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
         reach = REGISTRY_OPTIONS if option.value in WITH_REGISTRY else frozenset()
         return Format(
             option.value,
@@ -234,6 +236,19 @@ class _Reader:
             return
         if "topic" not in self.given and "topic-pattern" not in self.given:
             self._missing("topic")
+        if "topic" in self.given and "topic-pattern" in self.given:
+            self.mistakes.add(
+                "'topic' and 'topic-pattern' are both given",
+                detail="topics are named, or a pattern says which they are",
+                at=self.given["topic-pattern"].key_at,
+            )
+        discovery = self.given.get("scan.topic-partition-discovery.interval")
+        if "topic-pattern" in self.given and discovery is not None:
+            self.mistakes.note(
+                f"'{discovery.key}' has no effect on topics",
+                detail="topics that are made later and match 'topic-pattern' are read from the next start on",
+                at=discovery.key_at,
+            )
         # Brokers may also come from the settings of the service, so a table may leave them out.
         if self.kind == "upsert-kafka":
             for key in ("key.format", "value.format"):

@@ -11,6 +11,7 @@ from service.sql.options.known import (
     LIST,
     OFFSETS,
     TEXT,
+    TOPIC_PATTERN,
     OptionSpec,
     flag,
     ignored,
@@ -56,8 +57,14 @@ _BOUNDS: Mapping[str, OptionSpec] = {
 
 _TOPICS: Mapping[str, OptionSpec] = {
     "topic": OptionSpec(LIST, "the topic, or several with semicolons between them to read from"),
-    "topic-pattern": refused("topics are named one by one, with semicolons between them"),
-    "scan.topic-partition-discovery.interval": ignored("the engine decides when to look for new partitions", DURATION),
+    "topic-pattern": OptionSpec(
+        TOPIC_PATTERN,
+        "which topics are read, in place of topic: a regular expression of Java, for whole names; topics are looked for"
+        " when the service starts",
+    ),
+    "scan.topic-partition-discovery.interval": ignored(
+        "new partitions are looked for before each batch, and new topics of a pattern when the service starts", DURATION
+    ),
     "properties.*": OptionSpec(TEXT, "a property of Kafka's Java client; translated where the client here is another"),
 }
 

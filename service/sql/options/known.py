@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from service.formats.avro.schema import AvroSchemaError, parse_schema
+from service.plan.topic_pattern import topic_pattern
 
 _UNITS = {
     **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
@@ -87,6 +88,14 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _topic_pattern(text: str) -> str:
+    try:
+        topic_pattern(_text(text))
+    except ValueError as error:
+        raise ValueError(f"a regular expression of Java ({error})") from error
+    return text
+
+
 def _offsets(text: str) -> tuple[tuple[int, int], ...]:
     found = re.findall(r"partition:(\d+),offset:(\d+)(?:;|$)", text.strip())
     if not found or ";".join(f"partition:{p},offset:{o}" for p, o in found) != text.strip().rstrip(";"):
@@ -128,6 +137,7 @@ LIST = OptionKind("list", _list)
 OFFSETS = OptionKind("offsets", _offsets)
 CHARACTER = OptionKind("character", _character)
 PATTERN = OptionKind("regular expression", _pattern)
+TOPIC_PATTERN = OptionKind("regular expression", _topic_pattern)
 AVRO_SCHEMA = OptionKind("Avro schema", _avro_schema)
 REGISTRY_URL = OptionKind("URL", _registry_url)
 PEM_FILE = OptionKind("file", _pem_file)

@@ -65,6 +65,13 @@ def _table(insert: Insert, session: ResolveContext) -> Table | None:
         session.mistakes.add(f'table "{table.name}" cannot be written to', detail="'datagen' is a source", at=name.at)
     if len(table.connector.topics) > 1:
         session.mistakes.add(f'table "{table.name}" cannot be written to', detail="a sink has one topic", at=name.at)
+    if table.connector.topic_pattern:
+        session.mistakes.add(
+            f'table "{table.name}" cannot be written to',
+            detail="'topic-pattern' says what is read; a sink has one topic",
+            hint="declare another table with 'topic' for what is written",
+            at=name.at,
+        )
     if insert.options:
         declared = {o.key: o for o in (*session.catalog.declared[table.name].options, *insert.options)}
         connector = read_connector(declared.values(), session.mistakes, name.at, session.idle_timeout)

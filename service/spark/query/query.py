@@ -31,8 +31,9 @@ FETCH: Mapping[str, str] = {
     # A broker that is away is told of within minutes, though a task is tried often (see `tries`).
     "kafkaConsumer.pollTimeoutMs": "30000",
     # Spark asks for the ends of a partition after each read, on the connection on which the client fetches ahead: the
-    # broker answers only when more records have come, or this time has passed.
-    "kafka.fetch.max.wait.ms": "1",
+    # broker answers only when more records have come, or this time has passed. With 0 it need not start a timer for it.
+    # What a batch reads is there already: nothing is waited for.
+    "kafka.fetch.max.wait.ms": "0",
 }
 """Options that made Spark's Kafka source read twice as fast, and what exactly-once and patience ask for."""
 

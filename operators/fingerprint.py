@@ -28,15 +28,26 @@ def _canary() -> str:
     return hashlib.sha256(np.ascontiguousarray(bucket_hash(table, (0, 1, 2))).tobytes()).hexdigest()[:16]
 
 
+_LIVES = "ttl"
+"""The attribute that says how long rows live. State is the same whichever it is, as long as there is one: then each row
+notes when it was written."""
+
+
 def _canonical(value: object) -> str:
     if isinstance(value, pa.Schema):
         return "(" + ", ".join(f"{f.name} {f.type}" for f in value) + ")"
     if is_dataclass(value) and not isinstance(value, type):
-        inner = ", ".join(f"{f.name}={_canonical(getattr(value, f.name))}" for f in fields(value))
+        inner = ", ".join(f"{f.name}={_part(f.name, getattr(value, f.name))}" for f in fields(value))
         return f"{type(value).__name__}({inner})"
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_canonical, value)) + "]"
     return repr(value)
+
+
+def _part(name: str, value: object) -> str:
+    if name != _LIVES:
+        return _canonical(value)
+    return _canonical(tuple(bool(each) for each in value) if isinstance(value, tuple) else bool(value))
 
 
 def fingerprint(spec: object) -> str:

@@ -1,4 +1,4 @@
-"""The command line: `tailrace run | check | explain | test | demo | checkpoint`.
+"""The command line: `tailrace run | check | explain | test | demo | checkpoint | upgrade`.
 
 Exit codes: 0 done, 1 a failure on the way, 2 wrong configuration, SQL or arguments.
 """
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from service import __version__
-from service.commands import check, checkpoint, demo, explain, run, test
+from service.commands import check, checkpoint, demo, explain, run, test, upgrade
 
-COMMANDS = (run, check, explain, test, demo, checkpoint)
+COMMANDS = (run, check, explain, test, demo, checkpoint, upgrade)
 
 
 def parser() -> argparse.ArgumentParser:

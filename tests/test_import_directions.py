@@ -118,6 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.runtime",
     },
     "service.deployment.unheld_times": {"service.deployment.planning", "service.kafka"},
+    "service.deployment.upgrading": {"service.plan", "service.runtime"},
     "service.local": {"operators", "service.plan", "service.runtime", "service.formats"},
     "service.spark": {
         "service.checkpoint",
@@ -131,6 +132,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.matched_topics",
         "service.deployment.replanning",
         "service.deployment.unheld_times",
+        "service.deployment.upgrading",
         "service.exit_codes",
         "service.formats",
         "service.host.clock",

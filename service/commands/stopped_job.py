@@ -51,7 +51,7 @@ def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
     place = checkpoint_of(program, settings)
     try:
         with CheckpointLock(place), tempfile.TemporaryDirectory() as scratch:
-            files = CheckpointAddress(place, _hadoop(settings), scratch).open()
+            files = CheckpointAddress(place, hadoop_settings(settings), scratch).open()
             memory = SmallFiles(files)
             job = StoppedJob(program.name, Replanning(plan_deployment(program, settings), files, memory), memory)
             {"show": show, "replan": replan, "skip": skip}[arguments.do](job, arguments)
@@ -97,7 +97,7 @@ def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
         print(f"  {_words(each.table, Range(each.topic, each.partition, each.start, each.end))}")
 
 
-def _hadoop(settings: Settings) -> dict[str, str]:
+def hadoop_settings(settings: Settings) -> dict[str, str]:
     """What the settings tell of the client of an object store."""
     told = settings.spark.conf.items()
     return {name.removeprefix("spark.hadoop."): text for name, text in told if name.startswith("spark.hadoop.fs.")}

@@ -260,6 +260,11 @@ def _record_bytes(assignment: Deployment) -> dict[int, float]:
     return found
 
 
+def bounded_sources(program: Program) -> frozenset[int]:
+    """The sources that end."""
+    return frozenset(source.id for source in program.sources if not _endless(source.table))
+
+
 def _endless(table: Table) -> bool:
     """Whether a table has rows for as long as somebody reads."""
     if table.connector.kind == "datagen":

@@ -7,6 +7,7 @@ on one cluster (as two users, say) would otherwise take each other's markers for
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from service.deployment.clusters import Address
 from service.kafka.errors import KafkaConfigError
 
 SIDE = "side"
+_NAMES = {SIDE: "dead letters and late rows"}
 LARGEST = "message.max.bytes"
 
 Properties = dict[str, str]
@@ -27,10 +29,16 @@ class Writers:
     of_output: Mapping[int, int]
     side: int | None = None
 
-    def numbers(self) -> dict[str, int]:
-        """What a checkpoint remembers."""
-        side = {} if self.side is None else {SIDE: self.side}
-        return {**{str(output): number for output, number in self.of_output.items()}, **side}
+    def numbers(self, tables: Mapping[int, str]) -> dict[str, int]:
+        """What a checkpoint remembers: the number of each output, by the name of its table, of which there may be
+        several, and that of dead letters and late rows."""
+        found = {} if self.side is None else {SIDE: self.side}
+        times: Counter[str] = Counter()
+        for output, number in sorted(self.of_output.items()):
+            table = tables[output]
+            times[table] += 1
+            found[f"table {table}{f' ({times[table]})' if times[table] > 1 else ''}"] = number
+        return found
 
     def identity(self, checkpoint: str, number: int) -> str:
         """What a writer's markers and transactional ids are named after; `checkpoint` is the id of the checkpoint."""
@@ -79,10 +87,10 @@ def _together(addresses: Sequence[Address]) -> Address:
     return Address(librdkafka={**merged, **({LARGEST: str(max(largest))} if largest else {})}, java=addresses[0].java)
 
 
-def check_unchanged(known: Mapping[str, int], now: Mapping[str, int], names: Mapping[str, str]) -> None:
+def check_unchanged(known: Mapping[str, int], now: Mapping[str, int]) -> None:
     """Raise where an output was written by another writer of the checkpoint before: the batch that was cut short may
-    have been written by the one, and the other would write it again. `names` are the tables of the outputs."""
-    moved = [names.get(each, "dead letters and late rows") for each in now if known.get(each, now[each]) != now[each]]
+    have been written by the one, and the other would write it again."""
+    moved = [_NAMES.get(each, each) for each in now if known.get(each, now[each]) != now[each]]
     if moved:
         raise KafkaConfigError(
             f"{', '.join(dict.fromkeys(moved))} cannot be written in other transactions than before",

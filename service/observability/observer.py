@@ -73,6 +73,13 @@ class Observer:
         self.recorder.started(query)
         self.say("info", "started", query=query)
 
+    def upgraded(self, query: str, kept: int, dropped: Sequence[str], notes: Sequence[str]) -> None:
+        """The query is another than the one that wrote the checkpoint, and goes on with the state of `kept` operators;
+        that of others is `dropped`."""
+        more = {"dropped": ", ".join(dropped)} if dropped else {}
+        more |= {"note": self._clean("; ".join(notes))} if notes else {}
+        self.say("info", "the query has changed and goes on with its state", query=query, operators_kept=kept, **more)
+
     def heard(self, query: str, told: Mapping[str, Any]) -> None:
         """Take in the metrics of one batch."""
         task_metrics = TaskMetrics(**told["metrics"])

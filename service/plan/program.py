@@ -7,9 +7,10 @@ level hands an Arrow table on, an edge to a later level is an exchange by the ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from operators.kernel import Kernel
+from service.plan.meaning import Meaning
 from service.plan.table import Table
 
 
@@ -41,8 +42,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A kernel at its place. `name` is stable across restarts, for metrics and fingerprints. `ports` are the names that
-    the columns of each input have in the query, for showing rows to people; of partial totals only the keys have names.
+    """A kernel at its place. `name` is what people and metrics call it, with a running number; `identity` is what its
+    state is kept under, and says what it means (`service.plan.meaning`). `ports` are the names that the columns of each
+    input have in the query, for showing rows to people; of partial totals only the keys have names.
     `order` says which columns of its key, by their place in it, choose the shard of its rows; None for all in order.
     """
 
@@ -53,6 +55,7 @@ class Operator:
     inputs: tuple[Edge, ...]
     ports: tuple[tuple[str, ...], ...] = ()
     order: tuple[int, ...] | None = None
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One job, ready to run. Ids of sources, operators and outputs are distinct and in topological order.
+    """One job, ready to run. Ids of sources, outputs and operators are distinct; sources come first and then outputs,
+    so that a change of what is between them leaves their ids as they were. All are in topological order.
 
     `levels` is the number of the last level, so of exchanges in a row; 0 if every row is done where it enters.
     """
@@ -87,6 +91,7 @@ class Program:
     outputs: tuple[Output, ...]
     levels: int
     fingerprint: str
+    meaning: Meaning = field(default=Meaning(""))
 
 
 def discarding(program: Program) -> Program:

@@ -55,13 +55,15 @@ class LevelClock:
         heard = self._take_in(here)
         clocks: dict[int, Clock] = {}
         readings: dict[int, Watermark] = {}
+        heard_of: dict[str, int] = {}
         for operator in self._operators:
             reading = combine([self._reading(e.producer, readings, heard) for e in operator.inputs])
-            previous = self._clocks.previous.get(operator.name, MIN_TIME)
+            previous = self._clocks.previous.get(operator.identity, MIN_TIME)
             watermark = max(previous, reading.time)
-            self._clocks.previous[operator.name] = watermark
+            heard_of[operator.identity] = watermark
             clocks[operator.id] = Clock(now, watermark, previous)
             readings[operator.id] = Watermark(operator.kernel.output_watermark(watermark), reading.idle)
+        self._clocks.previous = heard_of  # what is gone from the query is forgotten
         return Moment(now, clocks, readings, brief(e.payload for e in here if e.kind == Kind.CLOCK))
 
     def measure(self, metrics: TaskMetrics, moment: Moment) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from service.runtime.level_clock import Moment
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
-FORMAT = 5
+FORMAT = 6
 """The version of the manifest below, and of how a runner keeps it and the blocks that it lists."""
 
 
@@ -78,14 +78,14 @@ class ShardOperators:
         self._operators = topology.operators_at(level)
         saved = json.loads(manifest) if manifest else None
         if saved is not None:
-            _check(topology, level, saved)
+            _check(self._operators, saved)
         self._states: dict[int, State] = {}
         for operator in self._operators:
-            written = saved["states"].get(operator.name) if saved else None
+            written = saved["states"].get(operator.identity) if saved else None
             self._states[operator.id] = State.open(
                 operator.kernel.traces(),
                 base64.b64decode(written["manifest"]) if written else None,
-                partial(self._block, operator.name),
+                partial(self._block, operator.identity),
                 operator.order,
             )
 
@@ -175,10 +175,10 @@ class ShardOperators:
         states: dict[str, dict[str, str]] = {}
         for operator in self._operators:
             saved = self._states[operator.id].seal()
-            states[operator.name] = _told(operator, saved.manifest)
-            added.update({_key(operator.name, block): data for block, data in saved.added.items()})
-            removed.extend(_key(operator.name, block) for block in saved.removed)
-        return SealedShard(_written(self._topology, states), added, tuple(removed))
+            states[operator.identity] = _told(operator, saved.manifest)
+            added.update({_key(operator.identity, block): data for block, data in saved.added.items()})
+            removed.extend(_key(operator.identity, block) for block in saved.removed)
+        return SealedShard(_written(states), added, tuple(removed))
 
     def _inputs(
         self, operator: Operator, produced: Mapping[int, list[pa.Table]], exchanged_rows: Mapping[int, list[pa.Table]]
@@ -202,38 +202,53 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
 
     Raises StateMismatch.
     """
+    operators = topology.operators_at(level)
     saved = [json.loads(part.manifest) for part in parts]
     for each in saved:
-        _check(topology, level, each)
+        _check(operators, each)
     states: dict[str, dict[str, str]] = {}
     blocks: dict[str, tuple[int, str]] = {}
-    for operator in topology.operators_at(level):
-        had = [
-            StatePart(part.slots, base64.b64decode(each["states"][operator.name]["manifest"]))
-            for part, each in zip(parts, saved, strict=True)
-        ]
+    for operator in operators:
+        had = [StatePart(part.slots, _kept(each, operator)) for part, each in zip(parts, saved, strict=True)]
         state = clipped(operator.kernel.traces(), operator.order, had, slots)
-        states[operator.name] = _told(operator, state.manifest)
+        states[operator.identity] = _told(operator, state.manifest)
         blocks |= {
-            _key(operator.name, new): (part, _key(operator.name, old)) for new, (part, old) in state.blocks.items()
+            _key(operator.identity, new): (part, _key(operator.identity, old))
+            for new, (part, old) in state.blocks.items()
         }
-    return ClippedShard(_written(topology, states), blocks)
+    return ClippedShard(_written(states), blocks)
 
 
-def _check(topology: Topology, level: int, saved: Mapping[str, Any]) -> None:
-    expected = topology.program.fingerprint
-    if saved["format"] != FORMAT or saved["fingerprint"] != expected:
-        raise StateMismatch(
-            f"the checkpoint holds the state of another query (written by {saved['fingerprint']}, format"
-            f" {saved['format']}; this query is {expected}, format {FORMAT})"
-        )
-    for operator in topology.operators_at(level):
-        written = saved["states"].get(operator.name)
-        if written and operator.kernel.traces() and written["fingerprint"] != _fingerprint(operator):
+def blocks_in_use(topology: Topology, level: int, blocks: Iterable[str]) -> set[str]:
+    """Those of the blocks of a shard that belong to an operator of its level: the query may have had others before."""
+    known = {operator.identity for operator in topology.operators_at(level)}
+    return {block for block in blocks if block.partition(":")[0] in known}
+
+
+def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:
+    """Hold that every operator with state has its own in the manifest: an empty one would be taken for no rows."""
+    if saved["format"] != FORMAT:
+        raise StateMismatch(f"the state has format {saved['format']}, this version reads format {FORMAT}")
+    for operator in operators:
+        if not operator.kernel.traces():
+            continue
+        written = saved["states"].get(operator.identity)
+        if written is None:
+            raise StateMismatch(
+                f"the checkpoint holds the state of another query: it has none of {operator.name}"
+                f" ({operator.identity})\n  hint:   run the query that wrote it, or start from a fresh checkpoint"
+            )
+        if written["fingerprint"] != _fingerprint(operator):
             raise StateMismatch(
                 f"the state of {operator.name} was written by another version of this operator: run the version"
                 " that wrote it, or start from a fresh checkpoint"
             )
+
+
+def _kept(saved: Mapping[str, Any], operator: Operator) -> bytes | None:
+    """The manifest of the state of an operator; an operator without state may be new."""
+    written = saved["states"].get(operator.identity)
+    return None if written is None else base64.b64decode(written["manifest"])
 
 
 def _fingerprint(operator: Operator) -> str:
@@ -246,13 +261,12 @@ def _told(operator: Operator, manifest: bytes) -> dict[str, str]:
     return {"fingerprint": _fingerprint(operator), "manifest": base64.b64encode(manifest).decode()}
 
 
-def _written(topology: Topology, states: Mapping[str, Mapping[str, str]]) -> bytes:
-    manifest = {"format": FORMAT, "fingerprint": topology.program.fingerprint, "states": states}
-    return json.dumps(manifest, sort_keys=True).encode()
+def _written(states: Mapping[str, Mapping[str, str]]) -> bytes:
+    return json.dumps({"format": FORMAT, "states": states}, sort_keys=True).encode()
 
 
 def _key(operator: str, block: str) -> str:
-    """What a block is known by in its shard. Names of operators do not depend on settings, as their numbers do."""
+    """What a block is known by in its shard; `operator` is an identity, which has no colon."""
     return f"{operator}:{block}"
 
 

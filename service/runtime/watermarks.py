@@ -136,7 +136,8 @@ def combine(watermarks: list[Watermark]) -> Watermark:
 
 @dataclass(slots=True)
 class WatermarkTracker:
-    """All that a level remembers about time between batches: `previous` are the watermarks of operators, by name."""
+    """All that a level remembers about time between batches: `previous` are the watermarks of operators, by
+    identity."""
 
     sources: dict[int, SourceClock]
     previous: dict[str, int] = field(default_factory=dict)

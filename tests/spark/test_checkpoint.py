@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
 import pytest
 
+from service.deployment.upgrading import QUERY, remembered
+from service.plan.meaning import Meaning, SourceMeaning
 from service.runtime.shard_operators import FORMAT, StateMismatch
 from service.spark.supervision.checkpoint import Checkpoint
 
-SAVED = {"format": FORMAT, "fingerprint": "query"}
+NOW = Meaning("query", sources=(SourceMeaning("orders", "kafka", ("orders",)),))
+SAVED = remembered(NOW)
 
 
 class Kept(Checkpoint):
@@ -17,7 +21,7 @@ class Kept(Checkpoint):
     def __init__(self, fixed: dict[str, Any] | None) -> None:
         self.url = "/checkpoint"
         self.files: dict[str, Any] = {} if fixed is None else {"fixed": fixed}
-        self.logs: dict[str, int] = {}
+        self.logs: dict[str, int] = {"offsets": 4, "commits": 4}
 
     def _last(self, log: str) -> int:
         return self.logs[log]
@@ -31,9 +35,12 @@ class Kept(Checkpoint):
 
 def test_a_new_checkpoint_is_made_for_what_is_wanted() -> None:
     kept = Kept(None)
-    kept.agree("query")
-    assert kept.files == {"fixed": SAVED}
-    kept.agree("query")
+    assert not kept.taken()
+    assert kept.agree(NOW) is None
+    kept.take(NOW)
+    assert kept.taken()
+    assert kept.files == {QUERY: SAVED}
+    assert kept.agree(NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +62,10 @@ def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
     ("change", "said"),
     [
         ({"format": FORMAT - 1}, f"another version of the service.*has format {FORMAT - 1}, .* reads format {FORMAT}"),
-        ({"fingerprint": "other"}, "the state of another query.*made by query other, this query is query"),
+        (
+            {"meaning": Meaning("other").to_json()},
+            "the state of another query.*orders \\(orders\\) read now and not before",
+        ),
     ],
 )
 def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_differs(
@@ -63,7 +73,19 @@ def test_a_checkpoint_that_was_made_for_something_else_is_refused_and_says_what_
 ) -> None:
     kept = Kept({**SAVED, **change})
     with pytest.raises(StateMismatch, match=f"(?s){said}"):
-        kept.agree("query")
+        kept.agree(NOW)
+
+
+def test_a_batch_that_the_query_before_has_planned_is_for_that_query_to_end() -> None:
+    kept = Kept(SAVED)
+    changed = replace(NOW, query="changed")
+    upgrade = kept.agree(changed)
+    assert upgrade is not None
+    assert kept.files == {QUERY: SAVED}, "nothing is taken before all others have agreed"
+    kept.logs = {"offsets": 5, "commits": 4}
+    with pytest.raises(StateMismatch, match="batch 5 was planned by the query before"):
+        kept.agree(changed)
+    assert kept.agree(NOW) is None
 
 
 class _Died(Exception):

@@ -13,6 +13,7 @@ from service.deployment.replanning import Cut, PlanKept
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.plan.upgrade import Fate, Upgrade, Verdict
 from service.spark.internals.failures import failure_of
 from service.spark.supervision.failure_classes import is_of_memory
 from service.spark.supervision.jobs import Jobs
@@ -39,6 +40,9 @@ class _Observer:
     def waiting(self, name: str, *_: Any) -> None:
         self.said.append(("waiting", name))
 
+    def upgraded(self, name: str, kept: int, dropped: list[str], notes: tuple[str, ...]) -> None:
+        self.said.append(("upgraded", kept, dropped, notes))
+
 
 class _Runner:
     def __init__(self) -> None:
@@ -46,6 +50,7 @@ class _Runner:
         self.ended = False
         self.killed = False
         self.rows = 4
+        self.upgrade: Upgrade | None = None
 
     def start(self, *, again: bool) -> None:
         pass
@@ -55,6 +60,9 @@ class _Runner:
 
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
         return []
+
+    def added_topics(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     def cut_anew(self) -> Cut:
         self.rows //= 2
@@ -112,6 +120,16 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
     for name, value in state.items():
         setattr(made, name, value)
     return made, runners, observer
+
+
+def test_a_changed_query_that_goes_on_says_what_it_drops():
+    made, runners, observer = jobs(2)
+    for job in made._watched:
+        job.start_at = 0.0
+    verdicts = (Verdict("group_by_1", Fate.KEPT), Verdict("top_n_1", Fate.GONE, "its state is dropped"))
+    runners[1].upgrade = Upgrade(verdicts, ("table best is written no more",), ())
+    made.look()
+    assert observer.said == [("upgraded", 1, ["top_n_1"], ("table best is written no more",))]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from operators.rows.union import UnionAll
 from service.plan.expressions import Expression, render
 from service.plan.lowering.distribution import Input, Stream, co_locate
 from service.plan.lowering.monotone import rises_with
-from service.plan.nodes import Node, Sink
+from service.plan.meaning import Lineage, Meaning, output_meaning, source_meaning
+from service.plan.nodes import Job, Node, Sink
 from service.plan.program import Edge, Operator, Output, Program, Source
 from service.plan.table import Table
 
@@ -54,7 +56,7 @@ class Builder:
         self._named: Counter[str] = Counter()
         self._next = 0
         self._of: Node | Sink | None = None
-        self.made_for: dict[int, Node | Sink] = {}
+        self._made_for: dict[int, Node | Sink] = {}
 
     @contextmanager
     def building(self, of: Node | Sink) -> Iterator[None]:
@@ -79,7 +81,7 @@ class Builder:
         ports: Names = (),
         order: tuple[int, ...] | None = None,
     ) -> int:
-        """Add a kernel; the name is completed by a number of its own, which an unchanged query keeps."""
+        """Add a kernel; the name is completed by a number of its own."""
         self._named[name] += 1
         added = Operator(self._number(), f"{name}_{self._named[name]}", level, kernel, inputs, ports, order)
         self._operators.append(added)
@@ -121,16 +123,43 @@ class Builder:
         whole = placement.key_order == tuple(range(len(ports[0].key)))
         return CoLocated(placement.level, tuple(united), placement.key_order, None if whole else placement.key_order)
 
-    def finish(self, name: str, fingerprint: str) -> Program:
-        """The program."""
-        return Program(
-            name=name,
-            sources=tuple(self._sources),
-            operators=tuple(self._operators),
-            outputs=tuple(self._outputs),
-            levels=max((o.level for o in self._operators), default=0),
+    def finish(self, job: Job, fingerprint: str) -> tuple[Program, Mapping[int, Node | Sink]]:
+        """The program, and what each of its sources and operators, by id, is for."""
+        ids = [each.id for group in (self._sources, self._outputs, self._operators) for each in group]
+        number = {old: new for new, old in enumerate(ids)}
+
+        def moved(edge: Edge) -> Edge:
+            return replace(edge, producer=number[edge.producer])
+
+        sources = tuple(replace(s, id=number[s.id]) for s in self._sources)
+        outputs = tuple(replace(o, id=number[o.id], edge=moved(o.edge)) for o in self._outputs)
+        levels = max((o.level for o in self._operators), default=0)
+        lineage, operators, stateful = Lineage(job), [], []
+        for operator in self._operators:
+            of, spec, placing = self._made_for[operator.id], operator.kernel.fingerprint(), str(operator.order)
+            kind = operator.name.rpartition("_")[0]
+            identity = lineage.identity(of, kind, spec, placing, operator.level)
+            edges = tuple(map(moved, operator.inputs))
+            operators.append(replace(operator, id=number[operator.id], inputs=edges, identity=identity))
+            if operator.kernel.traces():
+                stateful.append(lineage.operator(of, identity, operator.name, spec, placing, operator.level))
+        program = Program(
+            name=job.name,
+            sources=sources,
+            operators=tuple(operators),
+            outputs=outputs,
+            levels=levels,
             fingerprint=fingerprint,
+            meaning=Meaning(
+                query=fingerprint,
+                zone=job.zone,
+                levels=levels,
+                sources=tuple(source_meaning(s.table) for s in sources),
+                outputs=tuple(output_meaning(o.table, o.columns, o.key, append=o.append) for o in outputs),
+                operators=tuple(stateful),
+            ),
         )
+        return program, {number[old]: of for old, of in self._made_for.items()}
 
     def _union(self, level: int, schema: pa.Schema, edges: tuple[Edge, ...]) -> Edge:
         return Edge(self.operator("union", level, UnionAll(ports=len(edges), output=schema), edges))
@@ -138,5 +167,5 @@ class Builder:
     def _number(self) -> int:
         self._next += 1
         if self._of is not None:
-            self.made_for[self._next - 1] = self._of
+            self._made_for[self._next - 1] = self._of
         return self._next - 1

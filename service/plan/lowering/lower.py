@@ -81,7 +81,7 @@ def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping
     for sink in job.sinks:
         with lowering.builder.building(sink):
             lowering.sink(sink)
-    return lowering.builder.finish(job.name, fingerprint(job)), lowering.builder.made_for
+    return lowering.builder.finish(job, fingerprint(job))
 
 
 class _Lowering:

@@ -18,7 +18,7 @@ from service.checkpoint.version import LevelState, ShardState, Version
 from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
-from service.runtime.shard_operators import ShardOperators, ShardPart, clipped_shard
+from service.runtime.shard_operators import ShardOperators, ShardPart, blocks_in_use, clipped_shard
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.payload_files import outgoing
@@ -129,7 +129,9 @@ class _KeptShard:
         return Manifest(found.manifest, {new: manifests[part].blocks[old] for new, (part, old) in found.blocks.items()})
 
     def _read(self, place: StoredAt) -> Manifest:
-        return Manifest.from_bytes(self._files.block(place).to_pybytes())
+        manifest = Manifest.from_bytes(self._files.block(place).to_pybytes())
+        used = blocks_in_use(self._job.topology, self._level, manifest.blocks)
+        return manifest._replace(blocks={key: at for key, at in manifest.blocks.items() if key in used})
 
     def _fetch(self, block: str) -> pa.Buffer:
         assert self._manifest is not None

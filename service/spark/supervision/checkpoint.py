@@ -1,5 +1,5 @@
-"""What the driver keeps in a checkpoint beside Spark's own files: an id, the ends of bounded sources, and what can
-never change while the checkpoint lives, which is the query."""
+"""What the driver keeps in a checkpoint beside Spark's own files: an id, the ends of bounded sources, and what the
+query means that its state belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from urllib.parse import urlparse
 from pyspark.sql import SparkSession
 
 from service.checkpoint.address import NEEDED, SCHEMES
-from service.runtime.shard_operators import FORMAT, StateMismatch
+from service.deployment.upgrading import QUERY, remembered, upgrade_of
+from service.plan.meaning import Meaning
+from service.plan.upgrade import Upgrade
+from service.runtime.shard_operators import StateMismatch
 from service.spark.internals.jvm import hadoop_configuration, java
 
 NEW = ".new"
@@ -35,26 +38,23 @@ class Checkpoint:
         """The file system; an object store may refuse us now or later, so it is asked when it is needed."""
         return self._path.getFileSystem(self._hadoop)
 
-    def agree(self, fingerprint: str) -> None:
-        """Take the checkpoint for the query of that fingerprint, which a new one is made for. Raises StateMismatch
-        where it was made for another, or by a version that kept state in another way."""
-        known = self.read("fixed")
-        if known is None:
-            self.write("fixed", {"format": FORMAT, "fingerprint": fingerprint})
-            return
-        written = known["format"]
-        if written != FORMAT:
-            raise StateMismatch(
-                "the checkpoint was written by another version of the service; nothing was read or written\n"
-                f"  detail: the state in {self.url} has format {written}, this version reads format {FORMAT}\n"
-                "  hint:   run the version that wrote it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
-            )
-        if known["fingerprint"] != fingerprint:
-            raise StateMismatch(
-                "the checkpoint holds the state of another query; nothing was read or written\n"
-                f"  detail: {self.url} was made by query {known['fingerprint']}, this query is {fingerprint}\n"
-                "  hint:   run the query that made it, or set TAILRACE_CHECKPOINT to a new folder to start afresh"
-            )
+    def agree(self, now: Meaning) -> Upgrade | None:
+        """What becomes of the state under the query that means `now`, None where it is the query that the checkpoint
+        has. Raises StateMismatch where it cannot go on."""
+        return upgrade_of(self.read(QUERY), now, self._begun(), self.url)
+
+    def take(self, now: Meaning) -> None:
+        """From now on the checkpoint is that of the query that means `now`."""
+        self.write(QUERY, remembered(now))
+
+    def taken(self) -> bool:
+        """Whether the checkpoint is that of a query."""
+        return self.read(QUERY) is not None
+
+    def _begun(self) -> int | None:
+        """The batch that is planned and not done."""
+        planned = self._last("offsets")
+        return planned if planned > self._last("commits") else None
 
     def client_settings(self) -> dict[str, str]:
         """What Spark was told of the client of the store that the checkpoint is in, as far as others need it too.
@@ -75,7 +75,7 @@ class Checkpoint:
         """How many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun: some of
         its tasks may have written their rows, and the others must have the rest of them."""
         known = self.read("shards")
-        if known is not None and self._last("offsets") > self._last("commits"):
+        if known is not None and self._begun() is not None:
             return int(known)
         if known != wanted:
             self.write("shards", wanted)
@@ -85,7 +85,7 @@ class Checkpoint:
         """How many tasks read each source in the next batch of a plan without levels, where each of them writes what
         it reads: `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
         known = self.read("readers")
-        if self._last("offsets") > self._last("commits"):
+        if self._begun() is not None:
             return int(known or 0)
         if known != wanted:
             self.write("readers", wanted)

@@ -23,6 +23,7 @@ from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaFailure
 from service.observability.observer import Observer
 from service.observability.progress import progress_of
+from service.plan.upgrade import Fate
 from service.runtime.shard_operators import StateMismatch
 from service.settings import Settings
 from service.spark.driver.jvm import Jvm
@@ -150,6 +151,7 @@ class Jobs:
                 self._observer.started(job.name)
                 for table, topics in job.runner.added_topics().items():
                     self._observer.topics_added(job.name, table, topics)
+                self._tell_of_upgrade(job)
             return
         finished = job.runner.finished()
         self._note(job)
@@ -161,6 +163,12 @@ class Jobs:
             job.done = True
             job.ends.close()
             self._observer.finished(job.name)
+
+    def _tell_of_upgrade(self, job: _Watched) -> None:
+        upgrade = job.runner.upgrade
+        if upgrade is not None:
+            kept, gone = upgrade.of(Fate.KEPT), upgrade.of(Fate.GONE)
+            self._observer.upgraded(job.name, len(kept), gone, upgrade.notes)
 
     def _begin(self, job: _Watched) -> None:
         """Before the first start in this process: what other processes have left."""

@@ -26,6 +26,7 @@ from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
 from service.plan.program import discarding
+from service.plan.upgrade import Upgrade
 from service.runtime.layout import Layout
 from service.runtime.task_metrics import parsed
 from service.runtime.watermarks import channel_name
@@ -76,6 +77,7 @@ class JobRunner:
         self._client: Mapping[str, str] = {}
         self._shards = self._readers = 0
         self._wanted = Layout(0)
+        self.upgrade: Upgrade | None = None
         # Executors are given tasks by where they are, so a replay may have others: the sink then needs to be told apart
         # by Kafka partition where there is no exchange ahead of it.
         steady = deployment.program.levels > 0 or is_local(deployment.settings.spark.master)
@@ -114,6 +116,9 @@ class JobRunner:
             else {"channels": [channel_name(source.id, source.table.name, 0)]}
             for source in a.program.sources
         }
+        # Last of all that may refuse: until then the checkpoint is that of the query before.
+        if self.upgrade is not None or not self._checkpoint.taken():
+            self._checkpoint.take(a.program.meaning)
         self._query = QueryBuilder(self._session, spec, source_options).start(
             checkpoint=self._checkpoint.url,
             tick_ms=a.settings.batch.tick,
@@ -260,7 +265,7 @@ class JobRunner:
         return agreed
 
     def _layout(self) -> Layout:
-        self._checkpoint.agree(self._deployment.program.fingerprint)
+        self.upgrade = self._checkpoint.agree(self._deployment.program.meaning)
         self._wanted = Layout.of(self._deployment.partitions)
         self._shards = self._checkpoint.shards(self._wanted.shards)
         readers = self._wanted_readers
@@ -306,11 +311,12 @@ class JobRunner:
         )
 
     def _agree_on_writers(self) -> None:
-        known, now = self._checkpoint.read("writers"), self._deployment.writers.numbers()
+        tables = {o.id: o.table.name for o in self._deployment.program.outputs}
+        known, now = self._checkpoint.read("writers"), self._deployment.writers.numbers(tables)
         if known is None:
             self._checkpoint.write("writers", now)
             return
-        check_unchanged(known, now, {str(o.id): f"table {o.table.name}" for o in self._deployment.program.outputs})
+        check_unchanged(known, now)
         if now.keys() - known.keys():
             self._checkpoint.write("writers", {**known, **now})
 

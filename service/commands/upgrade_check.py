@@ -1,0 +1,99 @@
+"""What `tailrace upgrade --check` finds out about each job of a pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.batch_log import unfinished
+from service.checkpoint.files import Files
+from service.checkpoint.small_files import SmallFiles
+from service.commands.pipelines import job_named, variable_secrets
+from service.commands.stopped_job import hadoop_settings
+from service.deployment.bounds import agree_on_bounds
+from service.deployment.planning import bounded_sources, checkpoint_of
+from service.deployment.upgrading import QUERY, compared, obstacles
+from service.exit_codes import OK, WRONG
+from service.kafka.errors import KafkaConfigError
+from service.observability.page.settings_shown import secrets_of
+from service.observability.redaction import Redaction
+from service.plan.lowering.lower import compile_job
+from service.plan.program import Program
+from service.runtime.shard_operators import StateMismatch
+from service.settings import ConfigError, load
+from service.sql.pipeline import Pipeline
+
+
+def check(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
+    """Print what becomes of each job's state, and whether the job would go on."""
+    jobs = job_named(pipeline, arguments.job)
+    if not jobs:
+        print(f'{pipeline.name} has no job "{arguments.job}"', file=sys.stderr)
+        return WRONG
+    place = {"TAILRACE_CHECKPOINT": arguments.checkpoint} if arguments.checkpoint else {}
+    try:
+        settings = load({**os.environ, **place})
+        programs = [compile_job(job, late_rows=bool(settings.topics.late)) for job in jobs]
+    except ConfigError as error:
+        print("\n".join(error.mistakes), file=sys.stderr)
+        return WRONG
+    redaction = Redaction([*secrets_of(settings, programs), *variable_secrets(arguments.file)])
+    goes_on = True
+    for program in programs:
+        with tempfile.TemporaryDirectory() as scratch:
+            url = checkpoint_of(program, settings)
+            files = CheckpointAddress(url, hadoop_settings(settings), scratch).open()
+            found = CheckedUpgrade(program, files, url)
+        for line in found.lines:
+            print(redaction.foreign(f"{program.name}: {line}"))
+        goes_on = goes_on and found.goes_on
+    return OK if goes_on else WRONG
+
+
+class CheckedUpgrade:
+    """What a checkpoint says of a program: `lines` for people, and whether the program would go on with it."""
+
+    def __init__(self, program: Program, files: Files, url: str) -> None:
+        memory = SmallFiles(files)
+        known = memory.read(QUERY)
+        self.lines: list[str] = []
+        self.goes_on = True
+        if known is None:
+            self.lines = [f"there is no checkpoint at {url}: it would start afresh"]
+            return
+        refusals = list(_bounds(program, memory))
+        try:
+            upgrade = compared(known, program.meaning, url)
+        except StateMismatch as error:
+            self.lines, self.goes_on = [str(error)], False
+            return
+        if upgrade is None:
+            self.lines = ["the query is the one that the checkpoint has"]
+        else:
+            planned = unfinished(files)
+            self.lines = [*map(str, upgrade.verdicts), *upgrade.notes]
+            stateless = {str(each) for each in upgrade.verdicts}
+            told = obstacles(upgrade, None if planned is None else planned.number)
+            refusals += [each for each in told if each not in stateless]
+            self.goes_on = not told
+        self.goes_on = self.goes_on and not refusals
+        self.lines += refusals
+        self.lines.append(
+            "it goes on with this checkpoint"
+            if self.goes_on
+            else "it is refused: run the query that made the checkpoint, or start afresh with another"
+        )
+
+
+def _bounds(program: Program, memory: SmallFiles) -> Iterator[str]:
+    """What is wrong with where bounded sources end."""
+    if memory.read("limits") is None:
+        return
+    try:
+        agree_on_bounds(memory, program, bounded_sources(program), lambda source: {})
+    except KafkaConfigError as error:
+        yield str(error)

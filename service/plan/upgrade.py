@@ -1,0 +1,174 @@
+"""What becomes of a checkpoint's state under another query: which operators keep theirs, and why others cannot.
+
+Law: a query goes on if each of its operators with state has one of the same identity in the query before, its sources
+are the same at the same positions, and those who read its topics find keys and formats as they were. Then every answer
+from the next batch on is that of the new query; what was written before stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from service.plan.meaning import Meaning, OperatorMeaning, OutputMeaning, SourceMeaning
+
+
+class Fate(Enum):
+    """What becomes of the state of an operator."""
+
+    KEPT = "kept"
+    NEW = "new"
+    GONE = "gone"
+    LOST = "cannot be kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The fate of the state of an operator; `why` is empty where it is kept."""
+
+    operator: str
+    fate: Fate
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.fate.value}{': ' if self.why else ''}{self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over,
+    apart from what the verdicts say."""
+
+    verdicts: tuple[Verdict, ...]
+    notes: tuple[str, ...]
+    obstacles: tuple[str, ...]
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Everything that stands in the way; empty where the new query goes on."""
+        lost = (str(each) for each in self.verdicts if each.fate in (Fate.NEW, Fate.LOST))
+        return (*self.obstacles, *lost)
+
+    def of(self, fate: Fate) -> list[str]:
+        """The operators of one fate."""
+        return [each.operator for each in self.verdicts if each.fate is fate]
+
+
+def upgrade(known: Meaning, now: Meaning) -> Upgrade:
+    """Compare the query that a checkpoint was written by with the one that is to go on."""
+    obstacles = [*_sources(known.sources, now.sources)]
+    written, notes = _outputs(known.outputs, now.outputs)
+    obstacles += written
+    if now.levels and not known.levels:
+        obstacles.append("rows met nowhere before, and meet by a key now: the checkpoint has no state for that")
+    return Upgrade(tuple(_verdicts(known, now)), tuple(notes), tuple(obstacles))
+
+
+def _verdicts(known: Meaning, now: Meaning) -> Iterable[Verdict]:
+    before = {each.identity: each for each in known.operators}
+    kept = {each.identity for each in now.operators if each.identity in before}
+    unmatched = [each for each in known.operators if each.identity not in kept]
+    for each in now.operators:
+        if each.identity in kept:
+            yield Verdict(_named(each), Fate.KEPT)
+            continue
+        was = min((o for o in unmatched if o.kind == each.kind), key=lambda o: _distance(o, each), default=None)
+        if was is None:
+            yield Verdict(_named(each), Fate.NEW, "the checkpoint has no state for it")
+            continue
+        unmatched.remove(was)
+        yield Verdict(_named(each), Fate.LOST, "; ".join(_differences(was, each, known.zone, now.zone)))
+    for each in unmatched:
+        yield Verdict(f"{each.name} of the query before", Fate.GONE, "its state is dropped")
+
+
+def _named(operator: OperatorMeaning) -> str:
+    return f"{operator.name} ({operator.text})"
+
+
+def _distance(was: OperatorMeaning, is_: OperatorMeaning) -> tuple[bool, int]:
+    return was.spec != is_.spec, len(set(was.steps) ^ set(is_.steps))
+
+
+def _differences(was: OperatorMeaning, is_: OperatorMeaning, zone_before: str, zone: str) -> list[str]:
+    """Why state of `was` is not that of `is_`, in words."""
+    found: list[str] = []
+    if was.lasting != is_.lasting:
+        found.append(
+            "rows of its state had no TTL and have one"
+            if any(is_.lasting) and not any(was.lasting)
+            else "rows of its state had a TTL and have none"
+            if any(was.lasting) and not any(is_.lasting)
+            else "other rows of its state have a TTL"
+        )
+    elif was.spec != is_.spec:
+        found.append("it computes or keeps something else: other keys, calls, conditions, columns or types")
+    tables = sorted(t for t in was.tables.keys() & is_.tables.keys() if was.tables[t] != is_.tables[t])
+    found += [f"table {t} is declared otherwise (columns, key, watermark, topics or format)" for t in tables]
+    known = {digest for _, digest in was.steps}
+    added = [is_.texts.get(digest, kind) for kind, digest in is_.steps if digest not in known]
+    still = {digest for _, digest in is_.steps}
+    removed = [kind for kind, digest in was.steps if digest not in still]
+    if added:
+        found.append(f"it is fed by what did not feed it before: {', '.join(dict.fromkeys(added))}")
+    if removed:
+        found.append(f"what fed it does no more: {', '.join(dict.fromkeys(removed))}")
+    if zone_before != zone:
+        found.append(f"the time zone was {zone_before} and is {zone}")
+    if (was.level, was.placing) != (is_.level, is_.placing):
+        found.append("its rows are spread by other columns")
+    return found or ["what feeds it is computed otherwise"]
+
+
+def _sources(known: tuple[SourceMeaning, ...], now: tuple[SourceMeaning, ...]) -> list[str]:
+    if known == now:
+        return []
+    if sorted(map(_source, known)) == sorted(map(_source, now)):
+        return [
+            f"tables are read in another order, {_list(map(_source, now))}, which was {_list(map(_source, known))}:"
+            " offsets are kept by it"
+        ]
+    added = [_source(each) for each in now if each not in known]
+    gone = [_source(each) for each in known if each not in now]
+    told = [f"{_list(added)} read now and not before"] if added else []
+    told += [f"{_list(gone)} read no more"] if gone else []
+    told = told or [f"{len(now)} times a table is read, which were {len(known)}"]
+    return [f"the sources have changed, and offsets are kept by their position: {'; '.join(told)}"]
+
+
+def _source(source: SourceMeaning) -> str:
+    return f"{source.table} ({_list(source.topics) or source.connector})"
+
+
+def _outputs(known: tuple[OutputMeaning, ...], now: tuple[OutputMeaning, ...]) -> tuple[list[str], list[str]]:
+    """What stands in the way, and what is only to be noted."""
+    obstacles: list[str] = []
+    for table in dict.fromkeys(each.table for each in now):
+        was = [each for each in known if each.table == table]
+        is_ = [each for each in now if each.table == table]
+        if not was:
+            obstacles.append(f"table {table} is written now and was not before: it would lack what came before")
+            continue
+        differences = {text: None for each in is_ if each not in was for text in _changed(was[0], each)}
+        if differences:
+            obstacles.append(f"table {table} is written otherwise than before: {'; '.join(differences)}")
+    gone = dict.fromkeys(each.table for each in known if each.table not in {each.table for each in now})
+    return obstacles, [f"table {table} is written no more; what its topic holds stays" for table in gone]
+
+
+def _changed(was: OutputMeaning, is_: OutputMeaning) -> list[str]:
+    before, after = _whole(was), _whole(is_)
+    return [
+        f"{name} was {before[name] or 'none'} and is {after[name] or 'none'}"
+        for name in after
+        if before.get(name) != after[name]
+    ]
+
+
+def _whole(output: OutputMeaning) -> dict[str, str]:
+    return {"connector": output.connector, "topic": _list(output.topics), **output.form}
+
+
+def _list(texts: Iterable[str]) -> str:
+    return ", ".join(texts)

@@ -57,7 +57,7 @@ class TypedCall:
 
 
 def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCall:
-    """The aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); Abandoned if its mistakes are noted."""
+    """The aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); QueryRejected if its mistakes are noted."""
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
         where = node.expression.this

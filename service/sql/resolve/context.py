@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -106,6 +107,20 @@ class ResolveContext:
         """Note `error` and abandon the query."""
         self.mistakes.add_error(error, at)
         return QueryRejected()
+
+    @contextmanager
+    def all_or_nothing(self, further: Callable[[], None] | None = None) -> Iterator[None]:
+        """Raise QueryRejected at the end of a body that has noted a mistake.
+
+        So a body goes on past its first mistake and lists all of them, and what follows it can rely on what it found.
+        `further` is called before, to note mistakes of what the body has not looked at.
+        """
+        before = len(self.mistakes)
+        yield
+        if len(self.mistakes) > before:
+            if further is not None:
+                further()
+            raise QueryRejected
 
     def inside(self, name: str) -> ResolveContext:
         """The session in which the view `name` is resolved: its own names only."""

@@ -18,7 +18,7 @@ from service.sql.errors import SqlError
 from service.sql.expressions.function_calls import is_known, unknown_function
 from service.sql.resolve.aggregate_calls import AggregateCalls
 from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, key_alias, parts_of
-from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
+from service.sql.resolve.context import ResolveContext, not_yet
 from service.sql.resolve.firing import firing_of
 from service.sql.resolve.group_windows import find_group_window, windowed
 from service.sql.resolve.grouping_sets import (
@@ -84,30 +84,26 @@ def resolve_grouped(
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The aggregated relation, with the SELECT list and the HAVING condition written over it."""
-    before = len(session.mistakes)
-    by = _grouped_by(select, relation, session)
-    nodes = list(by.nodes)
-    window, firing = None, None
-    with session.mistakes.collecting(select):
-        window = find_group_window(nodes, relation, session)
-        _check_sets(by, window, relation.scope)
-        firing = None if window is None else firing_of(window, relation, session, nodes[0])
-    keys = group_keys(nodes, window, relation, session)
-    calls = AggregateCalls(relation.scope, session)
-    for node in (*(n for _, n in items), *([having] if having is not None else [])):
-        calls.collect(node)
-    if len(session.mistakes) > before:
-        look_further([node for _, node in items], relation, session)
-        raise QueryRejected
+    with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
+        by = _grouped_by(select, relation, session)
+        nodes = list(by.nodes)
+        window, firing = None, None
+        with session.mistakes.collecting(select):
+            window = find_group_window(nodes, relation, session)
+            _check_sets(by, window, relation.scope)
+            firing = None if window is None else firing_of(window, relation, session, nodes[0])
+        keys = group_keys(nodes, window, relation, session)
+        calls = AggregateCalls(relation.scope, session)
+        for node in (*(n for _, n in items), *([having] if having is not None else [])):
+            calls.collect(node)
     grouped = Grouped(relation, keys, window, calls, by)
     place = session.place(select.args.get("group") or select)
     parts = parts_of(relation, [e for _, e in keys], calls.found, _key_sets(by, keys, relation.scope))
     result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place, firing)
     rewriter = GroupRewriter(grouped)
-    items = [(name, rewriter.rewrite(node, session)) for name, node in items]
-    having = None if having is None else rewriter.rewrite(having, session)
-    if len(session.mistakes) > before:
-        raise QueryRejected
+    with session.all_or_nothing():
+        items = [(name, rewriter.rewrite(node, session)) for name, node in items]
+        having = None if having is None else rewriter.rewrite(having, session)
     return result, items, having
 
 

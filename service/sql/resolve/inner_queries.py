@@ -157,25 +157,23 @@ def _with_items(
     query: exp.Select, outer: Relation, right: Relation, session: ResolveContext
 ) -> tuple[Relation, tuple[int, ...]]:
     """`right` with a column for each item that is none; what is selected of the outer query is read, but is none."""
-    before = len(session.mistakes)
     both = outer.scope.beside(right.scope)
     values: list[int] = []
-    for item in query.expressions:
-        star, qualifier = _star(item)
-        if star:
-            values += right.scope.starred(qualifier)
-            continue
-        if has_query(item):
-            continue
-        node = item.unalias()
-        inner = positions(node, right.scope) is not None
-        compiled = session.compile(node, right.scope if inner else both)
-        if compiled is None or not inner:
-            continue
-        right, (place,) = with_columns(right, [node], session)
-        values.append(place)
-    if len(session.mistakes) > before:
-        raise QueryRejected
+    with session.all_or_nothing():
+        for item in query.expressions:
+            star, qualifier = _star(item)
+            if star:
+                values += right.scope.starred(qualifier)
+                continue
+            if has_query(item):
+                continue
+            node = item.unalias()
+            inner = positions(node, right.scope) is not None
+            compiled = session.compile(node, right.scope if inner else both)
+            if compiled is None or not inner:
+                continue
+            right, (place,) = with_columns(right, [node], session)
+            values.append(place)
     return right, tuple(values)
 
 

@@ -21,19 +21,15 @@ from service.sql.tables.metadata_columns import WRITABLE_METADATA
 
 
 def resolve_insert(insert: Insert, session: ResolveContext) -> Sink:
-    """The sink of an INSERT; raises Abandoned, its mistakes noted, if it has any."""
-    before = len(session.mistakes)
-    table = _table(insert, session)
-    try:
+    """The sink of an INSERT; raises QueryRejected, its mistakes noted, if it has any."""
+    with session.all_or_nothing():
+        table = _table(insert, session)
         relation = resolve_query(insert.query, session)
-    except QueryRejected:
-        relation = None
-    if table is None or relation is None or len(session.mistakes) > before:
-        raise QueryRejected
-    targets = _targets(table, insert, session)
-    items = _values(table, targets, relation, insert, session)
-    if len(session.mistakes) > before:
-        raise QueryRejected
+        if table is None:
+            raise QueryRejected
+    with session.all_or_nothing():
+        targets = _targets(table, insert, session)
+        items = _values(table, targets, relation, insert, session)
     columns = writable(table)
     relation = without_nulls(relation, _not_null(table, targets, relation), session, insert.at)
     node: Node = relation.node

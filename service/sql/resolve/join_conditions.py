@@ -11,7 +11,7 @@ from service.plan.expressions import Expression, columns_of, moved
 from service.plan.types import Timestamp, TimestampLtz, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, common_type
-from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.time_bounds import TimeBound, time_bounds
 
@@ -38,14 +38,12 @@ class Conditions:
 
 
 def sort_conditions(nodes: Iterable[exp.Expr], left: Relation, right: Relation, session: ResolveContext) -> Conditions:
-    """Sort the conjuncts of a join; raises Abandoned, their mistakes noted, if they have any."""
+    """Sort the conjuncts of a join; raises QueryRejected, their mistakes noted, if they have any."""
     found = Conditions()
-    before = len(session.mistakes)
-    for node in nodes:
-        with session.mistakes.collecting(node):
-            _sort(node, left, right, found, session)
-    if len(session.mistakes) > before:
-        raise QueryRejected
+    with session.all_or_nothing():
+        for node in nodes:
+            with session.mistakes.collecting(node):
+                _sort(node, left, right, found, session)
     return found
 
 

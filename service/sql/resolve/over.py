@@ -56,15 +56,13 @@ def resolve_over(
 ) -> tuple[Relation, list[Item]]:
     """The relation with a column for each OVER call of `items`, and the items over it."""
     named = {w.name: w for w in select.args.get("windows") or ()}
-    before = len(session.mistakes)
     calls: dict[str, _Call | RankCall] = {}
-    for _, node in items:
-        for window in _windows_in(node):
-            with session.mistakes.collecting(window), suppress(QueryRejected):
-                call = _call(window, named, relation, session)
-                calls.setdefault(call.text, call)
-    if len(session.mistakes) > before:
-        raise QueryRejected
+    with session.all_or_nothing():
+        for _, node in items:
+            for window in _windows_in(node):
+                with session.mistakes.collecting(window), suppress(QueryRejected):
+                    call = _call(window, named, relation, session)
+                    calls.setdefault(call.text, call)
     if not calls:
         return relation, items
     names: dict[str, str] = {}

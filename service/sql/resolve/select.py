@@ -39,7 +39,20 @@ Item = tuple[str, exp.Expr]
 def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     """The relation of one SELECT."""
     _check_clauses(select, session)
-    before = len(session.mistakes)
+    with session.all_or_nothing():
+        relation, named, ttl = _selected(select, session)
+    if isinstance(relation.node, Values) and not relation.scope.columns:
+        return ordered(select, _single_row(named, session.place(select)), session, ttl)
+    relation = with_names(projected(relation, named, session.place(select)))
+    if select.args.get("distinct"):
+        if select.args["distinct"].args.get("on"):
+            raise session.give_up(not_yet("DISTINCT ON", select, "keep the first row of a key by ROW_NUMBER()"))
+        relation = deduplicated(relation, session, session.place(select))
+    return ordered(select, relation, session, ttl)
+
+
+def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[tuple[str, Expression]], int]:
+    """The relation that the SELECT list is computed over, the list, and the TTL of what keeps state after it."""
     relation, where = _from(select, session)
     ttls = state_ttls(select, relation.scope.qualifiers, session)
     window = stream_window_of(select, session)
@@ -69,16 +82,9 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     relation, written = with_query_values(relation, [node for _, node in items], ttls, session)
     items = [(name, node) for (name, _), node in zip(items, written, strict=True)]
     named = list(_compiled(items, relation.scope, session))
-    if len(session.mistakes) > before or len(named) < len(items):
+    if len(named) < len(items):
         raise QueryRejected
-    if isinstance(relation.node, Values) and not relation.scope.columns:
-        return ordered(select, _single_row(named, session.place(select)), session, ttl)
-    relation = with_names(projected(relation, named, session.place(select)))
-    if select.args.get("distinct"):
-        if select.args["distinct"].args.get("on"):
-            raise session.give_up(not_yet("DISTINCT ON", select, "keep the first row of a key by ROW_NUMBER()"))
-        relation = deduplicated(relation, session, session.place(select))
-    return ordered(select, relation, session, ttl)
+    return relation, named, ttl
 
 
 def _with_qualify(

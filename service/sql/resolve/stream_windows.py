@@ -91,38 +91,39 @@ def resolve_stream_window(
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """The relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
-    before = len(session.mistakes)
     bounds = _Bounds()
-    nodes = group_nodes(select, session)
-    keys = group_keys(nodes, bounds, relation, session)
-    grouped = bool(keys) or any(has_aggregate(node) for _, node in items)
-    calls = AggregateCalls(relation.scope, session)
-    for node in (*(n for _, n in items if grouped), *([having] if having is not None else [])):
-        calls.collect(node)
-    window = _resolved(call, relation, where, session)
-    if len(session.mistakes) > before or window is None:
-        look_further([node for _, node in items], relation, session)
+    with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
+        nodes = group_nodes(select, session)
+        keys = group_keys(nodes, bounds, relation, session)
+        grouped = bool(keys) or any(has_aggregate(node) for _, node in items)
+        calls = AggregateCalls(relation.scope, session)
+        for node in (*(n for _, n in items if grouped), *([having] if having is not None else [])):
+            calls.collect(node)
+        window = _resolved(call, relation, where, session)
+    if window is None:
         raise QueryRejected
     place = session.place(call.at)
     relation = _filtered(window, relation, session, place)
-    if not grouped:
-        result = _rows(window, relation, calls, session, place)
-        rewriter = _RowRewriter(bounds, calls, session)
-        items = [(name, rewriter.item(node)) for name, node in items]
-        having = None if having is None else rewriter.having(having)
-    else:
-        named = {e: n for n, e in keys}
-        nodes_of = [*keys, *((n, e) for n, e in zip(call.partition, window.partition, strict=True) if e not in named)]
-        parts = parts_of(relation, [e for _, e in nodes_of], calls.found)
-        if isinstance(call.shape, Tumble | Hop):
-            result = _of_time(window, call.shape, parts, session, place)
+    with session.all_or_nothing():
+        if not grouped:
+            result = _rows(window, relation, calls, session, place)
+            rewriter = _RowRewriter(bounds, calls, session)
+            items = [(name, rewriter.item(node)) for name, node in items]
+            having = None if having is None else rewriter.having(having)
         else:
-            result = _groups(window, parts, session, place)
-        regroup = GroupRewriter(Grouped(relation, nodes_of, bounds, calls))
-        items = [(name, regroup.rewrite(node, session)) for name, node in items]
-        having = None if having is None else regroup.rewrite(having, session)
-    if len(session.mistakes) > before:
-        raise QueryRejected
+            named = {e: n for n, e in keys}
+            nodes_of = [
+                *keys,
+                *((n, e) for n, e in zip(call.partition, window.partition, strict=True) if e not in named),
+            ]
+            parts = parts_of(relation, [e for _, e in nodes_of], calls.found)
+            if isinstance(call.shape, Tumble | Hop):
+                result = _of_time(window, call.shape, parts, session, place)
+            else:
+                result = _groups(window, parts, session, place)
+            regroup = GroupRewriter(Grouped(relation, nodes_of, bounds, calls))
+            items = [(name, regroup.rewrite(node, session)) for name, node in items]
+            having = None if having is None else regroup.rewrite(having, session)
     return result, items, having
 
 

@@ -35,7 +35,7 @@ def function_call(source: exp.Expr) -> exp.Anonymous | None:
 
 
 def read_temporal_function(statement: CreateTemporalFunction, session: ResolveContext) -> TemporalFunction:
-    """The function that a statement declares; raises Abandoned, its mistakes noted, if it has any."""
+    """The function that a statement declares; raises QueryRejected, its mistakes noted, if it has any."""
     identifier = exp.Identifier(this=statement.table.text, quoted=True)
     identifier.meta["start"] = statement.table.at
     table = exp.Table(this=identifier)

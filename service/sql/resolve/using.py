@@ -37,13 +37,11 @@ def merged_columns(join: exp.Join, left: Relation, right: Relation, session: Res
         names = [(name, join.this) for name in _in_both(left, right)]
     else:
         names = [(name.name, name) for name in join.args.get("using") or ()]
-    before = len(session.mistakes)
     found: list[Merged] = []
-    for name, at in names:
-        with session.mistakes.collecting(at):
-            found.append(Merged(name, left.scope.lookup([name]).index, right.scope.lookup([name]).index))
-    if len(session.mistakes) > before:
-        raise QueryRejected
+    with session.all_or_nothing():
+        for name, at in names:
+            with session.mistakes.collecting(at):
+                found.append(Merged(name, left.scope.lookup([name]).index, right.scope.lookup([name]).index))
     twice = [name for name, count in Counter(m.name for m in found).items() if count > 1]
     if twice:
         raise session.give_up(SqlError(f'USING names "{twice[0]}" twice', at=join))

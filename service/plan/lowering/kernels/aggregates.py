@@ -1,0 +1,46 @@
+"""Kernels of aggregates without a window, and of those over the rows before each row."""
+
+from __future__ import annotations
+
+from operators.aggregates.group_by import GroupBy, GroupPartial
+from operators.over.over import OverCallSpec, OverOperator
+from service.plan.lowering.kernels.parts import aggregates, appends, in_processing_time, schema
+from service.plan.nodes import Aggregate, Over
+
+
+def group_partial(node: Aggregate) -> GroupPartial:
+    """Return the stateless half of a GROUP BY."""
+    return GroupPartial(
+        input=schema(node.input.fields),
+        keys=node.keys,
+        aggregates=aggregates(node.aggregates),
+        append=appends(node.input),
+    )
+
+
+def group(node: Aggregate) -> GroupBy:
+    """Return the stateful half of a GROUP BY."""
+    return GroupBy(partial=group_partial(node), output=schema(node.fields), ttl=node.ttl)
+
+
+def over(node: Over) -> OverOperator:
+    """Return the kernel of OVER windows that share their partitions and order."""
+    return OverOperator(
+        input=schema(node.input.fields),
+        output=schema(node.fields),
+        partition=node.partition,
+        time=node.time,
+        calls=tuple(
+            OverCallSpec(
+                function=c.function,
+                frame=c.frame,
+                arguments=c.arguments,
+                distinct=c.distinct,
+                filter=c.filter,
+                constants=c.constants,
+            )
+            for c in node.calls
+        ),
+        processing=in_processing_time(node.input, node.time),
+        ttl=node.ttl,
+    )

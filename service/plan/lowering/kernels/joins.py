@@ -1,0 +1,83 @@
+"""Kernels of joins."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import pyarrow as pa
+
+from operators.joins.interval_join import IntervalJoinOperator
+from operators.joins.kinds import JoinKind
+from operators.joins.regular_join import RegularJoin
+from operators.joins.temporal_join import TemporalJoinOperator
+from operators.joins.window_join import WindowJoinOperator
+from service.plan.lowering.kernels.parts import appends, in_processing_time, schema, text_of
+from service.plan.nodes import AnyJoin, IntervalJoin, Join, TemporalJoin, WindowJoin
+
+
+class _Matched(TypedDict):
+    """What every join has: two inputs, their keys, and the rest of its condition."""
+
+    left: pa.Schema
+    right: pa.Schema
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    residual: str | None
+
+
+def _matched(node: AnyJoin) -> _Matched:
+    return {
+        "left": schema(node.left.fields),
+        "right": schema(node.right.fields),
+        "kind": node.kind,
+        "left_keys": node.left_keys,
+        "right_keys": node.right_keys,
+        "residual": text_of(node.residual),
+    }
+
+
+def join(node: Join) -> RegularJoin:
+    """Return the kernel of a regular join."""
+    return RegularJoin(
+        null_safe=node.null_safe,
+        append=(appends(node.left), appends(node.right)),
+        ttl=(node.left_ttl, node.right_ttl),
+        **_matched(node),
+    )
+
+
+def interval(node: IntervalJoin) -> IntervalJoinOperator:
+    """Return the kernel of an interval join."""
+    return IntervalJoinOperator(
+        null_safe=node.null_safe,
+        left_time=node.left_time,
+        right_time=node.right_time,
+        lower=node.lower,
+        upper=node.upper,
+        processing=in_processing_time(node.left, node.left_time),
+        **_matched(node),
+    )
+
+
+def window(node: WindowJoin) -> WindowJoinOperator:
+    """Return the kernel of a window join."""
+    return WindowJoinOperator(
+        null_safe=node.null_safe,
+        left_time=node.left_time,
+        right_time=node.right_time,
+        processing=in_processing_time(node.left, node.left_time),
+        **_matched(node),
+    )
+
+
+def temporal(node: TemporalJoin) -> TemporalJoinOperator:
+    """Return the kernel of a temporal join."""
+    return TemporalJoinOperator(
+        left_time=node.left_time,
+        right_time=node.right_time,
+        append=appends(node.left),
+        ttl=node.ttl,
+        untimed_deletes=node.untimed_deletes,
+        **_matched(node),
+    )

@@ -1,0 +1,101 @@
+"""Kernels of SQL windows: those of fixed slices of time, and sessions."""
+
+from __future__ import annotations
+
+from typing import TypedDict, assert_never
+
+import pyarrow as pa
+
+import operators.windows.shapes as shapes
+from operators.windows.firing_aggregate import FiringAggregateOperator
+from operators.windows.session_aggregate import SessionAggregate
+from operators.windows.session_partial import SessionPartial
+from operators.windows.session_rows import SessionRows
+from operators.windows.window_aggregate import WindowAggregateOperator
+from operators.windows.window_partial import WindowPartial
+from operators.windows.window_rows import WindowRowsOperator
+from service.plan.lowering.kernels.parts import aggregates, appends, in_processing_time, schema, zone_of
+from service.plan.nodes import (
+    Attached,
+    Cumulate,
+    Hop,
+    Session,
+    Tumble,
+    Window,
+    WindowAggregate,
+    WindowRows,
+)
+
+
+class _Timed(TypedDict):
+    """How the rows of a window's input are read."""
+
+    input: pa.Schema
+    time: int
+    append: bool
+    processing: bool
+    zone: str | None
+
+
+def _timed(node: WindowAggregate | WindowRows) -> _Timed:
+    return {
+        "input": schema(node.input.fields),
+        "time": node.time,
+        "append": appends(node.input),
+        "processing": in_processing_time(node.input, node.time),
+        "zone": zone_of(node.input, node.time, node.zone),
+    }
+
+
+def partial_window(node: WindowAggregate) -> WindowPartial:
+    """Return the stateless half of a window aggregate."""
+    return WindowPartial(
+        window=_shape(node.window),
+        keys=node.keys,
+        aggregates=aggregates(node.aggregates),
+        lateness=0 if node.firing is None else node.firing.lateness,
+        **_timed(node),
+    )
+
+
+def full_window(node: WindowAggregate) -> WindowAggregateOperator | FiringAggregateOperator:
+    """Return the stateful half of a window aggregate."""
+    partial, output = partial_window(node), schema(node.fields)
+    if node.firing is not None:
+        return FiringAggregateOperator(partial=partial, output=output, firing=node.firing)
+    return WindowAggregateOperator(partial=partial, output=output)
+
+
+def partial_session(node: WindowAggregate, gap: int) -> SessionPartial:
+    """Return the stateless half of an aggregate by sessions that end `gap` ms after their last row."""
+    return SessionPartial(gap=gap, keys=node.keys, aggregates=aggregates(node.aggregates), **_timed(node))
+
+
+def full_session(node: WindowAggregate, gap: int, *, whole: bool) -> SessionAggregate:
+    """Return the stateful half of an aggregate by sessions, or (`whole`) both halves in one."""
+    return SessionAggregate(partial=partial_session(node, gap), output=schema(node.fields), whole=whole)
+
+
+def session_rows(node: WindowRows, window: Session) -> SessionRows:
+    """Return the kernel of the table function SESSION by itself."""
+    return SessionRows(partial=SessionPartial(gap=window.gap, keys=window.partition, aggregates=(), **_timed(node)))
+
+
+def window_rows(node: WindowRows) -> WindowRowsOperator:
+    """Return the kernel of a window table function by itself."""
+    window = _shape(node.window)
+    assert not isinstance(window, Attached), "rows that carry their windows need none attached"
+    timed = _timed(node)
+    return WindowRowsOperator(input=timed["input"], time=node.time, window=window, zone=timed["zone"])
+
+
+def _shape(window: Window) -> shapes.Window:
+    match window:
+        case Tumble(size, offset):
+            return shapes.tumble(size, offset)
+        case Hop() | Cumulate() | Attached():
+            return window
+        case Session():
+            raise TypeError("session windows have kernels of their own")
+        case _:
+            assert_never(window)

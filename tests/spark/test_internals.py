@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import serializers, util
+from pyspark import TaskContext, serializers, util
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
@@ -26,6 +26,7 @@ from service.kafka.errors import KafkaUnreachable
 from service.spark.driver.jvm import spark_home
 from service.spark.internals import jvm, workers
 from service.spark.internals.failures import failure_of, noted
+from service.spark.query import projections
 from service.spark.supervision.failure_classes import READER, REFUSED, UNREACHABLE
 from service.spark.supervision.reports import Reports
 
@@ -115,6 +116,15 @@ def unreachable(blocks: Iterator[Any]) -> Iterator[Any]:
         raise KafkaUnreachable("no answer")
 
 
+def failing_if_interpreted(blocks: Iterator[Any]) -> Iterator[Any]:
+    """Fail once the setting has come to the tasks."""
+    context = TaskContext.get()
+    assert context is not None
+    if context.getLocalProperty(projections.OPTION) == projections.INTERPRETED:
+        raise ValueError("projections are interpreted")
+    yield from blocks
+
+
 Start = Callable[..., StreamingQuery]
 
 
@@ -158,6 +168,22 @@ def test_a_running_query_tells_its_progress_and_takes_a_limit_for_its_sources(sp
     sources = jvm.java_query(query).streamingQuery().uniqueSources()
     assert sources.size() == 1
     assert sources.updated(sources.keysIterator().next(), None).size() == 1
+
+
+@pytest.mark.e2e
+def test_a_setting_of_a_running_query_comes_to_its_tasks_and_to_no_other_query(spark: SparkSession, start: Start):
+    query = start(failing_if_interpreted)
+    reports = Reports(query)
+    until = time.monotonic() + 60
+    while reports.last_batch() < 0:
+        assert time.monotonic() < until, "no batch"
+        time.sleep(0.1)
+    projections.interpret(query, True)
+    while query.exception() is None:
+        assert time.monotonic() < until, "the setting did not come"
+        time.sleep(0.1)
+    assert "projections are interpreted" in str(query.exception())
+    assert spark.conf.get(projections.OPTION) == projections.COMPILED
 
 
 @pytest.mark.e2e

@@ -41,6 +41,14 @@ def active_executors(session: SparkSession) -> dict[str, str]:
     return {str(each.id()): str(each.hostPort() or "") for each in found}
 
 
+def set_session_option(query: StreamingQuery, key: str, value: str) -> None:
+    """Set a setting of Spark SQL for a running query alone, from the next batch on.
+
+    A query has a session of its own, whose settings travel with each batch's tasks.
+    """
+    java_query(query).streamingQuery().sparkSessionForStream().conf().set(key, value)
+
+
 def set_read_limit(session: SparkSession, query: StreamingQuery, records: int) -> int:
     """Limit each Kafka source of a running query to `records` a batch, from the next batch that is planned on; return
     how many sources there are.

@@ -33,6 +33,7 @@ from service.runtime.watermarks import channel_name
 from service.spark.driver.cluster_mode import is_local
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
 from service.spark.query.job_spec import JobSpec
+from service.spark.query.projections import interpret, worth_interpreting
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
 from service.spark.supervision.batch_reports import BatchReportListener
@@ -70,6 +71,7 @@ class JobRunner:
         self._batch_bytes: dict[int, float] = {}
         self._pace: BatchSizing | None = None
         self._blocks_limited = False
+        self._interprets = False
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
         self._folder = scratch
@@ -126,6 +128,7 @@ class JobRunner:
             topics=topics,
         )
         self._reports = Reports(self._query)
+        self._interprets = False
 
     def finished(self) -> bool:
         """Look at the progress: whether every source has ended and the last batch is done. Raises what failed."""
@@ -174,6 +177,15 @@ class JobRunner:
             self._pace.measured(self._record)
         if self._pace.batch(records, seconds, batch):
             limit_reads(self._session, self._query, self._pace.rows)
+
+    def fit_projections(self, records: int, partitions: int) -> None:
+        """A batch took `records` of so many Kafka partitions: have Spark read the next ones as costs least."""
+        if self._query is None or not partitions:
+            return
+        wanted = worth_interpreting(records, partitions)
+        if wanted != self._interprets:
+            interpret(self._query, wanted)
+            self._interprets = wanted
 
     def cut_anew(self) -> Cut:
         """Give up the batch that is planned, and have it planned anew with half of its records; the query is stopped.

@@ -82,7 +82,7 @@ def fold_values(
     changed = turned
     if values.repeats:
         changed = pairs.rows.select([*keys, "v"]).filter(pa.array(np.maximum(after, 0) != before))
-    return Moved(sql(_deltas(keys, values, at), {"turned": turned, "changed": changed}), _combined(values, at))
+    return Moved(sql(_deltas(keys, values, at), {"turned": turned, "changed": changed}), combined(values, at))
 
 
 def changed_column(at: int) -> str:
@@ -103,7 +103,8 @@ def _deltas(keys: Sequence[str], values: ValueSet, at: int) -> str:
     return " UNION ALL BY NAME ".join(parts)
 
 
-def _combined(values: ValueSet, at: int) -> list[str]:
+def combined(values: ValueSet, at: int) -> list[str]:
+    """SELECT items that put several rows of what is changed in set `at` together."""
     names = [(e.function, name) for e in values.extremes for name in (e.name, f"left_{e.name}")]
     listed = [f"COALESCE(BOOL_OR({changed_column(at)}), false) AS {changed_column(at)}"] if values.lists else []
     return [*(f"{function}({name}) AS {name}" for function, name in names), *listed]
@@ -113,9 +114,8 @@ def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept
     """`kept` with what has to be read anew of all values of its key: each extreme whose value has left, each list."""
     for i, values in enumerate(layout.sets):
         for extreme in values.extremes:
-            again = f"{extreme.function}(v)"
             flag = f"rescan_{extreme.name}"
-            kept = _read_anew(keys, state[f"values{i}"], kept, flag, {extreme.name: again}, "found", sql)
+            kept = _read_anew(keys, state[f"values{i}"], kept, flag, {extreme.name: extreme.text}, "found", sql)
         if values.lists:
             again_each = {each.name: each.text for each in values.lists}
             ranked = values.ranked(keys, "found")

@@ -260,22 +260,47 @@ ENDS = ("FIRST_VALUE", "LAST_VALUE")
 """Aggregates that repeat no matter how often a value occurs, and that are of no meaning without an order of arrival."""
 
 
+ARRIVED_END = AggregateFunction(
+    accumulators=lambda a: (),
+    finish=lambda _, columns, type_: f"CAST(struct_extract({columns[0][0]}, 'v') AS {duckdb_type(type_)})",
+)
+"""FIRST_VALUE and LAST_VALUE of a value that is kept beside the number of its arrival."""
+
+
+def arrivals() -> Accumulator:
+    """How many rows have ever come, those since taken back included."""
+    return Accumulator(
+        create=(f"CAST(COALESCE(SUM(GREATEST({WEIGHT}, 0)), 0) AS BIGINT)",),
+        combine=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
+        merge=("COALESCE({a0}, 0) + COALESCE({b0}, 0)",),
+        types=(pa.int64(),),
+    )
+
+
 REPEATING = (*EXTREMES, *ENDS, *BITS)
 """Aggregates of which DISTINCT changes nothing."""
 
 _DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
 
 
-def refusal(function: str, *, distinct: bool, append: bool, over: bool = False, bounded: bool = True) -> str | None:
+def refusal(
+    function: str,
+    *,
+    distinct: bool,
+    append: bool,
+    over: bool = False,
+    bounded: bool = True,
+    windowed: bool = False,
+) -> str | None:
     """Why an aggregate cannot be computed, or None if it can.
 
     `append` says that its rows are never taken back, `over` that it stands in an OVER window, `bounded` that its frame
-    is.
+    is, `windowed` that it is computed of the rows of a window.
     """
     if function not in AGGREGATES:
         return f"{function} is not computed yet"
-    if function in ENDS and not append:
-        return f"{function} is not computed over rows that may be taken back"
+    if function in ENDS and windowed and not append:
+        return f"{function} is not computed yet in a window over rows that may be taken back"
     if function == "JSON_OBJECTAGG" and over:
         return "JSON_OBJECTAGG is not computed yet in an OVER window"
     if function == "PERCENTILE" and not bounded:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.aggregates.arrivals import arrival_trace, fold_arrivals
 from operators.aggregates.distinct_values import Moved, changed_column, fold_values, rescanned, value_trace
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
@@ -36,6 +37,10 @@ class GroupPartial(PartialAggregate):
     keys: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     append: bool
+
+    @property
+    def windowed(self) -> bool:
+        return False
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
@@ -77,7 +82,8 @@ class GroupBy(KernelDefaults):
             "groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=self._expires_by, placing=self.placing)
         }
         for i, values in enumerate(layout.sets):
-            traces[f"values{i}"] = value_trace(keys, values, self._expires_by, self.placing)
+            kept = arrival_trace if values.ordered else value_trace
+            traces[f"values{i}"] = kept(keys, values, self._expires_by, self.placing)
         return traces
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -90,7 +96,10 @@ class GroupBy(KernelDefaults):
             return Step(changes=no_changes(self.output))
         partials = partials.drop_columns([WEIGHT]).rename_columns(list(partial_types(self.partial)))
         keys, timestamp, gone = key_names(self.partial), self._timestamp(clock), self._gone(partials, clock)
-        moved = [fold_values(keys, layout, i, state, partials, timestamp, gone, sql) for i in range(len(layout.sets))]
+        moved = [
+            (fold_arrivals if values.ordered else fold_values)(keys, layout, i, state, partials, timestamp, gone, sql)
+            for i, values in enumerate(layout.sets)
+        ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
 
     def _timestamp(self, clock: Clock) -> int | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import (
     AGGREGATES,
+    ARRIVED_END,
     BITS,
     ENDS,
     EXTREMES,
@@ -22,6 +23,7 @@ from operators.aggregates.functions import (
     WHOLES,
     AggregateFunction,
     AggregateSpec,
+    arrivals,
     json_item,
     refusal,
     separator_of,
@@ -61,10 +63,14 @@ class PlacedAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """MIN or MAX of a set, kept in the accumulator `name`."""
+    """MIN or MAX of a set, kept in the accumulator `name`; `text` computes it from all values of a group.
+
+    In a set in the order of arrival the least or greatest is a ROW of the number of an arrival, s, and a value, v.
+    """
 
     function: str
     name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +90,14 @@ class ValueList:
 class ValueSet:
     """The multiset of the values of one column (under one filter), and what is read from it: accumulators of its
     distinct values, extremes and lists. NULL is among the values if `nulls`; if `repeats` it matters how often a value
-    is there, not only that it is."""
+    is there, not only that it is. If `ordered`, the numbers of the arrivals of each value are kept."""
 
     x: str
     type: pa.DataType
     filter: str | None
     nulls: bool = False
     repeats: bool = False
+    ordered: bool = False
     accumulators: list[PlacedAccumulator] = field(default_factory=list)
     extremes: list[Extreme] = field(default_factory=list)
     lists: list[ValueList] = field(default_factory=list)
@@ -114,10 +121,18 @@ class AggregateResult:
 
 
 class AccumulatorLayout:
-    """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not."""
+    """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not.
 
-    def __init__(self, input: pa.Schema, aggregates: Sequence[AggregateSpec], append: bool) -> None:
+    Values are kept in the order of arrival only where groups are (not `windowed`); ValueError for an aggregate that is
+    not computed.
+    """
+
+    def __init__(
+        self, input: pa.Schema, aggregates: Sequence[AggregateSpec], append: bool, windowed: bool = True
+    ) -> None:
         self.append = append
+        self.windowed = windowed
+        self.arrivals = ""
         self.types: dict[str, pa.DataType] = {}
         self.accumulators: list[PlacedAccumulator] = []
         self.sets: list[ValueSet] = []
@@ -128,7 +143,8 @@ class AccumulatorLayout:
 
     def _arrange(self, input: pa.Schema, aggregate: AggregateSpec) -> None:
         distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
-        if (reason := refusal(aggregate.function, distinct=distinct, append=self.append)) is not None:
+        reason = refusal(aggregate.function, distinct=distinct, append=self.append, windowed=self.windowed)
+        if reason is not None:
             raise ValueError(reason)
         function = AGGREGATES[aggregate.function]
         condition = None if aggregate.filter is None else f"c{aggregate.filter}"
@@ -142,11 +158,14 @@ class AccumulatorLayout:
             names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
             self.results.append(AggregateResult(function, argument, names))
             return
+        if aggregate.function in ENDS:
+            self._arrange_end(aggregate.function, x, type_, condition)
+            return
         values = self._set(x, type_, condition, nulls=listed and _lists_nulls(aggregate))
         argument = Argument(x="v", type=type_, filter=None, append=False, constants=aggregate.constants)
         if extreme:
             names = [(self._name(type_),)]
-            values.extremes.append(Extreme(aggregate.function, names[0][0]))
+            values.extremes.append(Extreme(aggregate.function, names[0][0], f"{aggregate.function}(v)"))
         elif listed:
             names = [(self._name(_list_type(aggregate, type_)),)]
             values.lists.append(_value_list(aggregate, distinct, names[0][0]))
@@ -155,11 +174,19 @@ class AccumulatorLayout:
             names = [self._place(values.accumulators, accumulator) for accumulator in function.accumulators(argument)]
         self.results.append(AggregateResult(function, argument, names))
 
+    def _arrange_end(self, function: str, x: str, type_: pa.DataType, condition: str | None) -> None:
+        """The first or last value of a set in the order of arrival: the least or greatest by its number."""
+        (self.arrivals,) = self._place(self.accumulators, arrivals())
+        values = self._set(x, type_, condition, nulls=False, ordered=True)
+        name = self._name(pa.struct([("s", pa.int64()), ("v", type_)]))
+        extreme, place = ("MIN", 1) if function == "FIRST_VALUE" else ("MAX", -1)
+        values.extremes.append(Extreme(extreme, name, f"{extreme}(struct_pack(s := numbers[{place}], v := v))"))
+        argument = Argument(x="v", type=type_, filter=None, append=False)
+        self.results.append(AggregateResult(ARRIVED_END, argument, [(name,)]))
+
     def _accumulates(self, function: str, distinct: bool) -> bool:
         """Whether the rows can be folded without a multiset of their values."""
-        if function in ENDS:
-            return True
-        if function in (*EXTREMES, *BITS):
+        if function in (*EXTREMES, *BITS, *ENDS):
             return self.append
         if function in WHOLES:
             return False
@@ -178,11 +205,11 @@ class AccumulatorLayout:
         accumulators.append(PlacedAccumulator(accumulator, names))
         return names
 
-    def _set(self, x: str, type_: pa.DataType, condition: str | None, nulls: bool) -> ValueSet:
+    def _set(self, x: str, type_: pa.DataType, condition: str | None, nulls: bool, ordered: bool = False) -> ValueSet:
         for values in self.sets:
-            if (values.x, values.filter, values.nulls) == (x, condition, nulls):
+            if (values.x, values.filter, values.nulls, values.ordered) == (x, condition, nulls, ordered):
                 return values
-        self.sets.append(ValueSet(x, type_, condition, nulls))
+        self.sets.append(ValueSet(x, type_, condition, nulls, ordered=ordered))
         return self.sets[-1]
 
     # -- partials
@@ -217,6 +244,10 @@ class AccumulatorLayout:
             others = [f"{values.x} AS v{i}" if i == j else text for j, text in enumerate(empty)]
             conditions = ([] if values.nulls else [f"{values.x} IS NOT NULL"]) + [values.filter or "true"]
             where = " AND ".join(conditions)
+            if values.ordered:  # each row by itself, as it came
+                select = ", ".join([*named, tagged.format(i + 1), *nothing, *others, f"{WEIGHT} AS n"])
+                parts.append(f"SELECT {select} FROM {source} WHERE {where} AND {WEIGHT} <> 0")
+                continue
             by = ", ".join([*(str(j + 1) for j in range(len(keys))), values.x])
             select = ", ".join([*named, tagged.format(i + 1), *nothing, *others, f"{count} AS n"])
             parts.append(f"SELECT {select} FROM {source} WHERE {where} GROUP BY {by} HAVING n <> 0")

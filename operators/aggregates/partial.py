@@ -53,6 +53,11 @@ class PartialAggregate(KernelDefaults):
         tagged = replace(fields, input=self.input.append(tag_of(self.input)), keys=(*self.keys, len(self.input)))
         return PerBlock(tagged, len(self.keys))
 
+    @property
+    def windowed(self) -> bool:
+        """Whether the rows are those of windows, whose partials may be put together in any order."""
+        return True
+
     def times(self) -> tuple[str, ...]:
         """Return the names of the BIGINT columns between the keys and the accumulators."""
         return ()
@@ -69,7 +74,7 @@ class PartialAggregate(KernelDefaults):
 @lru_cache(maxsize=256)
 def layout_of(partial: PartialAggregate) -> AccumulatorLayout:
     """Return how the accumulators of `partial` are laid out."""
-    return AccumulatorLayout(partial.input, partial.aggregates, partial.append)
+    return AccumulatorLayout(partial.input, partial.aggregates, partial.append, partial.windowed)
 
 
 def key_names(partial: PartialAggregate) -> list[str]:

@@ -51,7 +51,7 @@ class Problem:
 
 
 _TOP_N = (
-    "which row came first depends on how changes were batched: order by a column, SELECT ... FROM (SELECT *,"
+    "GROUP BY without a window keeps the order in which rows came; or order by a column, SELECT ... FROM (SELECT *,"
     " ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) AS n FROM ...) WHERE n = 1, or take MIN or MAX"
 )
 _FORGETS = "set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten"
@@ -309,7 +309,10 @@ def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Pr
         over = isinstance(call, OverCall)
         bounded = not isinstance(call, OverCall) or call.frame.preceding is not None
         distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
-        if why := refusal(call.function, distinct=distinct, append=append, over=over, bounded=bounded):
+        windowed = isinstance(node, WindowAggregate)
+        if why := refusal(
+            call.function, distinct=distinct, append=append, over=over, bounded=bounded, windowed=windowed
+        ):
             detail = "" if append else f"{origin(node.input)} updates and deletes rows"
             yield Problem(node.place, why, detail, _TOP_N if call.function in ENDS and not append else "")
 

@@ -168,6 +168,12 @@ GROWTH: dict[str, Growth] = {
         [_group("k", -5), _group("k", 3)],
         gone=[_group("k", 7)],
     ),
+    "group by, arrivals of a key": growing(
+        group_by.grouping((0,), group_by.ENDS[1:]),
+        lambda i: _group("k", i),
+        [_group("k", -5), _group("k", 3)],
+        gone=[_group("k", 7)],
+    ),
     "group by, keys with percentiles and bits": growing(
         group_by.grouping((0,), group_by.WHOLES),
         lambda i: _group(f"k{i}", i),

@@ -189,7 +189,7 @@ def _versions_ended(batches: Sequence[Batch]) -> list[Batch]:
 
 def _sets(partial: GroupPartial | WindowPartial) -> int:
     """How many multisets of values the aggregates of a grouping keep."""
-    return len(AccumulatorLayout(partial.input, partial.aggregates, partial.append).sets)
+    return len(AccumulatorLayout(partial.input, partial.aggregates, partial.append, windowed=False).sets)
 
 
 CHOSEN = [group_by.AGGREGATES[i] for i in (0, 3, 10, 14)]
@@ -235,6 +235,7 @@ def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
 
 GROUPS = group_by.grouping((0,), CHOSEN)
 WHOLE_GROUPS = group_by.grouping((4,), WHOLE)
+ENDS = group_by.grouping((0,), group_by.ENDS)
 LISTING = group_by.grouping((4,), LISTED)
 SESSION_SETS = 1
 """One multiset: the values of the COUNT(DISTINCT) of `session_aggregate.AGGREGATES`."""
@@ -280,6 +281,15 @@ CASES: dict[str, Case] = {
         lambda seed: flat(group_by.generated(seed, 10, append=False)),
         group_by.query((4,), WHOLE),
         lambda batches: len({row[4] for row in live(batches)}) + _sets(WHOLE_GROUPS[0]) * len(live(batches)),
+    ),
+    "group by, first and last value": Case(
+        ENDS,
+        lambda seed: flat(group_by.generated(seed, 10, append=False)),
+        group_by.first_and_last,
+        lambda batches: len({row[0] for row in live(batches)}) + _sets(ENDS[0]) * len(live(batches)),
+        timeless,
+        reverted,
+        undone=True,
     ),
     "regular join": retracting(
         (regular_join.joined("full"),),

@@ -103,7 +103,8 @@ class Spark(_Group):
     """The Spark session."""
 
     master: str = Field(
-        "local[*,16]", description="Spark master. A local one takes the cores (`*` = all) and the tries of a task."
+        "local[*,16]",
+        description="Spark master; `local[cores,attempts]`: cores to use (`*` = all), maximum attempts per task.",
     )
     partitions: int = Field(
         0,
@@ -113,12 +114,12 @@ class Spark(_Group):
     )
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     secret_file: str = Field(
-        "", description="File of a secret that driver and executors share. Needed with executors that others start."
+        "", description="File with a secret that driver and executors share. Required unless the master is local."
     )
     executor: Executor = Field(Executor(), description="Executors.")
     kubernetes: Kubernetes = Field(Kubernetes(), description="Kubernetes.")
     conf: Annotated[dict[str, str], BeforeValidator(_from_json)] = Field(
-        {}, description="More Spark settings, as a JSON object; ours win where answers depend on them."
+        {}, description="Additional Spark settings, as a JSON object. Tailrace overrides those that answers depend on."
     )
 
     @model_validator(mode="after")
@@ -127,7 +128,7 @@ class Spark(_Group):
         needed = ("driver_pod", "driver_address", "image") if self.master.startswith("k8s://") else ()
         missing = [f"{PREFIX}SPARK__KUBERNETES__{n.upper()}" for n in needed if not getattr(self.kubernetes, n)]
         if missing:
-            raise ValueError(f"the master is Kubernetes, which must be told {', '.join(missing)}")
+            raise ValueError(f"the master is Kubernetes, which needs {', '.join(missing)}")
         return self
 
     @model_validator(mode="after")
@@ -172,9 +173,9 @@ class Topics(_Group):
     replication: int = Field(1, ge=1, description="Replication factor of topics that are created.")
     dead_letter: str = Field(
         "tailrace.dead-letter",
-        description="Topic of records that cannot be decoded and rows that cannot be computed; empty = count only.",
+        description="Topic of records that cannot be decoded and rows that cannot be computed; empty = only count.",
     )
-    late: str = Field("", description="Topic of late rows; empty = count only.")
+    late: str = Field("", description="Topic of late rows; empty = only count.")
     markers: str = Field("tailrace.markers", description="Compacted topic of the commit markers.")
 
 
@@ -194,11 +195,11 @@ class Retry(_Group):
     attempts: int = Field(5, ge=0, description="Restarts of a failed query in a row before the service gives up.")
     backoff: Milliseconds = Field(1_000, description="Wait before the first restart; it doubles up to a minute.")
     stall_timeout: Milliseconds = Field(
-        600_000, description="A batch in which no task ends for so long makes the service not alive."
+        600_000, description="Report the service as not alive if no task of a batch ends for this long."
     )
     changed_source: Literal["fail", "accept"] = Field(
         "fail",
-        description="What happens where a batch that was written is read again and Kafka has removed records of it.",
+        description="What to do if Kafka has removed records of a committed batch that must be read again.",
     )
     grace: Milliseconds = Field(25_000, description="How long a running batch may take to finish after SIGTERM.")
 
@@ -247,7 +248,10 @@ class Settings(BaseSettings):
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
-    """Settings from the environment; every mistake at once in one ConfigError, unknown TAILRACE_ names included."""
+    """Return the settings of the environment (None = that of the process).
+
+    Raises ConfigError, which lists every mistake: wrong values, unknown TAILRACE_ names, unreadable secrets.
+    """
     given = dict(os.environ if environment is None else environment)
     mistakes = _unknown(given)
     secrets = given.get(PREFIX + "SECRETS_DIR", "")
@@ -264,7 +268,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """Every variable: its default as it would be written, and what it means."""
+    """Return each variable with its default, as it would be written, and its description."""
     found: dict[str, tuple[str, str]] = {}
 
     def walk(model: type[BaseModel], prefix: str) -> None:
@@ -280,7 +284,7 @@ def variables() -> dict[str, tuple[str, str]]:
 
 
 def written(field: FieldInfo, value: object) -> str:
-    """A value of a field as the text of its variable."""
+    """Return `value` as the text of the variable of `field`."""
     match value:
         case bool():
             return str(value).lower()

@@ -18,7 +18,11 @@ class Hop:
 
 
 def tumble(size: int, offset: int = 0) -> Hop:
-    """Windows of length `size` that touch and do not overlap."""
+    """Return windows of length `size` that touch and do not overlap.
+
+    >>> tumble(10_000)
+    Hop(size=10000, slide=10000, offset=0)
+    """
     return Hop(size=size, slide=size, offset=offset)
 
 

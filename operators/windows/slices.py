@@ -37,14 +37,20 @@ class Windows(NamedTuple):
 
 
 def slice_length(window: Hop | Cumulate) -> int:
-    """The length of a slice; windows that do not overlap are their own slices."""
+    """Return the length of a slice in ms; windows that do not overlap are their own slices.
+
+    >>> slice_length(Hop(size=10, slide=4))
+    2
+    >>> slice_length(Cumulate(size=60, step=20))
+    20
+    """
     if isinstance(window, Cumulate):
         return window.step
     return window.size if window.slide >= window.size else math.gcd(window.size, window.slide)
 
 
 def period(window: Hop | Cumulate) -> int:
-    """How far the starts of windows are apart."""
+    """Return the distance between the starts of windows, in ms."""
     return window.size if isinstance(window, Cumulate) else window.slide
 
 
@@ -75,13 +81,25 @@ def slice_text(window: Hop | Cumulate, time: str) -> tuple[str, str | None]:
 
 
 def last_ends(window: Hop | Cumulate, slices: Times) -> Times:
-    """The end of the last window that each slice is in."""
+    """Return the end of the last window that each slice is in.
+
+    >>> last_ends(Hop(size=10, slide=5), np.array([0, 5, 10])).tolist()
+    [10, 15, 20]
+    """
     step = period(window)
     return slices - (slices - window.offset) % step + window.size
 
 
 def windows_of(window: Hop | Cumulate, slices: Times) -> Windows:
-    """All windows that each of the distinct `slices` is in, each slice's from the first to the last to end."""
+    """Return all windows that each of the distinct `slices` is in, each slice's from the first to the last to end.
+
+    >>> hopping = windows_of(Hop(size=10, slide=5), np.array([5]))
+    >>> [(int(s), int(e)) for s, e in zip(hopping.starts, hopping.ends)]
+    [(0, 10), (5, 15)]
+    >>> growing = windows_of(Cumulate(size=60, step=20), np.array([20]))
+    >>> [(int(s), int(e)) for s, e in zip(growing.starts, growing.ends)]
+    [(0, 40), (0, 60)]
+    """
     if isinstance(window, Cumulate):
         bases = slices - (slices - window.offset) % window.size
         count = window.size // window.step

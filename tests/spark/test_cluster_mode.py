@@ -191,6 +191,6 @@ def test_a_master_on_kubernetes_that_lacks_its_pod_is_refused_with_what_is_missi
     with pytest.raises(ConfigError) as refused:
         load({name: value for name, value in POD.items() if not name.endswith(("DRIVER_POD", "IMAGE"))})
     assert refused.value.mistakes == [
-        "TAILRACE_SPARK: the master is Kubernetes, which must be told"
+        "TAILRACE_SPARK: the master is Kubernetes, which needs"
         " TAILRACE_SPARK__KUBERNETES__DRIVER_POD, TAILRACE_SPARK__KUBERNETES__IMAGE"
     ]

@@ -58,6 +58,12 @@ THROUGHPUT: tuple[Panel, ...] = (
         lines=(Target(rate("tailrace_input_records_total", "source"), "{{source}}"),),
     ),
     Graph(
+        title="Bytes in by table",
+        description="Bytes of the records read from Kafka: what TAILRACE_BATCH__BYTES bounds in a batch.",
+        unit="Bps",
+        lines=(Target(rate("tailrace_input_bytes_total", "source"), "{{source}}"),),
+    ),
+    Graph(
         title="Rows out by table",
         description="Records committed to Kafka.",
         unit="cps",
@@ -268,9 +274,19 @@ ERRORS: tuple[Panel, ...] = (
     ),
     Graph(
         title="Failed batches",
-        description="Batches that failed; the query was started again each time.",
+        description="Batches that failed (the query was started again) and those of them that were planned anew.",
         unit="short",
-        lines=(Target(grown("tailrace_batch_failures_total", "query"), "failures"),),
+        lines=(
+            Target(grown("tailrace_batch_failures_total", "query"), "failures"),
+            Target(grown("tailrace_batches_cut_anew_total", "query"), "planned anew"),
+        ),
+        width=6,
+    ),
+    Graph(
+        title="Skipped records",
+        description="Records that `tailrace checkpoint skip` has passed by, since the checkpoint was made.",
+        unit="short",
+        lines=(Target("sum by (source) (tailrace_skipped_records{%Q})", "{{source}}"),),
         width=6,
     ),
 )

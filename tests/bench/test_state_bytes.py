@@ -19,7 +19,7 @@ def test_state_has_the_rows_of_its_keys(workload: Workload):
 
 def test_a_batch_seals_what_it_has_changed_and_not_what_is_kept():
     little, much = (measure(GROUP_BY, keys, {0: 1, 200: 1}) for keys in (1_000, 50_000))
-    assert little.sealed[0] < 10_000 < little.sealed[200]
+    assert little.sealed[0] < 1_000 < little.sealed[200]
     assert much.bytes > 20 * little.bytes
     assert much.sealed[0] < 1.5 * little.sealed[0]
     assert much.sealed[200] < 1.5 * little.sealed[200]
@@ -28,4 +28,6 @@ def test_a_batch_seals_what_it_has_changed_and_not_what_is_kept():
 def test_the_table_has_a_line_for_each_state():
     lines = table([measure(GROUP_BY, 100, dict.fromkeys(BATCHES, 1))]).splitlines()
     assert len(lines) == 3
-    assert [cell.strip() for cell in lines[2].split(" | ")][:3] == ["group by, 2 aggregates", "100", "100"]
+    state, keys, rows = [cell.strip() for cell in lines[2].split(" | ")][:3]
+    assert (state, keys) == ("group by, 2 aggregates", "100")
+    assert 100 <= int(rows) < 1_000, "rows that are not merged yet count, too"

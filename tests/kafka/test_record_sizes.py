@@ -1,4 +1,4 @@
-"""How large the records of a topic are is told by the last of them."""
+"""How large the records of a topic are is told by its first and its last ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ def _fill(kafka: Broker, topic: str, partition: int, sizes: list[int]) -> None:
 
 def test_it_is_the_mean_of_the_last_records_of_all_partitions(kafka: Broker, make_topic: MakeTopic):
     topic = make_topic(partitions=2)
-    _fill(kafka, topic, 0, [10_000] * 10 + [100] * RECORDS)
+    _fill(kafka, topic, 0, [10] * 10 + [100] * RECORDS)
     _fill(kafka, topic, 1, [300] * RECORDS)
     assert largest_average({"bootstrap.servers": kafka.bootstrap}, [topic]) == pytest.approx(200)
+
+
+def test_it_is_the_mean_of_the_first_records_where_those_are_larger(kafka: Broker, make_topic: MakeTopic):
+    topic = make_topic(partitions=1)
+    _fill(kafka, topic, 0, [10_000] * 10 + [100] * RECORDS)
+    assert largest_average({"bootstrap.servers": kafka.bootstrap}, [topic]) == pytest.approx(10_000)
 
 
 def test_of_several_topics_the_one_with_the_largest_counts(kafka: Broker, make_topic: MakeTopic):

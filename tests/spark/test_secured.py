@@ -149,7 +149,9 @@ def test_a_pipeline_runs_over_tls_with_two_logins_and_no_secret_is_anywhere(
 def test_what_is_told_of_a_pipeline_that_does_not_run_has_no_secret(
     arguments: list[str], right: bool, tmp_path: Path
 ) -> None:
-    options = f"""'properties.sasl.jaas.config' = 'x.PlainLoginModule required username="ann" password="{FROM_FILE}";',
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    options = f"""'properties.security.protocol' = 'SASL_SSL', 'properties.sasl.mechanism' = 'PLAIN',
+                  'properties.sasl.jaas.config' = '{module} required username="ann" password="{FROM_FILE}";',
                   'properties.ssl.key.password' = '${{KEY_PASSWORD}}'"""
     text = pipeline(options)
     if not right:

@@ -33,7 +33,7 @@ class _Reader:
         monkeypatch.setattr("service.host.clock._running", lambda: self.running)
         options = {
             "interval": "10000",
-            "heads": "[0]",
+            "shards": "1",
             "levels": "[1]",
             "topics": json.dumps({"0": {"kafka": {}, "topics": ["t"]}}),
             "ended": str(tmp_path / "run" / "ended.json"),

@@ -52,6 +52,7 @@ def announce_topics(metrics: Metrics, program: Program) -> None:
             for name in ("input_records_total", "input_bytes_total"):
                 metrics.add(name, 0, query=program.name, source=source.table.name, topic=topic)
             metrics.add("decode_errors_total", 0, query=program.name, topic=topic)
+            metrics.set("skipped_records", 0, query=program.name, source=source.table.name, topic=topic)
 
 
 def absorb(metrics: Metrics, query: str, task_metrics: TaskMetrics) -> None:

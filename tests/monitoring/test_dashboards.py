@@ -16,7 +16,7 @@ MODELS = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob
 
 every_dashboard = pytest.mark.parametrize("name", MODELS)
 
-UNITS = {"bytes", "cps", "dateTimeAsIso", "none", "percentunit", "s", "short"}
+UNITS = {"Bps", "bytes", "cps", "dateTimeAsIso", "none", "percentunit", "s", "short"}
 
 
 def panels(name: str) -> list[dict[str, Any]]:

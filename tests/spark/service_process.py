@@ -57,8 +57,10 @@ class ServiceProcess:
 
     def ask(self, path: str) -> tuple[int, str]:
         """Status and body of the service's own HTTP server; status 0 while it does not listen."""
+        port = self._settings["TAILRACE_HTTP__PORT"]
+        assert port != "0", "the port is the service's own choice: a test that asks names it (HTTP__PORT)"
         try:
-            with urlopen(f"http://127.0.0.1:{self._settings['TAILRACE_HTTP__PORT']}{path}", timeout=10) as answer:
+            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
                 return int(answer.status), answer.read().decode()
         except HTTPError as error:
             with error:

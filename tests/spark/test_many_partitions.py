@@ -9,6 +9,7 @@ from functools import partial
 
 from confluent_kafka.admin import AdminClient
 
+from service.host.machine import free_ports
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.test_zombies import COMMITTED, ends, open_or_past
@@ -31,7 +32,7 @@ def test_rows_that_need_no_exchange_are_written_once_whatever_tasks_read_them(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:
     source, even = make_topic("source", partitions=PARTITIONS), make_topic("even")
-    job = service(PIPELINE.format(source=source, even=even), kafka.bootstrap)
+    job = service(PIPELINE.format(source=source, even=even), kafka.bootstrap, HTTP__PORT=str(free_ports(1)[0]))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     job.start()
     fed = 0

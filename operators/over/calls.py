@@ -9,22 +9,42 @@ import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import AGGREGATES, REPEATING, refusal
-from operators.columns import duckdb_type, listed
+from operators.columns import duckdb_type
+from operators.over.sequence import NUMBER, TIME, partition_by
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """ROWS or RANGE BETWEEN `preceding` PRECEDING AND CURRENT ROW: rows, or ms; None = UNBOUNDED."""
+    """ROWS or RANGE BETWEEN `preceding` PRECEDING AND `following` FOLLOWING: rows, or ms; None = UNBOUNDED.
+
+    Less than 0 is the other side of the current row. Raises ValueError for an unbounded frame that ends before it.
+    """
 
     rows: bool
     preceding: int | None
+    following: int = 0
+
+    def __post_init__(self) -> None:
+        if self.preceding is None and self.following < 0:
+            raise ValueError("a frame of all rows ends with the current row or behind it")
+
+    @property
+    def behind(self) -> int:
+        """How far before the current row a bounded frame begins."""
+        return max(0, self.preceding or 0)
+
+    @property
+    def ahead(self) -> int:
+        """How far behind the current row the frame ends."""
+        return max(0, self.following)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCallSpec:
-    """An aggregate over a frame (any of `AGGREGATES`), or ROW_NUMBER or LAG, whose frame is not read.
+    """An aggregate over a frame (any of `AGGREGATES`), or ROW_NUMBER, LAG or LEAD, whose frame is not read.
 
-    `constants` are literal arguments as DuckDB text: LAG's offset and default. DISTINCT needs a bounded frame.
+    `constants` are literal arguments as DuckDB text: the offset and default of LAG and LEAD. DISTINCT needs a bounded
+    frame.
     """
 
     function: str
@@ -35,30 +55,44 @@ class OverCallSpec:
     constants: tuple[str, ...] = ()
 
     @property
-    def lookback(self) -> int:
-        """How many rows before the current one LAG reads."""
+    def _offset(self) -> int:
+        """How many rows before or behind the current one LAG and LEAD read."""
         return int(self.constants[0]) if self.constants else 1
 
+    @property
+    def rows_behind(self) -> int:
+        """How many rows before the current one are read, in a frame of rows that is bounded."""
+        return self._offset if self.function == "LAG" else self.frame.behind if self._in_rows else 0
 
-TIME = "_t"
-"""The column of a row's time in ms, which RANGE frames are ordered by."""
+    @property
+    def rows_ahead(self) -> int:
+        """How many rows behind the current one are read."""
+        return self._offset if self.function == "LEAD" else self.frame.ahead if self._in_rows else 0
 
-NUMBER = "_n"
-"""The column that numbers rows by time, then arrival, for ROWS frames; those that are due from 0 on."""
+    @property
+    def time_ahead(self) -> int:
+        """How many ms behind the current row are read."""
+        return self.frame.ahead if not self._in_rows and self.function not in NEIGHBOURS else 0
+
+    @property
+    def _in_rows(self) -> bool:
+        return self.frame.rows and self.function not in NEIGHBOURS
 
 
-def partition_by(partition: Sequence[int]) -> str:
-    """The PARTITION BY clause of an OVER clause, with a blank behind it, or nothing."""
-    return f"PARTITION BY {listed(partition)} " if partition else ""
+NEIGHBOURS = ("LAG", "LEAD")
+"""Functions that read one other row, and no frame."""
 
 
 def window(frame: Frame, partition: Sequence[int]) -> str:
     """The text of an OVER clause."""
-    by = partition_by(partition)
-    start = "UNBOUNDED" if frame.preceding is None else str(frame.preceding)
-    if frame.rows:
-        return f" OVER ({by}ORDER BY {NUMBER} ROWS BETWEEN {start} PRECEDING AND CURRENT ROW)"
-    return f" OVER ({by}ORDER BY {TIME} RANGE BETWEEN {start} PRECEDING AND CURRENT ROW)"
+    start = "UNBOUNDED PRECEDING" if frame.preceding is None else _edge(-frame.preceding)
+    order, unit = (NUMBER, "ROWS") if frame.rows else (TIME, "RANGE")
+    return f" OVER ({partition_by(partition)}ORDER BY {order} {unit} BETWEEN {start} AND {_edge(frame.following)})"
+
+
+def _edge(offset: int) -> str:
+    """An end of a frame, so far behind the current row."""
+    return f"{abs(offset)} {'FOLLOWING' if offset > 0 else 'PRECEDING'}" if offset else "CURRENT ROW"
 
 
 def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", condition: str | None = None) -> Argument:
@@ -100,10 +134,10 @@ def bounded(
     call: OverCallSpec, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType
 ) -> tuple[list[str], str]:
     """Texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
-    if call.function == "LAG":
-        by = partition_by(partition)
+    if call.function in NEIGHBOURS:
         rest = "".join(f", {text}" for text in call.constants)
-        return [f"LAG(c{call.arguments[0]}{rest}) OVER ({by}ORDER BY {NUMBER})"], f"CAST({{0}} AS {duckdb_type(type_)})"
+        text = f"{call.function}(c{call.arguments[0]}{rest}) OVER ({partition_by(partition)}ORDER BY {NUMBER})"
+        return [text], f"CAST({{0}} AS {duckdb_type(type_)})"
     given = argument(call, schema, window(call.frame, partition))
     function = AGGREGATES[aggregate_of(call)]
     texts: list[str] = []

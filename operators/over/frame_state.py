@@ -18,16 +18,16 @@ import pyarrow as pa
 from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
 from operators.over.calls import (
-    NUMBER,
-    TIME,
+    NEIGHBOURS,
     OverCallSpec,
     aggregate_of,
     argument,
     bounded,
-    partition_by,
     starts,
     window,
 )
+from operators.over.sequence import NUMBER, TIME, newer, numbered, partition_by
+from operators.over.waiting import Due
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
@@ -38,6 +38,9 @@ from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
 
 Calls = Mapping[int, tuple[OverCallSpec, pa.DataType]]
+
+_AHEAD = "_ahead"
+"""The column (BOOLEAN) that says of a row that it is not answered yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +66,8 @@ class FrameState(ABC):
         """Which `rows` behind the watermark `previous` are on time: they can still be evaluated and emitted."""
 
     @abstractmethod
-    def evaluate(
-        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
-    ) -> dict[int, pa.ChunkedArray]:
-        """The answers of each call for the rows that are `due`, sorted by time; what has to be is remembered."""
+    def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
+        """The answers of each call for the rows that are `due`, in their order; what has to be is remembered."""
 
     @property
     def reach(self) -> int | None:
@@ -80,18 +81,6 @@ class FrameState(ABC):
 
     def with_timestamp(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
-
-    def later_than_emitted(self, rows: pa.Table, times: Times, emitted: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
-        """Which `rows` are newer than all the `emitted` rows (whose times are in `_t`) of their keys."""
-        asked = _numbered(rows, times, 0)
-        keys = [f"c{i}" for i in self.partition]
-        on = " AND ".join(f"r.{k} IS NOT DISTINCT FROM a.{k}" for k in keys) or "true"
-        last = f"SELECT {', '.join([*keys, f'MAX({TIME}) AS last'])} FROM emitted GROUP BY {', '.join(keys) or '()'}"
-        statement = f"SELECT {NUMBER} FROM rows r JOIN ({last}) a ON {on} WHERE r.{TIME} <= a.last"
-        stale = sql(statement, {"rows": asked, "emitted": emitted}).column(NUMBER).to_numpy()
-        on_time = np.ones(rows.num_rows, dtype=np.bool_)
-        on_time[stale] = False
-        return on_time
 
     def in_windows(self, rows: pa.Table, extra: Mapping[str, str], sql: Sql) -> pa.Table:
         """`_n`, the answer a<i> of each call i, and the `extra` columns (text by name), of all `rows`."""
@@ -107,24 +96,26 @@ class FrameState(ABC):
         """The answers of the rows numbered 0 to `count` - 1, in that order."""
         numbers = answers.column(NUMBER).to_numpy()
         places = np.empty(count, dtype=np.int64)
-        due = np.flatnonzero(numbers >= 0)
+        due = np.flatnonzero((numbers >= 0) & (numbers < count))
         places[numbers[due]] = due
         sorted_ = answers.take(pa.array(places))
         return {i: sorted_.column(f"a{i}") for i in self.calls}
 
 
-def _numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
-    """`rows` with their times and numbers from `first` on."""
-    numbers = np.arange(first, first + rows.num_rows)
-    return rows.append_column(TIME, pa.array(times)).append_column(NUMBER, pa.array(numbers))
+def _sequence(before: pa.Table, times: Times, due: Due) -> pa.Table:
+    """The rows before those that are due, these, and what is ahead of them, numbered; those that are due from 0 on."""
+    rows = [numbered(before, times, -before.num_rows), numbered(due.rows, due.times, 0)]
+    if due.ahead.num_rows:
+        rows.append(numbered(due.ahead, due.ahead_times, due.rows.num_rows))
+    return pa.concat_tables(rows).combine_chunks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeFrameState(FrameState):
     """RANGE frames: the rows that have been emitted in the time of the last two frames.
 
-    A row behind the watermark by less than the longest frame is on time if it is newer than the last row emitted
-    for its key; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
+    A row behind the watermark by less than the longest frame is on time if no frame that has been emitted for its key
+    reaches it; its own frame begins as much earlier, so rows stay for two frames. One that is further behind is late:
     what its frame held is gone.
     """
 
@@ -133,45 +124,49 @@ class RangeFrameState(FrameState):
         return "frame"
 
     @property
-    def frame(self) -> int:
-        """The length of the longest frame, in ms."""
-        return max(call.frame.preceding or 0 for call, _ in self.calls.values())
+    def behind(self) -> int:
+        """How many ms before its row the longest frame begins."""
+        return max(call.frame.behind for call, _ in self.calls.values())
+
+    @property
+    def ahead(self) -> int:
+        """How many ms behind its row the longest frame ends."""
+        return max(call.frame.ahead for call, _ in self.calls.values())
 
     @property
     def history(self) -> PartitionHistory:
         """The emitted rows."""
-        return PartitionHistory(self.schema, self.partition, self.frame)
+        return PartitionHistory(self.schema, self.partition, self.behind + self.ahead)
 
     def spec(self) -> TraceSpec:
         return self.history.spec()
 
     @property
     def reach(self) -> int | None:
-        return 2 * self.frame
+        return 2 * (self.behind + self.ahead)
 
     def expire(self, state: State, now: int) -> None:
         """Emitted rows go with the watermark, not with the time to live."""
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         partitions = self.history.partitions(state[self.name], rows)
-        emitted, of = self.history.read(state[self.name], partitions, times, np.full(len(times), previous))
-        newest = self.later_than_emitted(rows, times, emitted.append_column(TIME, pa.array(of)), sql)
-        return newest & ~out_of_reach(times, self.frame, previous)
+        highs = np.full(len(times), previous)
+        emitted, of = self.history.read(state[self.name], partitions, times - self.ahead, highs)
+        reached = emitted.append_column(TIME, pa.array(of + self.ahead))
+        free = newer(rows, times, self.partition, reached, sql)
+        return free & ~out_of_reach(times, self.behind + self.ahead, previous)
 
-    def evaluate(
-        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
-    ) -> dict[int, pa.ChunkedArray]:
+    def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
         trace = state[self.name]
-        known, of = self.history.read(trace, self.history.partitions(trace, due), times - self.frame, times)
-        self.history.add(trace, due, times)
-        before = _numbered(known, of, -known.num_rows)
-        rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
-        return self.by_number(self.in_windows(rows, {}, sql), due.num_rows)
+        partitions = self.history.partitions(trace, due.rows)
+        known, of = self.history.read(trace, partitions, due.times - self.behind, due.times)
+        self.history.add(trace, due.rows, due.times)
+        return self.by_number(self.in_windows(_sequence(known, of, due), {}, sql), due.rows.num_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsFrameState(FrameState):
-    """ROWS frames and LAG: the last rows of each key, at least one."""
+    """ROWS frames, LAG and LEAD: the last rows of each key, at least one."""
 
     @property
     def name(self) -> str:
@@ -180,8 +175,7 @@ class RowsFrameState(FrameState):
     @property
     def kept(self) -> int:
         """How many rows of each key are kept."""
-        needs = (c.lookback if c.function == "LAG" else c.frame.preceding or 0 for c, _ in self.calls.values())
-        return max(1, *needs)
+        return max(1, *(call.rows_behind for call, _ in self.calls.values()))
 
     def spec(self) -> TraceSpec:
         schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
@@ -192,33 +186,33 @@ class RowsFrameState(FrameState):
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         trace = state[self.name]
         emitted = find(trace, distinct(trace.key_hash(rows, self.partition)))
-        return self.later_than_emitted(rows, times, emitted, sql)
+        return newer(rows, times, self.partition, emitted, sql)
 
-    def evaluate(
-        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
-    ) -> dict[int, pa.ChunkedArray]:
-        trace = state[self.name]
-        hashes = trace.key_hash(due, self.partition)
+    def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
+        trace, count = state[self.name], due.rows.num_rows
+        hashes = trace.key_hash(due.rows, self.partition)
         known = find(trace, distinct(hashes))
         found: SortKeys = sort_keys_of(known)
         # Stored in the order of arrival within each hash, which is all that a frame can tell.
-        before = known.select([*self.schema.names, TIME])
-        before = before.append_column(NUMBER, pa.array(np.arange(-known.num_rows, 0)))
-        rows = pa.concat_tables([before, _numbered(due, times, 0)]).combine_chunks()
+        rows = _sequence(known.select(self.schema.names), known.column(TIME).to_numpy(), due)
         back = f"ROW_NUMBER() OVER ({partition_by(self.partition)}ORDER BY {NUMBER} DESC)"
+        if due.ahead.num_rows:
+            rows = rows.append_column(_AHEAD, pa.array(rows.column(NUMBER).to_numpy() >= count))
+            back = f"COUNT(*) FILTER (WHERE NOT {_AHEAD}) OVER ({partition_by(self.partition)}ORDER BY {NUMBER} DESC)"
         answers = self.in_windows(rows, {"back": back}, sql)
-        numbers = answers.column(NUMBER).to_numpy() + known.num_rows
-        recent = np.sort(numbers[answers.column("back").to_numpy() <= self.kept])
+        numbers = answers.column(NUMBER).to_numpy()
+        recent = np.sort(numbers[(answers.column("back").to_numpy() <= self.kept) & (numbers < count)])
+        recent = recent + known.num_rows
         sort_keys = np.concatenate([found, hashes])[recent]
-        stay = rows.take(pa.array(recent)).drop_columns([NUMBER])
+        stay = rows.select([*self.schema.names, TIME]).take(pa.array(recent))
         if self.ttl:
             timestamps = known.column(WRITTEN).to_numpy() if known.num_rows else np.empty(0, dtype=np.int64)
             timestamps = np.where(
-                among(sort_keys, hashes), now, np.concatenate([timestamps, np.full(due.num_rows, now)])[recent]
+                among(sort_keys, hashes), now, np.concatenate([timestamps, np.full(count, now)])[recent]
             )
             stay = stay.append_column(WRITTEN, pa.array(timestamps))
         trace.replace(stay, sort_keys, found, now)
-        return self.by_number(answers, due.num_rows)
+        return self.by_number(answers, count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,9 +254,7 @@ class UnboundedFrameState(FrameState):
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         return np.zeros(rows.num_rows, dtype=np.bool_)
 
-    def evaluate(
-        self, state: State, due: pa.Table, times: Times, previous: int, now: int, sql: Sql
-    ) -> dict[int, pa.ChunkedArray]:
+    def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
         keys = [f"k{i}" for i in range(len(self.partition))]
         named = [f"c{place} AS {key}" for place, key in zip(self.partition, keys, strict=True)]
         accumulators = self._placed(over=False)
@@ -272,19 +264,19 @@ class UnboundedFrameState(FrameState):
             for t, n in zip(ts, (n for p in ps for n in p.names), strict=True)
         ]
         group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
-        delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due})
+        delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due.rows})
         trace = state[self.name]
         pairs = read_keyed(sql, trace, delta, trace.key_hash(delta, range(len(keys))), len(keys))
         after = [text for _, placed, _ in accumulators for p in placed for text in p.merge(PREVIOUS)]
         kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
         if self.ttl:
             kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
-        answers = self._running(_numbered(due, times, 0), pairs.rows, sql)
+        answers = self._running(_sequence(due.rows.slice(0, 0), due.times[:0], due), pairs.rows, sql)
         write(trace, pairs, kept, pairs.sort_keys, now)
-        return self.by_number(answers, due.num_rows)
+        return self.by_number(answers, due.rows.num_rows)
 
     def _running(self, due: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
-        """The answers from what was kept of each key before and what has come up to each row."""
+        """The answers from what was kept of each key before and what has come up to the end of each row's frame."""
         inner, middle, outer = [NUMBER, *(f"c{place}" for place in self.partition)], [NUMBER], [NUMBER]
         for i, accumulators, texts in self._placed(over=True):
             names = [name for placed in accumulators for name in placed.names]
@@ -310,9 +302,9 @@ def frame_states_of(
     kinds: dict[type[FrameState], dict[int, tuple[OverCallSpec, pa.DataType]]] = {}
     for i, (call, type_) in enumerate(zip(calls, types, strict=True)):
         kind: type[FrameState] = RangeFrameState
-        if call.function == "LAG" or (call.frame.rows and call.frame.preceding is not None):
+        if call.function in NEIGHBOURS or (call.frame.rows and call.frame.preceding is not None):
             kind = RowsFrameState
-        if call.function == "ROW_NUMBER" or (call.function != "LAG" and call.frame.preceding is None):
+        if call.function == "ROW_NUMBER" or (call.function not in NEIGHBOURS and call.frame.preceding is None):
             kind = UnboundedFrameState
         kinds.setdefault(kind, {})[i] = (call, type_)
     return [kind(schema=schema, partition=partition, calls=chosen, ttl=ttl) for kind, chosen in kinds.items()]

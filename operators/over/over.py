@@ -1,7 +1,7 @@
-"""OVER windows: a row out per row in, in time order, once the watermark reaches its time.
+"""OVER windows: a row out per row in, in time order, once its frames are complete.
 
-Rows wait by time; that a row has been emitted follows from the watermark alone. What the frames still need of emitted
-rows is kept by the frame states, one for each kind of frame.
+A row waits until the watermark has reached all that its frames read (`waiting`); that it has been emitted follows from
+what waits no more. What the frames still need of emitted rows is kept by the frame states, one for each kind of frame.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.over.calls import Frame, OverCallSpec
 from operators.over.frame_state import FrameState, frame_states_of
+from operators.over.waiting import Due, Waiting, WaitingForRows, WaitingForTime
 from operators.sql import Sql
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.time import END_OF_TIME, Clock
-from operators.windows.event_time import milliseconds, timed
+from operators.state.operator_state import State, TraceSpec
+from operators.time import END_OF_TIME, MIN_TIME, Clock
+from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.lateness import has_passed
+from operators.windows.slices import Times
 
 __all__ = ["Frame", "OverCallSpec", "OverOperator"]
 
@@ -31,10 +33,12 @@ __all__ = ["Frame", "OverCallSpec", "OverOperator"]
 class OverOperator(KernelDefaults):
     """OVER windows that share PARTITION BY and ORDER BY. `output` has the input's columns, then one a call.
 
-    `time` is the position of the time attribute; with `processing` rows are emitted at once in arrival order. A row is
-    late when it is not newer than the last row emitted for its key, over RANGE also when it is behind the watermark by
-    the length of the longest frame; where a frame is unbounded, when it is not newer than the watermark.
-    `ttl` ms of processing time without a row let what is kept of a key be forgotten (0 = never).
+    `time` is the position of the time attribute; with `processing` rows come in arrival order and none is late. A row
+    is late when a row behind it, or a frame that holds it, has been emitted for its key, over RANGE also when it is
+    behind the watermark by the length of the longest frame; where a frame is unbounded, when it is not newer than the
+    watermark. `ttl` ms of processing time without a row let what is kept of a key be forgotten (0 = never); rows that
+    still wait for others of that key are answered first. Raises ValueError for calls that read rows behind the current
+    one both by time and by number.
     """
 
     input: pa.Schema
@@ -45,75 +49,106 @@ class OverOperator(KernelDefaults):
     processing: bool = False
     ttl: int = 0
 
+    def __post_init__(self) -> None:
+        if self._rows_ahead and self._time_ahead:
+            raise ValueError("frames that end some rows and some time behind the current row do not share an operator")
+
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.input,)
 
+    @property
+    def _rows_ahead(self) -> int:
+        return max((call.rows_ahead for call in self.calls), default=0)
+
+    @property
+    def _time_ahead(self) -> int:
+        return max((call.time_ahead for call in self.calls), default=0)
+
+    def output_watermark(self, watermark: int) -> int:
+        """Rows that wait for time come out so much behind the watermark."""
+        return watermark if watermark >= END_OF_TIME else watermark - self._time_ahead
+
     def traces(self) -> Mapping[str, TraceSpec]:
-        traces = {frame_state.name: frame_state.spec() for frame_state in self._frame_states()}
-        key = tuple(f"c{place}" for place in self.partition)
-        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED, key=key), **traces}
+        frames = {frame_state.name: frame_state.spec() for frame_state in self._frame_states()}
+        return {**self._waiting().traces(), **frames}
 
     def _frame_states(self) -> list[FrameState]:
         types = self.output.types[len(self.input) :]
         return frame_states_of(self.input, self.partition, self.calls, types, self.ttl)
 
+    def _waiting(self) -> Waiting:
+        if self._rows_ahead:
+            return WaitingForRows(
+                schema=self.input, partition=self.partition, time=self.time, ahead=self._rows_ahead, ttl=self.ttl
+            )
+        return WaitingForTime(schema=self.input, partition=self.partition, time=self.time, ahead=self._time_ahead)
+
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        frame_states, waiting = self._frame_states(), state["rows"]
+        frame_states, waiting = self._frame_states(), self._waiting()
+        clock = self._clock(state, clock)
+        changes = [no_changes(self.output)]
+        ended = waiting.ended(state, clock, sql)
+        if ended is not None:
+            # What is kept of these keys is forgotten with them, below.
+            changes.append(self._answers(frame_states, state, ended, clock.now - self.ttl, sql))
         for frame_state in frame_states:
             frame_state.expire(state, clock.now)
         rows, dead = timed(inputs[0], self.time)
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(self.time))
-        previous, watermark = (END_OF_TIME, clock.now) if self.processing else (clock.previous, clock.watermark)
-        ahead, behind = ~has_passed(times, watermark), has_passed(times, previous)
-        due = [waiting.between(previous, watermark).select(self.input.names)]
-        if self.processing:
-            due, late = [rows], rows.slice(0, 0)
-        else:
-            due.append(rows.filter(pa.array(~ahead & ~behind)))
-            waiting.add(rows.filter(pa.array(ahead)), times[ahead])
-            rows, times = rows.filter(pa.array(behind)), times[behind]
-            on_time, late = self.split_late(frame_states, state, rows, times, previous, sql)
-            due.append(on_time)
-            waiting.expire(watermark)
-        changes = no_changes(self.output)
-        if any(rows.num_rows for rows in due):
-            changes = self._evaluate(frame_states, state, pa.concat_tables(due).combine_chunks(), previous, clock, sql)
+        late = self._late(frame_states, waiting, state, rows, times, clock, sql)
+        late_rows = rows.filter(pa.array(late))
+        due = waiting.take(state, rows.filter(pa.array(~late)), times[~late], clock, sql)
+        changes.append(self._answers(frame_states, state, due, clock.now, sql))
         for frame_state in frame_states:
             if frame_state.reach is not None:
-                state[frame_state.name].expire(watermark - frame_state.reach)
+                state[frame_state.name].expire(clock.watermark - frame_state.reach)
         return Step(
-            changes=changes, late={0: weigh(late, 1)} if late.num_rows else {}, late_count=late.num_rows, dead=dead
+            changes=pa.concat_tables(changes),
+            late={0: weigh(late_rows, 1)} if late_rows.num_rows else {},
+            late_count=late_rows.num_rows,
+            dead=dead,
         )
 
-    def split_late(
+    def _clock(self, state: State, clock: Clock) -> Clock:
+        """The clock that rows are answered by: in processing time all that has come has been reached."""
+        if not self.processing:
+            return clock
+        ended = clock.watermark >= END_OF_TIME
+        if not self._time_ahead:
+            return Clock(now=clock.now, watermark=END_OF_TIME if ended else clock.now, previous=MIN_TIME)
+        running = running_clock(state, clock, processing=True)
+        return Clock(now=clock.now, watermark=END_OF_TIME, previous=running.previous) if ended else running
+
+    def _late(
         self,
         frame_states: Sequence[FrameState],
+        waiting: Waiting,
         state: State,
         rows: pa.Table,
-        times: np.ndarray,
-        previous: int,
+        times: Times,
+        clock: Clock,
         sql: Sql,
-    ) -> tuple[pa.Table, pa.Table]:
-        """Split rows behind the watermark into those newer than all that was emitted for their keys, and late rows."""
-        if rows.num_rows == 0:
-            return rows, rows
-        on_time = np.ones(rows.num_rows, dtype=np.bool_)
+    ) -> np.ndarray:
+        """Which rows are late: of those behind the watermark, those that answers have been given without."""
+        late = np.zeros(rows.num_rows, dtype=np.bool_)
+        behind = np.flatnonzero(has_passed(times, clock.previous))
+        if self.processing or len(behind) == 0:
+            return late
+        rows, times = rows.take(pa.array(behind)), times[behind]
+        on_time = waiting.on_time(state, rows, times, sql)
         for frame_state in frame_states:
-            on_time &= frame_state.on_time(state, rows, times, previous, sql)
-        return rows.filter(pa.array(on_time)), rows.filter(pa.array(~on_time))
+            on_time &= frame_state.on_time(state, rows, times, clock.previous, sql)
+        late[behind] = ~on_time
+        return late
 
-    def _evaluate(
-        self, frame_states: Sequence[FrameState], state: State, due: pa.Table, previous: int, clock: Clock, sql: Sql
-    ) -> pa.Table:
-        """The rows that are `due`, in the order of their times, each with the answers of all calls."""
-        times = milliseconds(due.column(self.time))
-        if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
-            order = np.argsort(times, kind="stable")
-            due, times = due.take(pa.array(order)), times[order]
+    def _answers(self, frame_states: Sequence[FrameState], state: State, due: Due, now: int, sql: Sql) -> pa.Table:
+        """The rows that are `due`, in their order, each with the answers of all calls."""
+        if due.rows.num_rows == 0:
+            return no_changes(self.output)
         answers: dict[int, pa.ChunkedArray] = {}
         for frame_state in frame_states:
-            answers |= frame_state.evaluate(state, due, times, previous, clock.now, sql)
-        columns = [*due.columns, *(answers[i] for i in range(len(self.calls)))]
+            answers |= frame_state.evaluate(state, due, now, sql)
+        columns = [*due.rows.columns, *(answers[i] for i in range(len(self.calls)))]
         return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)

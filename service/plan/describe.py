@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from service.plan.expressions import describe
 from service.plan.nodes import (
+    NEIGHBOURS,
     Aggregate,
     AggregateCall,
     AnyJoin,
@@ -16,6 +17,7 @@ from service.plan.nodes import (
     Cumulate,
     Filter,
     Firing,
+    Frame,
     Hop,
     IntervalJoin,
     Join,
@@ -261,15 +263,29 @@ def _stream_window(node: StreamWindow) -> str:
 def call(input: Node, each: AggregateCall | OverCall) -> str:
     """An aggregate as SQL writes it."""
     inside = names(input, each.arguments) or ("*" if each.function == "COUNT" else "")
+    if isinstance(each, OverCall) and each.function in NEIGHBOURS:
+        return f"{each.function}({', '.join([inside, *each.constants])})"
     text = f"{each.function}({'DISTINCT ' if each.distinct else ''}{inside})"
     if each.filter is not None:
         text += f" FILTER ({names(input, [each.filter])})"
-    if isinstance(each, OverCall):
-        frame = each.frame
-        unit = "rows" if frame.rows else "range"
-        length = frame.preceding
-        text += f" {unit} " + ("unbounded" if length is None else f"{length if frame.rows else duration(length)}")
-    return text
+    return f"{text} {_frame(each.frame)}" if isinstance(each, OverCall) else text
+
+
+def _frame(frame: Frame) -> str:
+    """A frame as `rows 2`, or as `rows 2 to 1 following` where it does not end with the current row."""
+
+    def edge(offset: int) -> str:
+        length = str(abs(offset)) if frame.rows else duration(abs(offset))
+        return f"{length} {'following' if offset > 0 else 'preceding'}" if offset else "the current row"
+
+    unit = "rows" if frame.rows else "range"
+    if frame.preceding is None:
+        start = "unbounded"
+    elif frame.preceding < 0:
+        start = edge(-frame.preceding)
+    else:
+        start = str(frame.preceding) if frame.rows else duration(frame.preceding)
+    return f"{unit} {start}" + (f" to {edge(frame.following)}" if frame.following else "")
 
 
 def _calls(input: Node, calls: Iterable[AggregateCall | OverCall]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from operators.over.calls import NEIGHBOURS
 from service.plan.describe import duration, names
 from service.plan.nodes import (
     Aggregate,
@@ -11,7 +13,6 @@ from service.plan.nodes import (
     CappedSessionShape,
     CountShape,
     Cumulate,
-    Frame,
     Hop,
     IntervalJoin,
     Join,
@@ -59,7 +60,7 @@ def kept(node: Node) -> tuple[Kept, ...]:
         case StreamWindow():
             return (_stream_window(node),)
         case Over():
-            return tuple(_over(node, frame) for frame in dict.fromkeys(c.frame for c in node.calls))
+            return tuple(_over(node))
         case TopN():
             return _top_n(node)
         case TimeSort():
@@ -171,16 +172,36 @@ def _stream_window(node: StreamWindow) -> Kept:
             return Kept("rows", f"the {passes} passes the end of their last window ({duration(size)} long)")
 
 
-def _over(node: Over, frame: Frame) -> Kept:
+def _over(node: Over) -> Iterator[Kept]:
     of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
-    if frame.preceding is None:
-        bound = _ttl(node.ttl) if node.partition else "a single partition"
-        return Kept(f"the running totals {of}, and rows ahead of the watermark", bound)
-    if frame.rows:
-        bound = _ttl(node.ttl) if node.partition else "a single partition"
-        return Kept(f"the last {frame.preceding + 1} rows {of}, and rows ahead of the watermark", bound)
-    # Two frames: a row that comes behind the watermark by one may still be answered, and has a frame of its own.
-    return Kept(
-        f"the rows {of} within {duration(frame.preceding)}",
-        f"the watermark passes their time by {duration(2 * frame.preceding)}",
-    )
+    by_partition = _ttl(node.ttl) if node.partition else "a single partition"
+    ahead = ", and rows ahead of the watermark"
+    if node.time_ahead:
+        until = f"the watermark passes their time by {duration(node.time_ahead)}"
+        yield Kept("rows whose frames are not complete", until)
+        ahead = ""
+    elif node.rows_ahead:
+        last = "the last row" if node.rows_ahead == 1 else f"the last {node.rows_ahead} rows"
+        ends = f"{by_partition}, which answers them" if node.partition and node.ttl else by_partition
+        yield Kept(f"{last} {of}, which wait for those behind them{ahead}", ends)
+        ahead = ""
+    # What each kind of frame keeps, as the kernel does, once.
+    calls = [call.spec for call in node.calls]
+    neighbours = [call for call in calls if call.function in NEIGHBOURS]
+    framed = [call for call in calls if call.function not in NEIGHBOURS]
+    if any(call.frame.preceding is None for call in framed):
+        yield Kept(f"the running totals {of}{ahead}", by_partition)
+    rows = [call for call in framed if call.frame.rows and call.frame.preceding is not None]
+    if rows or neighbours:
+        last_rows = max(call.rows_behind for call in (*rows, *neighbours))
+        counted = last_rows if node.rows_ahead else last_rows + 1
+        if counted:
+            yield Kept(f"the last {counted} rows {of}{ahead}", by_partition)
+    ranges = [call.frame for call in framed if not call.frame.rows and call.frame.preceding is not None]
+    if ranges:
+        behind, following = max(f.behind for f in ranges), max(f.ahead for f in ranges)
+        # Two frames: a row that comes behind the watermark by one may still be answered, and has a frame of its own.
+        yield Kept(
+            f"the rows {of} within {duration(behind + following)}",
+            f"the watermark passes their time by {duration(2 * (behind + following))}",
+        )

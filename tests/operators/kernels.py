@@ -243,6 +243,7 @@ SESSION_SETS = 1
 HOP = Hop(size=30, slide=10)
 WINDOWS = windows.windowed(HOP)
 CALLS = over.CALLS["all at once"]
+NEXT_ROWS, NEXT_TIME = over.AHEAD["next rows"], over.AHEAD["next time"]
 AROUND = (-10, 20)
 PAIR = pa.schema([("c0", pa.string()), ("c1", pa.int64())])
 
@@ -421,6 +422,25 @@ CASES: dict[str, Case] = {
         lambda batches: 2 * since(batches, 2 * 20) + 3 * keys(batches, 0),
         over.cut,
         ending=(over.over(CALLS, schema=over.NUMBERED, ttl=10),),
+    ),
+    "over, frames that end some rows behind": timed(
+        (over.over(NEXT_ROWS[0], schema=over.NUMBERED),),
+        lambda seed: over.arrivals(seed, 60),
+        over.oracle(NEXT_ROWS[0], complete=NEXT_ROWS[1]),
+        # Those ahead of the watermark; of each key three rows that wait, two that have been answered, and the totals.
+        lambda batches: since(batches, 0) + 6 * keys(batches, 0),
+        over.cut,
+        ending=(over.over(NEXT_ROWS[0], schema=over.NUMBERED, ttl=10),),
+    ),
+    "over, frames that end some time behind": timed(
+        (over.over(NEXT_TIME[0], schema=over.NUMBERED),),
+        lambda seed: over.arrivals(seed, 60),
+        over.oracle(NEXT_TIME[0], complete=NEXT_TIME[1]),
+        # Rows wait for 15 ms by time and by key, and stay for two frames of 35 ms; rows of a table by key go when they
+        # are half of their block. Of each key the totals.
+        lambda batches: 3 * since(batches, 15) + 2 * since(batches, 15 + 2 * 35) + keys(batches, 0),
+        over.cut,
+        ending=(over.over(NEXT_TIME[0], schema=over.NUMBERED, ttl=10),),
     ),
 }
 

@@ -19,6 +19,7 @@ INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP), ("c3"
 DELAY = 30
 
 ALL_ROWS, ALL_TIME = Frame(rows=True, preceding=None), Frame(rows=False, preceding=None)
+BY_TIME = "{by} ORDER BY ms"
 TWO_ROWS, TWENTY_MS = Frame(rows=True, preceding=2), Frame(rows=False, preceding=20)
 
 CALLS = {
@@ -80,6 +81,82 @@ CALLS = {
     ],
 }
 CALLS["all at once"] = [calls[i] for calls in CALLS.values() for i in (0, 1)]
+CALLS["last rows"] += [
+    (
+        OverCallSpec(function="SUM", frame=Frame(rows=True, preceding=4, following=-2), arguments=(1,)),
+        pa.int64(),
+        "CAST(SUM(c1) OVER (arrival ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING) AS BIGINT)",
+    ),
+]
+CALLS["last time"] += [
+    (
+        OverCallSpec(function="COUNT", frame=Frame(rows=False, preceding=20, following=-10)),
+        pa.int64(),
+        f"COUNT(*) OVER ({BY_TIME} RANGE BETWEEN 20 PRECEDING AND 10 PRECEDING)",
+    ),
+]
+
+AHEAD = {
+    "next rows": (
+        [
+            (OverCallSpec(function="LEAD", frame=ALL_ROWS, arguments=(1,)), pa.int64(), "LEAD(c1) OVER arrival"),
+            (
+                OverCallSpec(function="LEAD", frame=ALL_ROWS, arguments=(1,), constants=("2", "-1")),
+                pa.int64(),
+                "LEAD(c1, 2, -1) OVER arrival",
+            ),
+            (
+                OverCallSpec(function="SUM", frame=Frame(rows=True, preceding=2, following=1), arguments=(1,)),
+                pa.int64(),
+                "CAST(SUM(c1) OVER (arrival ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS BIGINT)",
+            ),
+            (
+                OverCallSpec(function="MAX", frame=Frame(rows=True, preceding=-1, following=3), arguments=(3,)),
+                pa.float64(),
+                "MAX(c3) OVER (arrival ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(function="COUNT", frame=Frame(rows=True, preceding=None, following=2), arguments=(1,)),
+                pa.int64(),
+                "COUNT(c1) OVER (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(
+                    function="LAST_VALUE", frame=Frame(rows=True, preceding=None, following=1), arguments=(1,)
+                ),
+                pa.int64(),
+                "LAST_VALUE(c1 IGNORE NULLS) OVER (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
+            ),
+        ],
+        "after >= 3 OR {watermark} >= " + str(END_OF_TIME),
+    ),
+    "next time": (
+        [
+            (
+                OverCallSpec(function="COUNT", frame=Frame(rows=False, preceding=20, following=15)),
+                pa.int64(),
+                f"COUNT(*) OVER ({BY_TIME} RANGE BETWEEN 20 PRECEDING AND 15 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(function="AVG", frame=Frame(rows=False, preceding=0, following=12), arguments=(3,)),
+                pa.float64(),
+                f"AVG(c3) OVER ({BY_TIME} RANGE BETWEEN CURRENT ROW AND 12 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(function="MIN", frame=Frame(rows=False, preceding=-3, following=15), arguments=(1,)),
+                pa.int64(),
+                f"MIN(c1) OVER ({BY_TIME} RANGE BETWEEN 3 FOLLOWING AND 15 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(function="SUM", frame=Frame(rows=False, preceding=None, following=9), arguments=(1,)),
+                pa.int64(),
+                f"CAST(SUM(c1) OVER ({BY_TIME} RANGE BETWEEN UNBOUNDED PRECEDING AND 9 FOLLOWING) AS BIGINT)",
+            ),
+        ],
+        "t + 15 <= {watermark} OR {watermark} >= " + str(END_OF_TIME),
+    ),
+}
+"""Calls whose frames end behind the current row, and when it is answered: once they are complete."""
 
 
 def at(ms: int) -> datetime:
@@ -94,20 +171,25 @@ def over(calls, partition=(0,), schema=INPUT, time=2, **options):
     )
 
 
-def oracle(calls, partition="PARTITION BY c0"):
-    """The calls over all rows, of which those up to the watermark have come out; rows of one time by their number."""
+def oracle(calls, partition="PARTITION BY c0", complete="true"):
+    """The calls over all rows, of which those up to the watermark have come out that are `complete`, which may ask for
+    the `watermark`, the time `t` of a row and how many rows of its partition come `after` it by the watermark; rows of
+    one time by their number."""
 
     def query(batch: Batch) -> str:
+        after = f"COUNT(*) FILTER (WHERE epoch_ms(c2) <= {batch.watermark})"
+        after = f"{after} OVER (arrival ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS after"
+        texts = ", ".join([*(q.format(by=partition) for _, _, q in calls), after])
         return (
             f"SELECT * EXCLUDE (t) FROM (SELECT *, epoch_ms(c2) AS t FROM ("
-            f" SELECT t0.*, {', '.join(q for _, _, q in calls)} FROM (SELECT *, epoch_ms(c2) AS ms FROM t0) t0"
+            f" SELECT t0.*, {texts} FROM (SELECT *, epoch_ms(c2) AS ms FROM t0) t0"
             f" WINDOW arrival AS ({partition} ORDER BY c2, c4),"
             f" rows2 AS (arrival ROWS BETWEEN 2 PRECEDING AND CURRENT ROW),"
             f" allrows AS (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),"
             f" range20 AS ({partition} ORDER BY ms RANGE BETWEEN 20 PRECEDING AND CURRENT ROW),"
             f" alltime AS ({partition} ORDER BY ms RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-            f")) WHERE t <= {batch.watermark}"
-        ).replace("SELECT * EXCLUDE (t)", "SELECT * EXCLUDE (t, ms)")
+            f")) WHERE t <= {batch.watermark} AND ({complete.format(watermark=batch.watermark)})"
+        ).replace("SELECT * EXCLUDE (t)", "SELECT * EXCLUDE (t, ms, after)")
 
     return query
 
@@ -152,6 +234,16 @@ def test_windows_equal_a_batch_query(calls, partition):
     assert run.late == []
 
 
+@pytest.mark.parametrize(("calls", "complete"), AHEAD.values(), ids=AHEAD)
+@pytest.mark.parametrize("partition", [(0,), ()], ids=["by key", "all rows"])
+def test_windows_that_look_ahead_are_answered_when_their_frames_are_complete(calls, complete, partition):
+    text = "PARTITION BY c0" if partition else ""
+    batches = cut(arrivals(1, 150), steps(1))
+    run = holds_oracle((over(calls, partition, NUMBERED),), batches, oracle(calls, text, complete), restart=True)
+    assert run.late == []
+    assert len(run.log) == 150
+
+
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
 def test_windows_do_not_depend_on_how_the_log_is_cut(calls):
     cuts = [lambda c, n=n: cut(c, iter(lambda: n, 0)) for n in (4, 17, 1000)]
@@ -162,12 +254,15 @@ def test_windows_survive_a_restart_bit_by_bit():
     holds_restart((over(CALLS["all at once"], schema=NUMBERED),), cut(arrivals(3, 100), steps(3)))
 
 
-@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
-def test_keys_that_share_a_hash_are_kept_apart(calls, monkeypatch):
+@pytest.mark.parametrize(
+    ("calls", "complete"), [*((calls, "true") for calls in CALLS.values()), *AHEAD.values()], ids=[*CALLS, *AHEAD]
+)
+def test_keys_that_share_a_hash_are_kept_apart(calls, complete, monkeypatch):
     from operators import hashing, slots
 
     monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
-    holds_oracle((over(calls, schema=NUMBERED),), cut(arrivals(4, 80), steps(4)), oracle(calls))
+    kernel = over(calls, schema=NUMBERED)
+    holds_oracle((kernel,), cut(arrivals(4, 80), steps(4)), oracle(calls, complete=complete))
 
 
 def test_state_holds_no_more_than_frames_may_still_read():
@@ -290,6 +385,90 @@ def test_an_unbounded_window_takes_no_row_behind_the_watermark():
     run(Batch([row("b", 14), row("b", 15), row("b", 16)], watermark=20))
     assert [r[2] for r in run.late] == [at(14), at(15)]
     assert run.late_count == 2
+
+
+# -- frames that end behind the current row
+
+LEAD = [(OverCallSpec(function="LEAD", frame=ALL_ROWS, arguments=(1,), constants=("1", "-1")), pa.int64(), "")]
+
+
+def test_rows_that_are_ahead_by_time_and_by_number_do_not_share_an_operator():
+    with pytest.raises(ValueError, match="do not share an operator"):
+        over([*AHEAD["next rows"][0], *AHEAD["next time"][0]])
+
+
+def test_a_row_waits_for_the_next_one_of_its_key_and_its_last_one_for_the_end():
+    run = Run((over(LEAD),))
+    run(Batch([row("a", 10, 1), row("b", 11, 2), row("a", 30, 3)], watermark=20))
+    assert run.log == []
+    run(Batch([], watermark=30))
+    assert [(r[1], r[4]) for r, _ in run.log] == [(1, 3)]
+    run(Batch([row("a", 31, 4)], watermark=1_000_000))
+    assert [(r[1], r[4]) for r, _ in run.log[1:]] == [(3, 4)]
+    run(Batch([], watermark=END_OF_TIME))
+    assert [(r[1], r[4]) for r, _ in run.log[2:]] == [(2, -1), (4, -1)]
+
+
+def test_a_row_that_nothing_has_been_answered_without_is_on_time():
+    run = Run((over(LEAD),))
+    run(Batch([row("a", 10, 1)], watermark=50))
+    run(Batch([row("a", 9, 2), row("a", 10, 3), row("a", 12, 4), row("b", 5, 5)], watermark=50))
+    assert [(r[1], r[4]) for r, _ in run.log] == [(1, 4)]
+    assert [r[1] for r in run.late] == [2, 3]
+
+
+def test_over_range_a_row_that_an_answered_frame_reaches_is_late():
+    frame = Frame(rows=False, preceding=20, following=10)
+    run = Run((counted(frame),))
+    run(Batch([row("a", 80, 1), row("b", 95, 2)], watermark=95))
+    assert [(r[1], r[4]) for r, _ in run.log] == [(1, 1)]
+    run(Batch([row("a", 90, 3), row("a", 91, 4), row("b", 70, 5), row("b", 65, 6)], watermark=95))
+    assert [r[1] for r in run.late] == [3, 6]
+    assert [(r[1], r[4]) for r, _ in run.log[1:]] == [(5, 1)]
+    run(Batch([], watermark=101))
+    assert [(r[1], r[4]) for r, _ in run.log[2:]] == [(4, 2)]
+
+
+def test_a_row_that_waits_for_another_of_its_key_is_answered_when_the_time_to_live_has_passed():
+    calls = [
+        *LEAD,
+        (OverCallSpec(function="COUNT", frame=Frame(rows=True, preceding=None, following=1)), pa.int64(), ""),
+    ]
+    run = Run((over(calls, ttl=100),))
+    run(Batch([row("a", 1, 1), row("b", 1, 2)], watermark=5, now=10))
+    run(Batch([row("a", 10, 3)], watermark=20, now=60))
+    run(Batch([], watermark=20, now=109))
+    assert [(r[1], r[4], r[5]) for r, _ in run.log] == [(1, 3, 2)]
+    run(Batch([row("b", 30, 4)], watermark=40, now=110))
+    assert [(r[1], r[4], r[5]) for r, _ in run.log[1:]] == [(2, -1, 1)]
+    run(Batch([row("b", 50, 5)], watermark=60, now=160))
+    assert [(r[1], r[4], r[5]) for r, _ in run.log[2:]] == [(3, -1, 2), (4, 5, 2)]
+    run(Batch([], watermark=60, now=260))
+    assert [(r[1], r[4], r[5]) for r, _ in run.log[4:]] == [(5, -1, 2)]
+    run(Batch([], watermark=60, now=1000))
+    assert run.state_rows() == 0
+
+
+def test_in_processing_time_frames_are_complete_by_arrival_and_by_the_clock():
+    run = Run((over(LEAD, processing=True),))
+    run(Batch([row("a", 100, 1), row("a", 100, 2)], now=100))
+    run(Batch([row("a", 121, 3)], now=121))
+    run(Batch([], now=130, watermark=END_OF_TIME))
+    assert [(r[1], r[4]) for r, _ in run.log] == [(1, 2), (2, 3), (3, -1)]
+    run = Run((counted(Frame(rows=False, preceding=0, following=20), processing=True),))
+    run(Batch([row("a", 100, 1), row("a", 100, 2)], now=100))
+    run(Batch([row("a", 120, 3)], now=120))
+    assert run.log == []
+    run(Batch([], now=121))
+    assert [(r[1], r[4]) for r, _ in run.log] == [(1, 3), (2, 3)]
+    run(Batch([], now=122, watermark=END_OF_TIME))
+    assert [(r[1], r[4]) for r, _ in run.log[2:]] == [(3, 1)]
+
+
+def test_rows_that_wait_for_time_come_out_so_much_behind_the_watermark():
+    calls = AHEAD["next time"][0]
+    assert over(calls).output_watermark(100) == 85
+    assert over(calls).output_watermark(END_OF_TIME) == END_OF_TIME
 
 
 # -- processing time

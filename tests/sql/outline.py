@@ -116,6 +116,7 @@ def _line(node: Node) -> str:
             calls = ", ".join(
                 f"{_call(names, c.function, c.arguments, c.distinct, c.filter)} "
                 f"{'rows' if c.frame.rows else 'range'} {c.frame.preceding}"
+                f"{f' to {c.frame.following}' if c.frame.following else ''}"
                 for c in over
             )
             return f"over {_named(names, partition)} on {names[time]}: {calls}"

@@ -52,6 +52,30 @@ project who, SUM(COUNT(*))
 """,
         "who STRING!, running BIGINT",
     ),
+    (
+        """SELECT id, LEAD(id, 2, 0) OVER w AS next, SUM(id) OVER (PARTITION BY who ORDER BY ts ROWS BETWEEN 1 PRECEDING
+AND 3 FOLLOWING) AS s, MIN(id) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND INTERVAL '2' SECOND
+FOLLOWING) AS near, MAX(id) OVER (ORDER BY ts ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS before, ts
+FROM pay WINDOW w AS (PARTITION BY who ORDER BY ts)""",
+        """
+project id, LEAD(id), SUM(id), MIN(id), MAX(id), ts
+  over who on ts: LEAD(id) rows None, SUM(id) rows 1 to 3
+    over nothing on ts: MIN(id) range 5000 to 2000
+      over nothing on ts: MAX(id) rows 3 to -1
+        scan pay
+""",
+        "id BIGINT, next BIGINT, s BIGINT, near BIGINT, before BIGINT, ts TIMESTAMP(3)",
+    ),
+    (
+        """SELECT ts, COUNT(*) OVER (ORDER BY ts RANGE BETWEEN CURRENT ROW AND INTERVAL '2' SECOND FOLLOWING) AS n
+FROM pay""",
+        """
+project ts, COUNT(*)
+  over nothing on ts: COUNT(*) range 0 to 2000
+    scan pay
+""",
+        "ts TIMESTAMP(3) *event, n BIGINT!",
+    ),
 ]
 
 
@@ -83,6 +107,39 @@ def test_a_default_of_lag_has_a_type_that_fits(default: str):
         [],
         ["the number of rows and the default of LAG are constants"],
     )
+
+
+@pytest.mark.parametrize(
+    ("frame", "mistake"),
+    [
+        (
+            "ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING",
+            "a frame ends at the current row, or so many rows",
+        ),
+        (
+            "ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING",
+            "a frame of all rows ends at the current row",
+        ),
+        ("ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING", "the frame ends before it starts"),
+        ("ROWS BETWEEN 2 FOLLOWING AND CURRENT ROW", "the frame ends before it starts"),
+        ("ROWS BETWEEN UNBOUNDED FOLLOWING AND 2 FOLLOWING", "a frame starts with UNBOUNDED PRECEDING"),
+    ],
+)
+def test_a_frame_that_has_no_end_or_no_rows_is_refused(frame: str, mistake: str):
+    (found,) = mistakes(f"SELECT SUM(id) OVER (ORDER BY ts {frame}) FROM pay")
+    assert found.startswith(mistake)
+
+
+def test_windows_that_wait_for_rows_of_different_partitions_are_refused():
+    (found,) = mistakes("SELECT LEAD(id) OVER (ORDER BY ts), LEAD(id) OVER (PARTITION BY who ORDER BY ts) FROM pay")
+    assert found.startswith("LEAD and frames that end some rows behind share one PARTITION BY in a query")
+
+
+def test_what_has_waited_for_other_rows_has_no_time_attribute_any_more():
+    query = "SELECT *, LEAD(id) OVER (ORDER BY ts) AS n FROM pay"
+    (found,) = mistakes(f"SELECT SUM(n) OVER (ORDER BY ts) FROM ({query})")
+    assert "ts" in found
+    assert "time attribute" in found
 
 
 def test_a_frame_of_too_many_rows_is_refused():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from operators.over.calls import Frame
+from operators.over.calls import Frame, OverCallSpec
 from service.plan.nodes.relation import NOWHERE, Field, Place, check, check_positions
 from service.plan.types import DataType
 
@@ -29,8 +29,8 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class OverCall:
-    """An aggregate (or ROW_NUMBER, LAG, FIRST_VALUE, LAST_VALUE) over a frame; `constants` are literal arguments, such
-    as LAG's offset."""
+    """An aggregate (or ROW_NUMBER, LAG, LEAD, FIRST_VALUE, LAST_VALUE) over a frame; `constants` are literal arguments,
+    such as LAG's offset."""
 
     function: str
     arguments: tuple[int, ...]
@@ -39,6 +39,18 @@ class OverCall:
     distinct: bool = False
     filter: int | None = None
     constants: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> OverCallSpec:
+        """What its kernel computes."""
+        return OverCallSpec(
+            function=self.function,
+            frame=self.frame,
+            arguments=self.arguments,
+            distinct=self.distinct,
+            filter=self.filter,
+            constants=self.constants,
+        )
 
 
 def read_by(calls: Sequence[AggregateCall] | Sequence[OverCall]) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Aggregates over the rows before each row: OVER."""
+"""Aggregates over the rows around each row: OVER."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ class Over:
     fields: tuple[Field, ...]
     ttl: int = 0
     place: Place = NOWHERE
+
+    @property
+    def rows_ahead(self) -> int:
+        """How many rows of its partition behind it a row waits for."""
+        return max((call.spec.rows_ahead for call in self.calls), default=0)
+
+    @property
+    def time_ahead(self) -> int:
+        """By how many ms the watermark passes a row before it is answered."""
+        return max((call.spec.time_ahead for call in self.calls), default=0)
 
     def __post_init__(self) -> None:
         check_positions(self, self.input.fields, (self.time, *self.partition, *read_by(self.calls)))

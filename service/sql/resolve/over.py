@@ -1,16 +1,17 @@
-"""OVER: aggregates over the rows up to each row, in the order of time."""
+"""OVER: aggregates over the rows around each row, in the order of time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from sqlglot import exp
 
 from service.plan import types
 from service.plan.expressions import Column, Expression, Literal, describe, render
-from service.plan.nodes import Field, Frame, Mode, Over, OverCall, Place
+from service.plan.nodes import NEIGHBOURS, Field, Frame, Mode, Over, OverCall, Place
 from service.plan.properties import mode
 from service.plan.table import TimeKind
 from service.plan.types import DataType, flink
@@ -18,7 +19,7 @@ from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.expressions.casts import assignable, cast
 from service.sql.resolve.aggregate_calls import typed_call
-from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.over_frame import MOST_ROWS, frame_of
 from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, rank_call, ranked
 from service.sql.resolve.relation import Relation, extended
@@ -31,9 +32,17 @@ _WHOLE_PARTITION = ("NTILE", "PERCENT_RANK", "CUME_DIST")
 Item = tuple[str, exp.Expr]
 
 
+class _Reach(IntEnum):
+    """What a row waits for, in the order of nodes: where it waits for other rows, its time has passed long ago."""
+
+    ROW = 0
+    TIME = 1
+    ROWS = 2
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One OVER call over expressions of the input; calls of equal `partition` and `time` share a node."""
+    """One OVER call over expressions of the input; calls of equal `partition`, `time` and `reach` share a node."""
 
     text: str
     partition: tuple[Expression, ...]
@@ -45,6 +54,13 @@ class _Call:
     distinct: bool
     filter: Expression | None
     constants: tuple[str, ...]
+    node: exp.Expr
+
+    @property
+    def reach(self) -> _Reach:
+        """What its answer waits for."""
+        spec = OverCall(self.function, (), self.type, self.frame, constants=self.constants).spec
+        return _Reach.ROWS if spec.rows_ahead else _Reach.TIME if spec.time_ahead else _Reach.ROW
 
     @property
     def shown(self) -> str:
@@ -66,12 +82,14 @@ def resolve_over(
     if not calls:
         return relation, items
     names: dict[str, str] = {}
-    groups: dict[tuple[tuple[Expression, ...], int], list[_Call]] = {}
+    groups: dict[tuple[_Reach, tuple[Expression, ...], int], list[_Call]] = {}
     for call in calls.values():
         if isinstance(call, _Call):
-            groups.setdefault((call.partition, call.time), []).append(call)
+            groups.setdefault((call.reach, call.partition, call.time), []).append(call)
     scope, place = relation.scope, session.place(select)
-    for group in groups.values():
+    with session.all_or_nothing():
+        _one_waits_for_rows(list(groups.values()), session)
+    for _, group in sorted(groups.items(), key=lambda each: each[0][0]):
         relation = _over(relation, group, names, ttl, place)
     for call in calls.values():
         if isinstance(call, RankCall):
@@ -82,6 +100,18 @@ def resolve_over(
         return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
 
     return relation, [(name, replaced(node, part)) for name, node in items]
+
+
+def _one_waits_for_rows(groups: list[list[_Call]], session: ResolveContext) -> None:
+    """Refuse a second window whose rows wait for others: the first hands them on when their time has long passed."""
+    waiting = [group for group in groups if group[0].reach is _Reach.ROWS]
+    for others in waiting[1:]:
+        session.mistakes.add(
+            "LEAD and frames that end some rows behind share one PARTITION BY in a query",
+            detail="a row waits for the next ones of its partition; those of another would wait for it in turn",
+            hint="give them the same PARTITION BY and ORDER BY, or end the frames with INTERVAL ... FOLLOWING",
+            at=others[0].node,
+        )
 
 
 def _windows_in(node: exp.Expr) -> Iterator[exp.Window]:
@@ -126,7 +156,12 @@ def _over(relation: Relation, calls: list[_Call], names: dict[str, str], ttl: in
         names[call.text] = f"{INTERNAL}over{len(names)}"
         field = Field(call.shown, call.type, call.function not in ("COUNT", "ROW_NUMBER"))
         new.append(ScopeColumn(field, alias=names[call.text]))
-    fields = (*below.fields, *(c.field for c in new))
+    own, windows = below.scope.columns, relation.windows
+    processing = relation.scope.field(calls[0].time).time is TimeKind.PROCESSING
+    if calls[0].reach is _Reach.ROWS or (calls[0].reach is _Reach.TIME and processing):
+        # What comes out has waited, who knows how long: its time has passed, and says nothing of rows to come.
+        own, windows = tuple(replace(c, field=replace(c.field, time=TimeKind.NONE)) for c in own), ()
+    fields = (*(c.field for c in own), *(c.field for c in new))
     node = Over(
         input=below.node,
         partition=partition,
@@ -136,8 +171,7 @@ def _over(relation: Relation, calls: list[_Call], names: dict[str, str], ttl: in
         ttl=ttl,
         place=place,
     )
-    scope = Scope((*below.scope.columns, *new))
-    return Relation(node, scope, relation.windows)
+    return Relation(node, Scope((*own, *new)), windows)
 
 
 def _call(
@@ -155,20 +189,20 @@ def _call(
             hint="ROW_NUMBER, RANK and DENSE_RANK need those before a row alone",
             at=node,
         )
-    if function == "LEAD":
-        raise not_yet("LEAD in OVER", node, "LAG looks back, in the row that comes after")
-    if function not in AGGREGATES and function not in ("ROW_NUMBER", "LAG"):
-        known = (*AGGREGATES, "ROW_NUMBER", "LAG")
+    if function not in AGGREGATES and function not in ("ROW_NUMBER", *NEIGHBOURS):
+        known = (*AGGREGATES, "ROW_NUMBER", *NEIGHBOURS)
         raise SqlError(f"{function or 'this'} is no function for OVER", hint=did_you_mean(function, known), at=node)
     time = _time(order, scope, node)
     partition = tuple(e for n in partition_nodes if (e := session.compile(n, scope)) is not None)
     frame = frame_of(spec, function)
     text = canonical(node, scope)
     if function == "ROW_NUMBER":
-        return _Call(text, partition, time, frame, function, (), types.BIGINT, False, None, ())
-    if function == "LAG":
-        argument, constants = _lag(function_node, scope, session)
-        return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, constants)
+        if frame.following:
+            raise SqlError("ROW_NUMBER counts the rows up to the current one: its frame cannot be another", at=node)
+        return _Call(text, partition, time, frame, function, (), types.BIGINT, False, None, (), node)
+    if function in NEIGHBOURS:
+        argument, constants = _neighbour(function, function_node, scope, session)
+        return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, constants, node)
     typed = typed_call(function_node, scope, session)
     return _Call(
         text,
@@ -181,6 +215,7 @@ def _call(
         typed.distinct,
         typed.filter,
         typed.constants,
+        node,
     )
 
 
@@ -238,24 +273,26 @@ def _time(order: exp.Expr | None, scope: Scope, at: exp.Expr) -> int:
     return index
 
 
-def _lag(node: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[Expression, tuple[str, ...]]:
-    """The argument of LAG, and its constants: how many rows back, and the value where there is none."""
+def _neighbour(
+    function: str, node: exp.Expr, scope: Scope, session: ResolveContext
+) -> tuple[Expression, tuple[str, ...]]:
+    """The argument of LAG or LEAD, and its constants: how many rows away, and the value where there is none."""
     if not isinstance(node, exp.Anonymous) or not 1 <= len(node.expressions) <= 3:
-        raise SqlError("LAG takes a value, a number of rows and a default", at=node)
+        raise SqlError(f"{function} takes a value, a number of rows and a default", at=node)
     compiled = [session.compile(e, scope) for e in node.expressions]
     known = [c for c in compiled if c is not None]
     if len(known) < len(compiled):
         raise QueryRejected
     for constant, each in zip(known[1:], node.expressions[1:], strict=True):
         if not isinstance(constant, Literal):
-            raise SqlError("the number of rows and the default of LAG are constants", at=each)
+            raise SqlError(f"the number of rows and the default of {function} are constants", at=each)
     constants = [c.text for c in known[1:2] if isinstance(c, Literal)]
     if not all(text.isdigit() and int(text) <= MOST_ROWS for text in constants):
-        raise SqlError(f"LAG takes a whole number of rows up to {MOST_ROWS}", at=node.expressions[1])
+        raise SqlError(f"{function} takes a whole number of rows up to {MOST_ROWS}", at=node.expressions[1])
     if len(known) == 3:
         if not assignable(known[2].type, known[0].type):
             raise SqlError(
-                f"the default of LAG is {flink(known[2].type)}, its value {flink(known[0].type)}",
+                f"the default of {function} is {flink(known[2].type)}, its value {flink(known[0].type)}",
                 hint="use CAST",
                 at=node.expressions[2],
             )

@@ -1,10 +1,10 @@
-"""The frame of an OVER window: ROWS or RANGE, from where up to the current row."""
+"""The frame of an OVER window: ROWS or RANGE, from where up to where."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from service.plan.nodes import Frame
+from service.plan.nodes import NEIGHBOURS, Frame
 from service.sql.errors import SqlError
 from service.sql.expressions.literals import interval_value
 
@@ -15,21 +15,44 @@ MOST_ROWS = 2**31 - 1
 def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:
     """The frame; without one, all rows up to the current one: by time for aggregates, as in the standard."""
     if spec is None:
-        return Frame(rows=function in ("ROW_NUMBER", "LAG"), preceding=None)
+        return Frame(rows=function in ("ROW_NUMBER", *NEIGHBOURS), preceding=None)
     rows = str(spec.args["kind"]).upper() == "ROWS"
-    start, end = spec.args.get("start"), spec.args.get("end")
-    if end is not None and end != "CURRENT ROW":
+    start = _edge(spec, "start", rows=rows)
+    end = 0 if spec.args.get("end") is None else _edge(spec, "end", rows=rows)
+    if end is None:
         raise SqlError(
-            "a frame ends at CURRENT ROW", detail="rows that have not come yet cannot be waited for", at=spec
+            "a frame ends at the current row, or so many rows or so much time before or behind it",
+            detail="UNBOUNDED FOLLOWING needs all rows of a partition, which a stream never has",
+            hint="write how far it reaches: 10 FOLLOWING, INTERVAL '1' MINUTE FOLLOWING",
+            at=spec,
         )
-    if start == "CURRENT ROW":
-        return Frame(rows, 0)
-    if str(spec.args.get("start_side")).upper() != "PRECEDING":
-        raise SqlError("a frame starts PRECEDING the current row", at=spec)
-    if start == "UNBOUNDED":
-        return Frame(rows, None)
-    assert isinstance(start, exp.Expr)
-    return Frame(rows, _rows(start) if rows else _span(start))
+    if start is None:
+        if end < 0:
+            raise SqlError(
+                "a frame of all rows ends at the current row or behind it",
+                hint="bound its start, or take LAG of an aggregate in a query inside",
+                at=spec,
+            )
+        return Frame(rows, None, end)
+    if start > end:
+        raise SqlError("the frame ends before it starts", at=spec)
+    return Frame(rows, -start, end)
+
+
+def _edge(spec: exp.WindowSpec, name: str, *, rows: bool) -> int | None:
+    """How far behind the current row an end of the frame lies, less than 0 before it; None if it is unbounded."""
+    value, side = spec.args[name], str(spec.args.get(f"{name}_side")).upper()
+    if value == "CURRENT ROW":
+        return 0
+    if value == "UNBOUNDED":
+        if name == "start" and side != "PRECEDING":
+            raise SqlError("a frame starts with UNBOUNDED PRECEDING, or at a distance from the current row", at=spec)
+        if name == "end" and side != "FOLLOWING":
+            raise SqlError("a frame does not end with UNBOUNDED PRECEDING", at=spec)
+        return None
+    assert isinstance(value, exp.Expr)
+    length = _rows(value) if rows else _span(value)
+    return length if side == "FOLLOWING" else -length
 
 
 def _rows(start: exp.Expr) -> int:

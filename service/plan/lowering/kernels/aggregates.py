@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operators.aggregates.group_by import GroupBy, GroupPartial
-from operators.over.over import OverCallSpec, OverOperator
+from operators.over.over import OverOperator
 from service.plan.lowering.kernels.parts import aggregates, appends, in_processing_time, schema
 from service.plan.nodes import Aggregate, Over
 
@@ -30,17 +30,7 @@ def over(node: Over) -> OverOperator:
         output=schema(node.fields),
         partition=node.partition,
         time=node.time,
-        calls=tuple(
-            OverCallSpec(
-                function=c.function,
-                frame=c.frame,
-                arguments=c.arguments,
-                distinct=c.distinct,
-                filter=c.filter,
-                constants=c.constants,
-            )
-            for c in node.calls
-        ),
+        calls=tuple(call.spec for call in node.calls),
         processing=in_processing_time(node.input, node.time),
         ttl=node.ttl,
     )

@@ -1,0 +1,222 @@
+"""The rows of OVER windows that have not been answered yet, and when they are: once their frames are complete.
+
+A frame that ends with the current row is complete when the watermark reaches the row's time; one that ends some time
+later, when the watermark has passed it by so much; one that ends some rows later, when so many rows of its partition
+have come by the watermark. A partition that has ended has no more rows: its last frames are as long as they are. It has
+ended with its input, or with a time to live when it has had no row for so long.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.over.sequence import NUMBER, TIME, in_order, newer, partition_by
+from operators.sql import Sql
+from operators.state.block import SortKeys, distinct
+from operators.state.lookup import find, find_between, sort_keys_of
+from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
+from operators.time import END_OF_TIME, MIN_TIME, Clock
+from operators.windows.event_time import milliseconds
+from operators.windows.history import PartitionHistory
+from operators.windows.lateness import has_passed
+from operators.windows.slices import Times
+
+_ALL = np.array([0], dtype=np.uint64), np.array([2**64 - 1], dtype=np.uint64)
+"""From where to where all sort keys lie."""
+
+
+class Due(NamedTuple):
+    """The rows that are answered, by time, those of one time in the order of arrival; and the rows `ahead` of them in
+    their partitions, which their frames may read."""
+
+    rows: pa.Table
+    times: Times
+    ahead: pa.Table
+    ahead_times: Times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(ABC):
+    """The rows of `schema` that wait, in partitions by the columns at `partition`; `time` is that of their time."""
+
+    schema: pa.Schema
+    partition: tuple[int, ...]
+    time: int
+
+    @abstractmethod
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """The tables that they are kept in."""
+
+    @abstractmethod
+    def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
+        """Take in `rows`, which are on time, and take out those that are answered."""
+
+    @abstractmethod
+    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
+        """Which `rows` behind the watermark come behind all those of their partitions that others count as the next."""
+
+    def ended(self, state: State, clock: Clock, sql: Sql) -> Due | None:
+        """The rows of partitions that have ended because their time to live has passed; None if none have."""
+        return None
+
+    def _none(self) -> pa.Table:
+        return self.schema.empty_table()
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The columns of a partition."""
+        return tuple(f"c{place}" for place in self.partition)
+
+
+_NO_TIMES = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingForTime(Waiting):
+    """Rows that are answered when the watermark has passed their time by `ahead` ms."""
+
+    ahead: int = 0
+
+    @property
+    def _history(self) -> PartitionHistory:
+        """The waiting rows, to be read by partition."""
+        return PartitionHistory(self.schema, self.partition, self.ahead)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """A table by time, and where frames read what is ahead, one by partition."""
+        by_time = TraceSpec(schema=self.schema, kind=TableKind.TIME_ORDERED, key=self._columns)
+        return {"rows": by_time, **({"ahead": self._history.spec()} if self.ahead else {})}
+
+    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
+        return np.ones(rows.num_rows, dtype=np.bool_)
+
+    def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
+        waiting = state["rows"]
+        after, upto = self._answered(clock.previous), self._answered(clock.watermark)
+        at_once = has_passed(times, upto)
+        due = [waiting.between(after, upto).select(self.schema.names), rows.filter(pa.array(at_once))]
+        staying = rows.filter(pa.array(~at_once))
+        waiting.add(staying, times[~at_once])
+        waiting.expire(upto)
+        answered = pa.concat_tables(due).combine_chunks() if any(each.num_rows for each in due) else self._none()
+        answered, of = in_order(answered, milliseconds(answered.column(self.time)))
+        if not self.ahead:
+            return Due(answered, of, self._none(), _NO_TIMES)
+        trace = state["ahead"]
+        if staying.num_rows:
+            self._history.add(trace, staying, times[~at_once])
+        trace.expire(upto)
+        ahead, ahead_times = self._none(), _NO_TIMES
+        if answered.num_rows:
+            partitions = self._history.partitions(trace, answered)
+            ahead, ahead_times = self._history.read(trace, partitions, of, of + self.ahead)
+            # Of other partitions what lies between may be found too; all that is due has been taken out by now.
+            behind = ahead_times > upto
+            ahead, ahead_times = ahead.filter(pa.array(behind)), ahead_times[behind]
+        return Due(answered, of, ahead, ahead_times)
+
+    def _answered(self, watermark: int) -> int:
+        """Up to which time rows are answered: all of them once their input has ended."""
+        return watermark if watermark >= END_OF_TIME else watermark - self.ahead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingForRows(Waiting):
+    """Rows that are answered when the watermark has reached the `ahead` rows behind them in their partition.
+
+    With a time to live (`ttl` ms of processing time) a partition ends that has had no row for so long.
+    """
+
+    ahead: int
+    ttl: int = 0
+
+    @property
+    def _by_time(self) -> WaitingForTime:
+        """The rows that the watermark has not reached."""
+        return WaitingForTime(schema=self.schema, partition=self.partition, time=self.time)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """The last rows of each partition, those ahead of the watermark, and when to ask whether a partition has
+        ended."""
+        schema = pa.schema([*self.schema, pa.field(TIME, pa.int64()), pa.field(WRITTEN, pa.int64())])
+        timers = pa.schema([*(self.schema.field(place) for place in self.partition), pa.field(WRITTEN, pa.int64())])
+        return {
+            **self._by_time.traces(),
+            "pending": TraceSpec(schema=schema, kind=TableKind.KEYED),
+            **(
+                {"timers": TraceSpec(schema=timers, kind=TableKind.TIME_ORDERED, key=self._columns)} if self.ttl else {}
+            ),
+        }
+
+    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
+        trace = state["pending"]
+        return newer(rows, times, self.partition, find(trace, distinct(trace.key_hash(rows, self.partition))), sql)
+
+    def ended(self, state: State, clock: Clock, sql: Sql) -> Due | None:
+        if not self.ttl:
+            return None
+        bound, timers, trace = clock.now - self.ttl, state["timers"], state["pending"]
+        asked = timers.between(MIN_TIME, bound)
+        timers.expire(bound)
+        if asked.num_rows == 0:
+            return None
+        places = range(len(self.partition))
+        known = find(trace, distinct(trace.key_hash(asked, places)))
+        found = sort_keys_of(known)
+        last = f"MAX({WRITTEN}) OVER ({partition_by(self.partition)})"
+        rows = self._placed(known, -known.num_rows)
+        written = sql(f"SELECT {NUMBER}, {last} AS last FROM rows ORDER BY {NUMBER}", {"rows": rows})
+        idle = written.column("last").to_numpy() <= bound
+        self._wake(state, known.filter(pa.array(~idle)), sql)
+        trace.replace(known.filter(pa.array(~idle)), found[~idle], found)
+        due = known.filter(pa.array(idle))
+        answered, times = in_order(due.select(self.schema.names), due.column(TIME).to_numpy())
+        return Due(answered, times, self._none(), _NO_TIMES)
+
+    def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
+        settled, of, _, _ = self._by_time.take(state, rows, times, clock, sql)
+        over, trace = clock.watermark >= END_OF_TIME, state["pending"]
+        hashes: SortKeys = trace.key_hash(settled, self.partition)
+        known = find_between(trace, *_ALL) if over else find(trace, distinct(hashes))
+        if settled.num_rows == 0 and known.num_rows == 0:
+            return Due(settled, of, self._none(), _NO_TIMES)
+        found = sort_keys_of(known)
+        coming = settled.append_column(TIME, pa.array(of))
+        coming = coming.append_column(WRITTEN, pa.array(np.full(len(of), clock.now)))
+        sequence = pa.concat_tables([known.select(coming.column_names), coming]).combine_chunks()
+        rows = self._placed(sequence, -known.num_rows)
+        by = partition_by(self.partition)
+        told = sql(
+            f"SELECT ROW_NUMBER() OVER ({by}ORDER BY {NUMBER} DESC) AS back, MIN({NUMBER}) OVER ({by}) AS first"
+            f" FROM rows ORDER BY {NUMBER}",
+            {"rows": rows},
+        )
+        stay = told.column("back").to_numpy() <= (0 if over else self.ahead)
+        staying = sequence.filter(pa.array(stay))
+        trace.replace(staying, np.concatenate([found, hashes])[stay], found)
+        if self.ttl:
+            self._wake(state, sequence.filter(pa.array(stay & (told.column("first").to_numpy() >= 0))), sql)
+        answered = sequence.filter(pa.array(~stay))
+        due, due_times = in_order(answered.select(self.schema.names), answered.column(TIME).to_numpy())
+        return Due(due, due_times, staying.select(self.schema.names), staying.column(TIME).to_numpy())
+
+    def _placed(self, rows: pa.Table, first: int) -> pa.Table:
+        """The columns of `rows` that tell partitions apart, the processing time of each, and numbers from `first`."""
+        numbers = pa.array(np.arange(first, first + rows.num_rows))
+        return rows.select([*dict.fromkeys(self._columns), WRITTEN]).append_column(NUMBER, numbers)
+
+    def _wake(self, state: State, rows: pa.Table, sql: Sql) -> None:
+        """Ask again for the partitions of `rows` when their time to live has passed."""
+        if rows.num_rows == 0:
+            return
+        keys = ", ".join(self._columns)
+        statement = f"SELECT {keys}{', ' * bool(keys)}MAX({WRITTEN}) AS {WRITTEN} FROM rows GROUP BY {keys or '()'}"
+        timers = sql(statement, {"rows": rows.select([*dict.fromkeys(self._columns), WRITTEN])})
+        state["timers"].add(timers, timers.column(WRITTEN).to_numpy())

@@ -9,7 +9,7 @@ that does it, the checkpoint is as before or as after.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from service.checkpoint.files import Files
@@ -50,9 +50,9 @@ def unfinished(files: Files) -> PlannedBatch | None:
     number = last(files, OFFSETS)
     if number <= last(files, COMMITS):
         return None
-    ends = _offsets(files, number)
-    starts = _offsets(files, number - 1) if number else [_first(files, source) for source in range(len(ends))]
-    return PlannedBatch(number, [*starts, *([None] * (len(ends) - len(starts)))], ends)
+    stops = ends(files, number)
+    starts = ends(files, number - 1) if number else [_first(files, source) for source in range(len(stops))]
+    return PlannedBatch(number, [*starts, *([None] * (len(stops) - len(starts)))], stops)
 
 
 def last(files: Files, log: str) -> int:
@@ -73,7 +73,7 @@ def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]
     A batch that is planned and not done reads none of their records.
     """
     done, newest = last(files, COMMITS), last(files, OFFSETS)
-    before, known = (_of_kafka(_offsets(files, number)[source]) for number in (done, newest))
+    before, known = (_of_kafka(ends(files, number)[source]) for number in (done, newest))
     new: dict[str, dict[str, int]] = {}
     for topic, partitions in starts.items():
         for partition, offset in ((str(p), o) for p, o in partitions.items()):
@@ -83,12 +83,23 @@ def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]
     if not new:
         return
     for number in range(done, newest + 1):
-        version, metadata, *lines = (files.get(f"{OFFSETS}/{number}") or b"").decode().splitlines()
-        ends = _of_kafka(_value(lines[source]))
-        wanted = {topic: {**new.get(topic, {}), **ends.get(topic, {})} for topic in sorted({*ends, *new})}
+        _version, metadata, *lines = (files.get(f"{OFFSETS}/{number}") or b"").decode().splitlines()
+        stops = _of_kafka(_value(lines[source]))
+        wanted = {topic: {**new.get(topic, {}), **stops.get(topic, {})} for topic in sorted({*stops, *new})}
         lines[source] = json.dumps(wanted, separators=(",", ":"))
-        files.remove([_checksum(OFFSETS, number)])
-        files.put(f"{OFFSETS}/{number}", ["\n".join([version, metadata, *lines]).encode()])
+        put_offsets(files, number, metadata, lines)
+
+
+def put_offsets(files: Files, number: int, metadata: str, lines: Iterable[str]) -> None:
+    """Write what the log says of a batch: Spark's metadata of it, and a line for each source."""
+    files.remove([_checksum(OFFSETS, number)])
+    files.put(f"{OFFSETS}/{number}", ["\n".join(["v1", metadata, *lines]).encode()])
+
+
+def pass_nothing(files: Files, number: int) -> None:
+    """Plan batch `number` to end where the batch before it did."""
+    _version, metadata, *lines = (files.get(f"{OFFSETS}/{number - 1}") or b"").decode().splitlines()
+    put_offsets(files, number, metadata, lines)
 
 
 def note_done(files: Files, number: int) -> None:
@@ -116,7 +127,8 @@ def _of_kafka(offsets: Offsets | None) -> Mapping[str, Mapping[str, int]]:
     return offsets if kafka and offsets is not None else {}
 
 
-def _offsets(files: Files, number: int) -> list[Offsets | None]:
+def ends(files: Files, number: int) -> list[Offsets | None]:
+    """Where a batch ends, source by source; nothing where the log does not know it."""
     written = files.get(f"{OFFSETS}/{number}")
     if written is None:
         return []

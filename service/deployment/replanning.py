@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
 from service.checkpoint import batch_log
 from service.checkpoint.batch_log import PlannedBatch, Range
+from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import Files
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
@@ -23,6 +25,7 @@ from service.deployment.planning import Deployment
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.marker import MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter
+from service.plan.program import Program
 from service.runtime.watermarks import channel_name
 
 PLAN, CUT, SKIPPED = "plan", "cut", "skipped"
@@ -113,12 +116,12 @@ class Replanning:
     def skip(self, why: str) -> list[Skipped]:
         """Pass the records of the planned batch by, for good. Raises PlanKept, KafkaFailure."""
         batch = self._planned()
-        self._give_up(batch)
         at = round(time.time(), 3)
         passed = [
             Skipped(batch.number, table, each.topic, each.partition, each.start, each.end, at, why)
             for table, each in self.records(batch)
         ]
+        self._give_up(batch, passed)
         told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
         self._store.write(SKIPPED, [*told, *(each._asdict() for each in passed)])
         if self._deployment.program.levels:
@@ -133,44 +136,51 @@ class Replanning:
             raise PlanKept("no batch is planned that is not done", "there is nothing to do: run the job")
         return batch
 
-    def _give_up(self, batch: PlannedBatch) -> None:
-        """See the law."""
+    def _give_up(self, batch: PlannedBatch, skipped: Sequence[Skipped] | None = None) -> None:
+        """See the law. Where the records are skipped, an older copy of the checkpoint has to know of that."""
         if self._store.read("id") is None:
             return  # the checkpoint was never written from
         plan = (self._store.read(PLAN) or 0) + 1
         self._store.write(PLAN, plan)
-        places = [(number, p) for number in range(len(self._deployment.writers.addresses)) for p in self._places(batch)]
-        done = [place for place in places if self._is_committed(*place, plan, batch.number)]
+        here = places_of(self._deployment.program, self._store, batch)
+        places = [(number, place) for number in range(len(self._deployment.writers.addresses)) for place in here]
+        told = b"" if skipped is None else self._told(batch.number, plan, skipped)
+        done = [place for place in places if self._is_committed(*place, plan, batch.number, told)]
         if done:
             raise PlanKept(
                 f"part of batch {batch.number} is committed: {len(done)} of its {len(places)} transactions",
                 "it can only be done again as it was planned: give the job more memory, for this batch at least",
             )
 
-    def _places(self, batch: PlannedBatch) -> Sequence[int]:
-        """The numbers of the tasks that write: of a program with levels those of the last one, else those that read
-        each source, or where no number of those is fixed one for each partition that is read."""
-        program = self._deployment.program
-        if program.levels:
-            return range(int(self._store.read("shards") or 0))
-        readers = int(self._store.read("readers") or 0)
-        if readers:
-            return range(len(program.sources) * readers)
-        channels = [
-            channel_name(source.id, each.topic, each.partition)
-            for source, start, end in zip(program.sources, batch.starts, batch.ends, strict=False)
-            for each in batch_log.ranges(start, end)
-        ]
-        made = [channel_name(s.id, s.table.name, 0) for s in program.sources if s.table.connector.kind == "datagen"]
-        return sorted({crc32(channel.encode()) for channel in [*channels, *made]})
+    def _told(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
+        shards, readers = (int(self._store.read(name) or 0) for name in ("shards", "readers"))
+        planned = BatchPlan.planned(self._files, number, shards=shards, readers=readers, plan=plan)
+        return replace(planned, skipped=tuple(each._asdict() for each in skipped)).to_bytes()
 
-    def _is_committed(self, number: int, place: int, plan: int, batch: int) -> bool:
+    def _is_committed(self, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:
         settings = self._deployment.writer(number, str(self._store.read("id")), plan)
         writer = PartitionWriter(settings, place, MarkerReader(settings.kafka))
         try:
-            return _patiently(lambda: not writer.supersede(batch))
+            return _patiently(lambda: not writer.supersede(batch, told))
         finally:
             writer.close()
+
+
+def places_of(program: Program, store: Store, batch: PlannedBatch) -> Sequence[int]:
+    """The numbers of the tasks that write a batch: of a program with levels those of the last one, else those that read
+    each source, or where no number of those is fixed one for each partition that is read."""
+    if program.levels:
+        return range(int(store.read("shards") or 0))
+    readers = int(store.read("readers") or 0)
+    if readers:
+        return range(len(program.sources) * readers)
+    channels = [
+        channel_name(source.id, each.topic, each.partition)
+        for source, start, end in zip(program.sources, batch.starts, batch.ends, strict=False)
+        for each in batch_log.ranges(start, end)
+    ]
+    made = [channel_name(s.id, s.table.name, 0) for s in program.sources if s.table.connector.kind == "datagen"]
+    return sorted({crc32(channel.encode()) for channel in [*channels, *made]})
 
 
 def _patiently(ask: Callable[[], bool]) -> bool:

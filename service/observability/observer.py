@@ -123,6 +123,10 @@ class Observer:
         """Topics match the pattern of a table that its checkpoint did not know."""
         self.say("info", "new topics are read", query=query, table=table, topics=", ".join(topics))
 
+    def rolls_forward(self, query: str, first: int, last: int) -> None:
+        """The checkpoint is an older copy; batches `first` to `last`, which are committed, are done again."""
+        self.say("warning", "the checkpoint is an older copy and rolls forward", query=query, first=first, last=last)
+
     def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
         """A batch did not fit into memory and is planned anew, with at most `rows` records of a table."""
         self.metrics.add("batches_cut_anew_total", 1, query=query)

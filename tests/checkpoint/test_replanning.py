@@ -55,7 +55,7 @@ def replanning(files: FolderFiles, monkeypatch: pytest.MonkeyPatch, committed: M
     memory = SmallFiles(files)
     made = Replanning(deployment, files, memory)
 
-    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int) -> bool:
+    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:
         assert memory.read(PLAN) == plan
         return committed.get(place, -1) >= batch
 

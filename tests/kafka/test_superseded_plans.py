@@ -8,8 +8,9 @@ import pytest
 
 from service.kafka.errors import Fenced
 from service.kafka.writer.client import TransactionClient
-from service.kafka.writer.marker import Marker, MarkerReader, last_markers
+from service.kafka.writer.marker import Marker, MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter
+from service.kafka.writer.plan_records import last_markers
 from tests.kafka.conftest import Query
 
 

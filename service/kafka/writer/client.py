@@ -32,15 +32,24 @@ class TransactionClient:
     """One attempt: `begin`, any number of `send`, then `commit` or `abort`. Leaving the `with` block early aborts.
 
     `digest` names the source rows that the batch was made from. Where it is only known at the end it is given to
-    `commit`. If the task dies the writer process notices and aborts at once; if the writer process dies, `commit` asks
-    a new one whether the batch was committed.
+    `commit`. `earlier` is the one that the batch was committed with, where it is done again although later ones are
+    committed (b"" where this partition of it was not). If the task dies the writer process notices and aborts at once;
+    if the writer process dies, `commit` asks a new one whether the batch was committed.
     """
 
-    def __init__(self, settings: WriterSettings, partition: int, batch: int, digest: bytes | None = None) -> None:
+    def __init__(
+        self,
+        settings: WriterSettings,
+        partition: int,
+        batch: int,
+        digest: bytes | None = None,
+        earlier: bytes | None = None,
+    ) -> None:
         self._settings = settings
         self._partition = partition
         self._batch = batch
         self._digest = digest
+        self._earlier = earlier
         self._connection: socket.socket | None = None
         self._longest_wait = 3 * settings.patience_ms / 1000 + settings.transaction_timeout_ms / 1000
 
@@ -66,15 +75,19 @@ class TransactionClient:
         except TimeoutError as late:
             raise self._silent() from late
 
-    def commit(self, digest: bytes | None = None) -> WriteReport:
-        """Commit; after this returns the batch is committed exactly once, by this attempt or an earlier one."""
+    def commit(self, digest: bytes | None = None, plan: bytes = b"") -> WriteReport:
+        """Commit; after this returns the batch is committed exactly once, by this attempt or an earlier one.
+
+        `plan` says how the batch was cut, in whatever form (`plan_records`).
+        """
         digest = digest if digest is not None else self._digest
         if digest is None:
             raise ValueError("commit needs the digest of the batch")
         connection = self._open_connection()
         started = time.monotonic()
+        said = {"do": "commit", "digest": digest.hex(), "plan": plan.hex()}
         try:
-            return WriteReport(**self._ask(connection, {"do": "commit", "digest": digest.hex()})["report"])
+            return WriteReport(**self._ask(connection, said)["report"])
         except PeerGone as gone:
             self._digest = digest
             return self._settle(started, gone)
@@ -114,6 +127,7 @@ class TransactionClient:
             "partition": self._partition,
             "batch": self._batch,
             "digest": None if self._digest is None else self._digest.hex(),
+            "earlier": None if self._earlier is None else self._earlier.hex(),
         }
         return bool(self._ask(connection, opening)["write"])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -43,6 +43,8 @@ TOPIC_CONFIG = {
 }
 
 Properties = dict[str, str | int | float | bool]
+Record = tuple[bytes | None, bytes | None]
+"""Key and value."""
 
 _ASK = 10.0
 _WINDOW = 200
@@ -145,6 +147,22 @@ class MarkerReader:
 
         return self._patiently(read, seconds)
 
+    def everything(self, place: MarkerPlace, until: float) -> list[Record]:
+        """Every committed record of the place's partition, whatever its key, oldest first.
+
+        A transaction that is open is waited for: it may be one of a process that has died, and what lies behind it is
+        hidden until it is decided. `until` is a reading of the monotonic clock; raises KafkaFailure.
+        """
+        end = self._end(place, _UNCOMMITTED, until)
+        while self._end(place, _COMMITTED, until) < end:
+            if time.monotonic() > until:
+                raise KafkaUnreachable(f"a transaction that is open in topic {place.topic} hides what is behind it")
+            time.sleep(0.2)
+        found: list[Record] = []
+        if end:
+            self._scan(place, _COMMITTED, 0, end, until, found.append)
+        return found
+
     def _patiently(self, read: Callable[[float], bytes | None], seconds: float) -> Marker | None:
         """Read, again and again while brokers come and go."""
         until = time.monotonic() + seconds
@@ -193,28 +211,42 @@ class MarkerReader:
 
     def _last(self, place: MarkerPlace, level: IsolationLevel, low: int, high: int, until: float) -> bytes | None:
         """The value of the last record with the place's key in [low, high), searched in widening steps from the end."""
+        found: list[bytes | None] = []
+
+        def take(record: Record) -> None:
+            if record[0] == place.key:
+                found.append(record[1])
+
         width = _WINDOW
         while high > low:
             start = max(low, high - width)
-            found = self._scan(place, level, start, high, until)
-            if found is not None:
-                return found
+            self._scan(place, level, start, high, until, take)
+            if found:
+                return found[-1]
             high, width = start, width * _WIDER
         return None
 
-    def _scan(self, place: MarkerPlace, level: IsolationLevel, start: int, high: int, until: float) -> bytes | None:
+    def _scan(
+        self,
+        place: MarkerPlace,
+        level: IsolationLevel,
+        start: int,
+        high: int,
+        until: float,
+        take: Callable[[Record], object],
+    ) -> None:
+        """Have every record of the place's partition in [start, high) taken."""
         consumer = Consumer(self._consuming | {"isolation.level": level.name.lower()})
         consumer.assign([TopicPartition(place.topic, place.partition, start)])
-        found: bytes | None = None
         try:
             while time.monotonic() < until:
                 first = consumer.poll(0.1)
                 for message in [] if first is None else [first, *consumer.consume(10_000, 0)]:
                     offset = _offset(message, place)
-                    if message.error() is None and offset < high and message.key() == place.key:
-                        found = message.value()
+                    if message.error() is None and offset < high:
+                        take((_raw(message.key()), _raw(message.value())))
                     if offset >= high - (message.error() is None):
-                        return found
+                        return
         finally:
             consumer.close()
         raise KafkaUnreachable(f"Kafka did not hand over the markers of topic {place.topic} in time")
@@ -229,17 +261,10 @@ def _offset(message: Message, place: MarkerPlace) -> int:
     return -1 if offset is None else offset
 
 
+def _raw(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
 _COMMITTED, _UNCOMMITTED = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
 _HARMLESS = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)  # the group is a name only
 _CONNECTION = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
-
-
-def last_markers(settings: WriterSettings, partitions: Iterable[int], seconds: float = 30.0) -> dict[int, Marker]:
-    """The markers that are committed now, by partition of the query; for a look before the query starts.
-
-    A marker newer than the checkpoint's last batch shows that the checkpoint is an older copy. Only a look: what a
-    writer may rely on it reads itself, after it took the epoch.
-    """
-    reader = MarkerReader(settings.kafka)
-    found = {each: reader.committed(MarkerPlace.of(settings, each), seconds) for each in partitions}
-    return {partition: marker for partition, marker in found.items() if marker is not None}

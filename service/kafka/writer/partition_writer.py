@@ -31,6 +31,7 @@ from service.kafka.faults import failure
 from service.kafka.writer import abort_counter
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.marker import PLAN, Marker, MarkerPlace, MarkerReader
+from service.kafka.writer.plan_records import plan_key
 from service.kafka.writer.producer import Producer
 from service.kafka.writer.reasons import explain
 from service.kafka.writer.records import TopicRows, by_topic, one_row
@@ -63,12 +64,19 @@ class PartitionWriter:
         self._last_committed: Marker | None = None
         self._open: WriteReport | None = None
         self._undecided = False
+        self._earlier: bytes | None = None
         self._batch = -1
         self._began = 0.0
 
-    def begin(self, batch: int, digest: bytes | None, check_cancelled: CheckCancelled) -> bool:
-        """Begin to write `batch`; False if it is committed already (with this digest, where one is given)."""
+    def begin(
+        self, batch: int, digest: bytes | None, check_cancelled: CheckCancelled, earlier: bytes | None = None
+    ) -> bool:
+        """Begin to write `batch`; False if it is committed already (with this digest, where one is given).
+
+        `earlier` is the digest that it was committed with, where it is done again although later ones are committed.
+        """
         self._batch, self._open, self._began = batch, None, time.monotonic()
+        self._earlier = earlier
         if self._is_committed(digest):
             return False
         if self._producer is None:
@@ -87,11 +95,12 @@ class PartitionWriter:
         self._undecided = True
         return True
 
-    def supersede(self, batch: int) -> bool:
+    def supersede(self, batch: int, plan: bytes = b"") -> bool:
         """See to it that no attempt of an earlier plan commits `batch`; False if the batch is committed.
 
-        The marker is committed again as it was, with the plan number of this writer. Raises KafkaFailure where that is
-        not known to have happened; it may be tried again.
+        The marker is committed again as it was, with the plan number of this writer; with it what is to be known of the
+        batch instead (`plan_records`), if that is anything. Raises KafkaFailure where that is not known to have
+        happened; it may be tried again.
         """
         self._batch, self._open, self._began = batch, None, time.monotonic()
         self._fence_and_read_marker(_never_cancelled)
@@ -107,6 +116,7 @@ class PartitionWriter:
         marker = replace(known, plan=self._settings.plan)
         place = self._place
         self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), _never_cancelled)
+        self._produce_plan(batch, plan, _never_cancelled)
         self._commit(marker, _never_cancelled)
         self._last_committed, self._open = marker, None
         return True
@@ -118,8 +128,9 @@ class PartitionWriter:
             self._produce(rows, check_cancelled)
             self._open = report.plus(rows.topic, rows.rows, rows.size)
 
-    def commit(self, digest: bytes, check_cancelled: CheckCancelled) -> WriteReport:
-        """Commit the open transaction with its marker, or confirm what `begin` found committed."""
+    def commit(self, digest: bytes, check_cancelled: CheckCancelled, plan: bytes = b"") -> WriteReport:
+        """Commit the open transaction with its marker and the `plan` of the batch (`plan_records`), or confirm what
+        `begin` found committed."""
         if self._open is None:
             if not self._is_committed(digest):
                 raise TransactionLost(f"no transaction is open for batch {self._batch} of partition {self._partition}")
@@ -128,6 +139,7 @@ class PartitionWriter:
         report, marker = self._opened, Marker(self._batch, digest, self._settings.plan)
         place = self._place
         self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), check_cancelled)
+        self._produce_plan(self._batch, plan, check_cancelled)
         outcome = self._commit(marker, check_cancelled)
         self._last_committed, self._open, self._undecided = marker, None, False
         return replace(report, outcome=outcome, milliseconds=(time.monotonic() - started) * 1000)
@@ -176,6 +188,8 @@ class PartitionWriter:
             )
         if known is None or known.batch < self._batch:
             return False
+        if known.batch > self._batch and self._earlier is not None:
+            known = replace(known, batch=self._batch, digest=self._earlier)
         if known.batch == self._batch and digest in (None, known.digest):
             return True
         if known.batch == self._batch and digest is not None and digest[:PLAN] == known.digest[:PLAN]:
@@ -230,6 +244,11 @@ class PartitionWriter:
             self._producer.produce(rows, check_cancelled)
         except Fault as fault:
             raise self._discard_producer(fault) from fault
+
+    def _produce_plan(self, batch: int, plan: bytes, check_cancelled: CheckCancelled) -> None:
+        if plan:
+            key = plan_key(self._settings, self._partition, batch, len(plan))
+            self._produce(one_row(self._place.topic, self._place.partition, key, plan), check_cancelled)
 
     def _commit(self, marker: Marker, check_cancelled: CheckCancelled) -> Outcome:
         assert self._producer is not None

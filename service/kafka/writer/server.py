@@ -182,7 +182,7 @@ class Server:
         attempt = Attempt(connection, opening["batch"])
         try:
             with self._lease(settings, opening["partition"]).acquire(attempt, settings.attempt_wait_ms) as writer:
-                _attempt(attempt, writer, _bytes(opening["digest"]))
+                _attempt(attempt, writer, _bytes(opening["digest"]), _bytes(opening["earlier"]))
         except KafkaFailure as failure:
             self._refuse(connection, failure)
         except PeerGone:
@@ -208,16 +208,16 @@ class Server:
             return self._leases[partition]
 
 
-def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None) -> None:
+def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None, earlier: bytes | None) -> None:
     """Lead one attempt from its begin to its end. Whoever called aborts what is still open afterwards."""
-    write = writer.begin(attempt.batch, digest, attempt.check)
+    write = writer.begin(attempt.batch, digest, attempt.check, earlier)
     wire.send_message(attempt.connection, {"write": write})
     while True:
         said = attempt.receive()
         if isinstance(said, pa.RecordBatch):
             writer.write(said, attempt.check)
         elif said["do"] == "commit":
-            report = writer.commit(_bytes(said["digest"]) or b"", attempt.check)
+            report = writer.commit(bytes.fromhex(said["digest"]), attempt.check, bytes.fromhex(said["plan"]))
             return wire.send_message(attempt.connection, {"report": asdict(report)})
         else:
             writer.abort()

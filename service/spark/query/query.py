@@ -57,8 +57,11 @@ class QueryBuilder:
         self._source_options = source_options
         self._topology = Topology(spec.program)
 
-    def start(self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any]) -> StreamingQuery:
-        """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions."""
+    def start(
+        self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any], once: bool = False
+    ) -> StreamingQuery:
+        """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions. With
+        `once` it ends after one batch, which is planned already."""
         program = self._spec.program
         branches = [self._ingested(source) for source in program.sources]
         levels = sorted({level for s in program.sources for level in self._topology.levels_heard_by(s.id)})
@@ -73,9 +76,9 @@ class QueryBuilder:
             .outputMode("append")
             .option("job", base64.b64encode(self._blob).decode())
             .option("checkpointLocation", checkpoint)
-            .trigger(processingTime=f"{trigger_ms} milliseconds")
         )
-        return writer.start()
+        trigger = {"once": True} if once else {"processingTime": f"{trigger_ms} milliseconds"}
+        return writer.trigger(**trigger).start()
 
     def _exchanged(self, envelopes: DataFrame) -> DataFrame:
         """Each envelope in the partition of its shard."""

@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.version import ShardState, Version
 from service.formats.samples import Sample
 from service.kafka.writer import abort_counter
@@ -94,8 +95,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
         planned = max(e.now for e in envelopes)
         source_ranges = digest(planned, (e.payload for e in envelopes if e.kind == Kind.OFFSETS))
         with metrics.timed("write"):
+            plan = _plan(job, batch, source_ranges) if by_writer else b""
             for number, records in by_writer.items():
-                self._commit_to_kafka(job, number, partition, batch, source_ranges, records, metrics)
+                self._commit_to_kafka(job, number, partition, batch, source_ranges, records, plan, metrics)
         measure_executor(metrics, job.spec.scratch)
         state = tuple(e.payload for e in envelopes if e.kind == Kind.STATE)
         return TaskReport(metrics.to_json(), tuple(lines), tuple(samples), state)
@@ -108,6 +110,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         batch: int,
         source_ranges: bytes,
         records: Sequence[pa.RecordBatch],
+        plan: bytes,
         metrics: TaskMetrics,
     ) -> None:
         # Beside the folder of this run: a query that is started again after a failure still hears of it.
@@ -118,11 +121,13 @@ class SinkWriter(DataSourceStreamArrowWriter):
             socket_folder=str(job.folder / "writer"),
             aborts=str(aborts),
         )
-        with TransactionClient(settings, partition, batch, source_ranges) as client:
+        redone = job.spec.redone
+        earlier = None if redone is None else bytes.fromhex(redone.get(partition, ""))
+        with TransactionClient(settings, partition, batch, source_ranges, earlier) as client:
             if client.begin():
                 for block in records:
                     client.send(block)
-            report = client.commit()
+            report = client.commit(plan=plan)
         metrics.count("transactions_total", outcome=report.outcome)
         metrics.count("transactions_total", abort_counter.take(aborts), outcome="aborted")
 
@@ -161,3 +166,17 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """A failed batch needs no undoing: what is committed is found by its marker when the batch runs again."""
+
+
+def _plan(job: WorkerJob, batch: int, source_ranges: bytes) -> bytes:
+    """How the batch was cut, for a checkpoint that is an older copy than this one."""
+    spec = job.spec
+    plan = BatchPlan.planned(
+        spec.state.open(),
+        batch,
+        shards=spec.layout.shards,
+        readers=spec.readers,
+        plan=spec.writers[0].plan,
+        growing=[n for n, source in enumerate(spec.program.sources) if source.table.connector.topic_pattern],
+    )
+    return replace(plan, digest=source_ranges.hex()).to_bytes()

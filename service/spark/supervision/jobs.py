@@ -152,6 +152,9 @@ class Jobs:
                 for table, topics in job.runner.added_topics().items():
                     self._observer.topics_added(job.name, table, topics)
                 self._tell_of_upgrade(job)
+                missing = job.runner.missing()
+                if missing is not None:
+                    self._observer.rolls_forward(job.name, *missing)
             return
         finished = job.runner.finished()
         self._note(job)

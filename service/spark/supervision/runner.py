@@ -21,6 +21,7 @@ from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.planning import Deployment
 from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
+from service.deployment.rolling_forward import RollForward, roll_forward
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
@@ -80,6 +81,9 @@ class JobRunner:
         self._shards = self._readers = 0
         self._wanted = Layout(0)
         self.upgrade: Upgrade | None = None
+        self._rolling: RollForward | None = None
+        self._looked = self._reported = False
+        self._redone: Mapping[int, str] | None = None
         # Executors are given tasks by where they are, so a replay may have others: the sink then needs to be told apart
         # by Kafka partition where there is no exchange ahead of it.
         steady = deployment.program.levels > 0 or is_local(deployment.settings.spark.master)
@@ -90,19 +94,20 @@ class JobRunner:
         self._blocks_limited = again or self._large_blocks()
         block_rows = self._deployment.settings.batch.block_rows
         limit_blocks(self._session, self._record, block_rows, careful=self._blocks_limited)
-        layout = self._layout()
         self._client = self._checkpoint.client_settings()
+        redone = self._plan_missing()
+        layout = self._layout()
         self._pace = self._new_pace()
         agree_on_kafka(self._checkpoint, self._deployment.kafka)
         a = self._agreed = self._with_topics()
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
-        run = f"r{time.time_ns():x}"
-        self._folder = self._scratch / run
-        (self._folder / "writer").mkdir(parents=True)
-        self._listener = BatchReportListener(self._folder / "driver", self._heard)
+        if self._listener is None:
+            self._folder = self._scratch / f"r{time.time_ns():x}"
+            (self._folder / "writer").mkdir(parents=True)
+            self._listener = BatchReportListener(self._folder / "driver", self._heard)
         self._ended = set()
         self._note_ended()
-        spec = self._spec(run, layout)
+        spec = self._spec(self._folder.name, layout)
         source_options = {
             source.id: SourceOptions(
                 properties=a.source_addresses[source.id].java,
@@ -126,6 +131,7 @@ class JobRunner:
             tick_ms=a.settings.batch.tick,
             trigger_ms=a.settings.batch.trigger,
             topics=topics,
+            once=redone,
         )
         self._reports = Reports(self._query)
         self._interprets = False
@@ -138,6 +144,9 @@ class JobRunner:
         failure = query.exception()
         if failure is not None:
             raise failure
+        if self._redone is not None:
+            self._go_on_when_redone(query)
+            return False
         progress = reports.last()
         if progress is None:
             return False
@@ -153,6 +162,36 @@ class JobRunner:
         if self._ended != before:
             self._note_ended()
         return self._all_ended(progress)
+
+    def missing(self) -> tuple[int, int] | None:
+        """The first and the last of the batches that the checkpoint lacks, as an older copy does, and that are done
+        again; None where it is the newest."""
+        return None if self._rolling is None else (self._rolling.missing.first, self._rolling.missing.last)
+
+    def _plan_missing(self) -> bool:
+        """Plan the next batch that the checkpoint lacks. Whether that is to be done alone, as others are behind it."""
+        deployment = self._deployment
+        if not self._looked:
+            self._checkpoint.agree(deployment.program.meaning)  # a query that is refused changes nothing
+            shards = Layout.of(deployment.partitions).shards
+            self._rolling = roll_forward(deployment, self._state().open(), self._checkpoint, shards)
+            self._looked = True
+        self._redone, self._reported = None, False
+        number = None if self._rolling is None else self._rolling.plan_next()
+        if self._rolling is None or number is None or number == self._rolling.missing.last:
+            return False
+        self._redone = self._rolling.missing.digests.get(number, {})
+        return True
+
+    def _go_on_when_redone(self, query: StreamingQuery) -> None:
+        """When the one batch is done, and its report was read, start the next."""
+        if query.isActive:
+            return
+        if not self._reported:
+            self._reported = True
+            return
+        self._query = self._reports = None  # but the run goes on: its writers and its shards are those of the next
+        self.start()
 
     def added_topics(self) -> Mapping[str, tuple[str, ...]]:
         """By table, the topics that this start has added to those that the checkpoint knew."""
@@ -320,6 +359,7 @@ class JobRunner:
             samples=a.settings.http.samples if a.settings.http.port else 0,
             driver_socket=str(self._folder / "driver"),
             one_host=is_local(a.settings.spark.master),
+            redone=self._redone,
         )
 
     def _agree_on_writers(self) -> None:

@@ -1,0 +1,97 @@
+"""How a batch was cut, as one value that outlives the checkpoint that it was cut for.
+
+A task leaves the plan of its batch beside what it writes (`service.kafka.writer.plan_records`). From there an older
+copy of the checkpoint takes the batches that it lacks, and cuts them as they were: with the same offsets, the same time
+and the same number of tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from service.checkpoint.batch_log import OFFSETS, put_offsets
+from service.checkpoint.files import Files, StateMissing
+
+FORMAT = 1
+
+_TIMES = ("batchTimestampMs", "batchWatermarkMs")
+"""What Spark's metadata of a batch say of the batch itself; the rest are settings, and as in the batch before."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """Batch `number` as one task knows it.
+
+    `ends` are the lines of Spark's offset log, one a source; `starts` are those of the batch before, by position, of
+    sources to which partitions may come. `times` are what the log says of time, in milliseconds. `shards` and `readers`
+    are the numbers of tasks, and `plan` is the plan number of the checkpoint. `digest`, in hex, is that of the rows
+    that the task read. `skipped` are the records that were passed by instead (`replanning.Skipped`), None where the
+    batch was done.
+    """
+
+    number: int
+    ends: tuple[str, ...]
+    times: Mapping[str, int]
+    shards: int
+    readers: int
+    plan: int
+    digest: str = ""
+    starts: Mapping[str, str] = field(default_factory=dict)
+    skipped: tuple[Mapping[str, Any], ...] | None = None
+
+    @staticmethod
+    def planned(
+        files: Files, number: int, *, shards: int, readers: int, plan: int, growing: Iterable[int] = ()
+    ) -> BatchPlan:
+        """The plan of a batch whose offsets are in the log. `growing` are the positions of the sources to which
+        partitions may come. Raises StateMissing."""
+        metadata, *ends = _lines(files, number)
+        told = json.loads(metadata)
+        positions = list(growing) if number else []
+        before = _lines(files, number - 1)[1:] if positions else []
+        return BatchPlan(
+            number=number,
+            ends=tuple(ends),
+            times={name: told[name] for name in _TIMES if name in told},
+            shards=shards,
+            readers=readers,
+            plan=plan,
+            starts={str(position): before[position] for position in positions},
+        )
+
+    def put(self, files: Files) -> None:
+        """Plan the batch in a checkpoint that has done the one before it. Raises StateMissing."""
+        before = self.number - 1
+        metadata, *lines = _lines(files, before)
+        starts = [self.starts.get(str(position), line) for position, line in enumerate(lines)]
+        if starts != lines:
+            put_offsets(files, before, metadata, starts)
+        put_offsets(files, self.number, json.dumps({**json.loads(metadata), **self.times}), self.ends)
+
+    def to_bytes(self) -> bytes:
+        """The plan, packed."""
+        return zlib.compress(json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":")).encode())
+
+    @staticmethod
+    def from_bytes(packed: bytes) -> BatchPlan | None:
+        """What `to_bytes` wrote; None for that of a version that writes something else."""
+        told = json.loads(zlib.decompress(packed))
+        if told.pop("format") != FORMAT:
+            return None
+        skipped = told["skipped"]
+        return BatchPlan(
+            **{**told, "ends": tuple(told["ends"]), "skipped": None if skipped is None else tuple(skipped)}
+        )
+
+
+def _lines(files: Files, number: int) -> list[str]:
+    """The metadata of a batch and the lines of its sources."""
+    name = f"{OFFSETS}/{number}"
+    written = files.get(name)
+    if written is None:
+        raise StateMissing("the checkpoint", name)
+    return written.decode().splitlines()[1:]

@@ -1,0 +1,66 @@
+"""An older copy of a checkpoint goes on: the batches that it lacks are done again as they were cut."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+from service.kafka.admin import Cluster, TopicSpec
+from service.kafka.local_broker.broker import EmbeddedKafka
+from tests.spark.orders import answers, expected, orders, pipeline
+from tests.spark.service_process import ServiceProcess
+from tests.spark.topics import feed
+
+TOPICS = ("orders", "totals", "windows", "spread")
+COUNT, PART = 4_000, 500
+
+
+def test_an_older_copy_answers_as_if_there_were_no_copy(
+    own_kafka: Callable[..., EmbeddedKafka], service: Callable[..., ServiceProcess], tmp_path: Path
+) -> None:
+    broker = own_kafka()
+    Cluster({"bootstrap.servers": broker.bootstrap}).create(
+        [TopicSpec(name=name, partitions=2, replication=1) for name in TOPICS]
+    )
+    ends = {0: COUNT // 2, 1: COUNT // 2}
+    job = service(pipeline(*TOPICS, ends=ends), broker.bootstrap, BATCH__ROWS="200")
+    checkpoint, older = tmp_path / "checkpoint" / "orders", tmp_path / "older"
+    rows = orders(COUNT)
+
+    def done() -> int:
+        logged = checkpoint / "commits"
+        return max((int(each.name) for each in logged.iterdir() if each.name.isdigit()), default=-1)
+
+    def go_on(batches: int) -> None:
+        """Feed a part, and wait for so many batches."""
+        last = done()
+        feed(broker.bootstrap, "orders", islice(rows, PART))
+        job.until("batches are done", lambda: done() >= last + batches)
+
+    feed(broker.bootstrap, "orders", islice(rows, PART))
+    job.start()
+    job.until("the first batches are done", lambda: (checkpoint / "commits" / "2").exists())
+    job.terminate()
+    assert job.wait() == 0
+    shutil.copytree(checkpoint, older)
+    copied = done()
+
+    # What comes then is cut by other limits, runs in another number of tasks, and is cut short in the end.
+    job.start(SPARK__PARTITIONS="3", BATCH__ROWS="130")
+    go_on(3)
+    go_on(2)
+    feed(broker.bootstrap, "orders", islice(rows, PART))
+    job.kill()
+    newest = done()
+    shutil.rmtree(checkpoint)
+    older.rename(checkpoint)
+
+    feed(broker.bootstrap, "orders", rows)
+    job.start()
+    assert job.wait(300) == 0
+    (told,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
+    assert told["first"] == copied + 1
+    assert told["last"] in (newest, newest + 1)
+    assert answers(broker.bootstrap, *TOPICS[1:]) == expected(COUNT)

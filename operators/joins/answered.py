@@ -15,20 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import Mask
-from operators.hashing import bucket_hash
 from operators.joins.versions import Places
 from operators.kernel import WEIGHT
 from operators.sql import Sql
-from operators.state.lookup import nested
-from operators.state.operator_state import TableKind, TraceSpec
-from operators.state.pairing import FOUND, PREVIOUS, KeyedRows, read_keyed, write
-from operators.state.trace import Trace
+from operators.state.operator_state import State
+from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedRows, KeyedTable
 from operators.windows.slices import Times
 
 _TIME = "_time"
 _MET = "_met"
 _COUNT = "_count"
-_WRITTEN = "_written"
 _GROUP = "_group"
 
 
@@ -52,18 +48,18 @@ class Answered:
     keys: tuple[pa.DataType, ...]
     ttl: int
 
-    def spec(self) -> TraceSpec:
-        """The trace: keys and time, the version's columns, whether there was one, how many rows met it."""
+    @property
+    def table(self) -> KeyedTable:
+        """Keys and time, the version's columns, whether there was one, how many rows met it."""
         keys = [pa.field(f"k{i}", type_) for i, type_ in enumerate(self.keys)]
-        hidden = [pa.field(_MET, pa.bool_()), pa.field(_COUNT, pa.int64())]
-        if self.ttl:
-            hidden.append(pa.field(_WRITTEN, pa.int64()))
-        schema = pa.schema([*keys, pa.field(_TIME, pa.int64()), *self.schema, *hidden])
-        return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=_WRITTEN if self.ttl else None)
+        counted = [pa.field(_MET, pa.bool_()), pa.field(_COUNT, pa.int64())]
+        schema = pa.schema([*keys, pa.field(_TIME, pa.int64()), *self.schema, *counted])
+        group = tuple(range(len(keys)))
+        return KeyedTable(name="answered", schema=schema, keys=len(keys) + 1, group=group, ttl=self.ttl)
 
     def recall(
         self,
-        trace: Trace,
+        state: State,
         rows: pa.Table,
         keys: Sequence[int],
         times: Times,
@@ -73,8 +69,8 @@ class Answered:
         sql: Sql,
     ) -> Recalled:
         """Look up `rows` behind the watermark `previous`, and keep what the others have `found`: places in a table."""
-        if self.ttl:
-            trace.expire(now - self.ttl)
+        table = self.table
+        table.expire(state, now)
         places, versions = found
         names = [f"k{i}" for i in range(len(self.keys))]
         told = pa.table(
@@ -86,9 +82,7 @@ class Answered:
             f"SELECT {by}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT}, MIN(_place) AS _place FROM told GROUP BY {by}",
             {"told": told},
         )
-        by_key, whole = trace.key_hash(groups, range(len(names))), bucket_hash(groups, range(len(names) + 1))
-        sort_keys = nested(by_key, whole)
-        pairs = read_keyed(sql, trace, groups, sort_keys, len(names) + 1)
+        pairs = table.read(state, groups, sql)
         known: Mask = pairs.rows.column(FOUND).to_numpy()
         late = (pairs.rows.column(_TIME).to_numpy() <= previous) & ~known
         met = np.where(known, pairs.rows.column(PREVIOUS + _MET).fill_null(False).to_numpy(), False)
@@ -97,7 +91,7 @@ class Answered:
         mine = np.where(met, versions.num_rows + np.arange(len(mine)), mine)
         kept = pairs.rows.select([PREVIOUS + name for name in self.schema.names]).rename_columns(self.schema.names)
         versions = pa.concat_tables([versions.select(self.schema.names), kept.cast(self.schema)]).combine_chunks()
-        self._keep(trace, pairs, versions, mine, late, now)
+        self._keep(state, pairs, versions, mine, late, now)
         group = self._groups(pairs.rows, told, names, sql)
         return Recalled(late[group], mine[group], versions)
 
@@ -110,10 +104,9 @@ class Answered:
         group[answer.column("_at").to_numpy()] = answer.column(_GROUP).to_numpy()
         return group
 
-    def _keep(self, trace: Trace, pairs: KeyedRows, versions: pa.Table, places: Places, late: Mask, now: int) -> None:
+    def _keep(self, state: State, pairs: KeyedRows, versions: pa.Table, places: Places, late: Mask, now: int) -> None:
         before = pairs.rows.column(PREVIOUS + _COUNT).fill_null(0).to_numpy()
         count = before + pairs.rows.column(WEIGHT).to_numpy()
-        stays = ~late & (count > 0)
         names = [f"k{i}" for i in range(len(self.keys))]
         columns = [
             *pairs.rows.select([*names, _TIME]).columns,
@@ -121,7 +114,5 @@ class Answered:
             pa.array(places >= 0),
             pa.array(count),
         ]
-        if self.ttl:
-            columns.append(pa.array(np.full(len(count), now)))
-        rows = pa.table(columns, names=self.spec().schema.names)
-        write(trace, pairs, rows.filter(pa.array(stays)), pairs.sort_keys[stays], now)
+        table = self.table
+        table.write(state, pairs, pa.table(columns, names=table.schema.names), now, stays=~late & (count > 0))

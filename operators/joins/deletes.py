@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from operators.columns import listed
 from operators.kernel import WEIGHT
 from operators.sql import Sql
-from operators.state.operator_state import TableKind, TraceSpec
-from operators.state.pairing import PREVIOUS, read_keyed, write
-from operators.state.trace import Trace
+from operators.state.operator_state import State
+from operators.state.tables.grouped import GroupedTable
 
 
 class Filled(NamedTuple):
@@ -35,21 +34,20 @@ class UntimedDeletes:
     keys: tuple[int, ...]
     time: int
 
-    def spec(self) -> TraceSpec:
-        """The trace of the greatest time of each key that is there."""
-        fields = [self.schema.field(k) for k in self.keys]
-        return TraceSpec(schema=pa.schema([*fields, self.schema.field(self.time)]), kind=TableKind.KEYED)
+    @property
+    def table(self) -> GroupedTable:
+        """The greatest time of each key that is there."""
+        schema = pa.schema([self.schema.field(k) for k in (*self.keys, self.time)])
+        return GroupedTable(name="times", schema=schema, group=tuple(range(len(self.keys))))
 
-    def filled(self, trace: Trace, rows: pa.Table, sql: Sql) -> Filled:
+    def filled(self, state: State, rows: pa.Table, sql: Sql) -> Filled:
         """Give each delete without a time the greatest time of its key so far, in the order of arrival."""
         if rows.num_rows == 0:
             return Filled(rows, 0)
-        time = f"c{self.time}"
+        table, time = self.table, f"c{self.time}"
         keys = listed(self.keys)
         told = rows.select([*keys.split(", "), time, WEIGHT]).append_column("_at", pa.array(np.arange(rows.num_rows)))
-        touched = sql(f"SELECT {keys} FROM told GROUP BY {keys}", {"told": told})
-        pairs = read_keyed(sql, trace, touched, trace.key_hash(touched, range(len(self.keys))), len(self.keys))
-        known = pairs.rows.select([*keys.split(", "), PREVIOUS + time]).rename_columns([*keys.split(", "), time])
+        known = table.read(state, table.hashes(state, told))
         answer = sql(
             f"WITH every AS (SELECT {keys}, {time}, 1 AS w, -1 AS _at FROM known"
             f" UNION ALL SELECT {keys}, {time}, {WEIGHT}, _at FROM told),"
@@ -61,9 +59,8 @@ class UntimedDeletes:
             " FROM lives ORDER BY _at",
             {"known": known, "told": told},
         )
-        stays = answer.filter(answer.column("stays")).select(trace.spec.schema.names).cast(trace.spec.schema)
-        stays = stays.filter(stays.column(time).is_valid())
-        write(trace, pairs, stays, trace.key_hash(stays, range(len(self.keys))))
+        stays = answer.filter(answer.column("stays")).select(table.schema.names).cast(table.schema)
+        table.write(state, known, stays.filter(stays.column(time).is_valid()))
         times = answer.filter(pc.greater_equal(answer.column("_at"), 0)).column(time)
         own = rows.column(time)
         untimed = pc.and_(own.is_null(), pc.less(rows.column(WEIGHT), 0))

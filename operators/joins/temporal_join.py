@@ -23,10 +23,12 @@ from operators.joins.answered import Answered
 from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import holding
-from operators.joins.versions import GONE, Places, Versions, asof
+from operators.joins.versions import Places, Versions, asof
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
 from operators.windows.slices import Times
@@ -77,25 +79,17 @@ class TemporalJoinOperator(KernelDefaults):
         return positional([*self.left.types, *self.right.types])
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        current = self._versions().spec()
+        versions = self._versions()
         if self.right_time is None:
-            return {"current": current}
-        ahead = self.right.append(pa.field(GONE, pa.bool_()))
-        traces = {
-            "waiting": TraceSpec(
-                schema=self._waiting(), kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in self.left_keys)
-            ),
-            "ahead": TraceSpec(schema=ahead, kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in self.right_keys)),
-            "current": current,
-        }
-        if not self.append:
-            traces["answered"] = self._answered().spec()
-        if self.untimed_deletes:
-            traces["times"] = self._deletes().spec()
-        return traces
+            return specs_of(versions.current)
+        answered = () if self.append else (self._answered().table,)
+        times = (self._deletes().table,) if self.untimed_deletes else ()
+        return specs_of(self._waiting(), versions.ahead, versions.current, *answered, *times)
 
-    def _waiting(self) -> pa.Schema:
-        return self.left if self.append else weighted(self.left)
+    def _waiting(self) -> TimedTable:
+        """The left rows that wait for their time."""
+        schema = self.left if self.append else weighted(self.left)
+        return TimedTable(name="waiting", schema=schema, key=tuple(f"c{k}" for k in self.left_keys))
 
     def _answered(self) -> Answered:
         return Answered(schema=self.right, keys=tuple(self.left.field(k).type for k in self.left_keys), ttl=self.ttl)
@@ -111,24 +105,24 @@ class TemporalJoinOperator(KernelDefaults):
         left, right = inputs
         dropped = 0
         if self.untimed_deletes:
-            right, dropped = self._deletes().filled(state["times"], right, sql)
+            right, dropped = self._deletes().filled(state, right, sql)
         dead: dict[int, pa.Table] = {}
         versions, late = self._versions(), dict[int, pa.Table]()
         if self.right_time is None:
-            settled = versions.settled(None, right, clock)
+            settled = versions.settled(state, right, clock)
             due, behind = _at_once(left), _at_once(left.slice(0, 0))
         else:
             left, right = self._timed(left, self.left_time, 0, dead), self._timed(right, self.right_time, 1, dead)
-            settled = versions.settled(state["ahead"], right, clock)
+            settled = versions.settled(state, right, clock)
             due, behind = self._due(state, left, clock)
         changes = no_changes(self.output)
         if due.rows.num_rows or settled.num_rows:
-            hashes = state["current"].key_hash(due.rows, self.left_keys)
-            known = versions.known(state["current"], settled, hashes, clock.previous, sql)
+            hashes = versions.current.hash(state, due.rows, self.left_keys)
+            known = versions.known(state, settled, hashes, clock.previous, sql)
             if known.late.any():
                 late[1] = weigh(settled.select(self.right.names).filter(pa.array(known.late)), 1)
             places, found = asof(sql, due.rows, due.times, self.left_keys, known, self.right_keys), known.rows
-            versions.keep(state["current"], settled, known)
+            versions.keep(state, known)
         else:
             places, found = np.empty(0, dtype=np.int64), self.right.empty_table()
         if self.append:
@@ -139,7 +133,7 @@ class TemporalJoinOperator(KernelDefaults):
             due = _Rows(rows, np.concatenate([behind.times, due.times]))
             met = np.concatenate([np.full(behind.rows.num_rows, -1), places]), found
             recalled = self._answered().recall(
-                state["answered"], rows, self.left_keys, due.times, met, clock.previous, clock.now, sql
+                state, rows, self.left_keys, due.times, met, clock.previous, clock.now, sql
             )
             if recalled.late.any():
                 late[0] = rows.filter(pa.array(recalled.late))
@@ -161,10 +155,9 @@ class TemporalJoinOperator(KernelDefaults):
         """The left rows that the watermark has reached in this batch, and those that it had reached before."""
         times = milliseconds(rows.column(self.left_time))
         early, behind = times > clock.watermark, times <= clock.previous
-        waiting, now = state["waiting"], ~early & ~behind
-        waiting.add(rows.filter(pa.array(early)), times[early])
-        parts = [waiting.between(clock.previous, clock.watermark), rows.filter(pa.array(now))]
-        waiting.expire(clock.watermark)
+        waiting = self._waiting()
+        waiting.add(state, rows.filter(pa.array(early)), times[early])
+        parts = [waiting.take(state, clock.watermark), rows.filter(pa.array(~early & ~behind))]
         parts = [weigh(part, 1) if WEIGHT not in part.column_names else part for part in parts]
         due = pa.concat_tables([part.select([*self.left.names, WEIGHT]) for part in parts]).combine_chunks()
         due_times = milliseconds(due.column(self.left_time))

@@ -15,10 +15,10 @@ from operators.columns import listed
 from operators.hashing import Hashes
 from operators.kernel import WEIGHT
 from operators.sql import Sql
-from operators.state.block import SortKeys, among, distinct
-from operators.state.lookup import find, sort_keys_of
-from operators.state.operator_state import TableKind, TraceSpec
-from operators.state.trace import Trace
+from operators.state.block import repeated
+from operators.state.operator_state import State
+from operators.state.tables.grouped import GroupedTable, places_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds
 from operators.windows.slices import Times
@@ -33,17 +33,16 @@ class KnownVersions(NamedTuple):
     """Versions of some keys: first those that were current, then those that have just come due.
 
     `valid` leaves out what another version of the same time has replaced; `last` marks the newest version of each key.
-    `found` are the sort keys of the versions that were current, and `late` says which of those that came were replaced
-    before they came.
+    `before` are the versions that were current, and `late` says which of those that came were replaced before they
+    came.
     """
 
     rows: pa.Table
     times: Times
-    sort_keys: SortKeys
     gone: Mask
     valid: Mask
     last: Mask
-    found: SortKeys
+    before: pa.Table
     late: Mask
 
 
@@ -56,41 +55,45 @@ class Versions:
     keys: tuple[int, ...]
     time: int | None
 
-    def spec(self) -> TraceSpec:
-        """The trace of the last version of each key; a row that has ended is not in it."""
-        return TraceSpec(schema=self.schema, kind=TableKind.KEYED)
+    @property
+    def current(self) -> GroupedTable:
+        """The last version of each key; a row that has ended is not in it."""
+        return GroupedTable(name="current", schema=self.schema, group=self.keys)
 
-    def settled(self, ahead: Trace | None, changes: pa.Table, clock: Clock) -> pa.Table:
-        """The versions that the watermark has reached, of one time in the order of arrival; newer ones wait `ahead`."""
+    @property
+    def ahead(self) -> TimedTable:
+        """The versions that wait for their time."""
+        schema = self.schema.append(pa.field(GONE, pa.bool_()))
+        return TimedTable(name="ahead", schema=schema, key=tuple(f"c{k}" for k in self.keys))
+
+    def settled(self, state: State, changes: pa.Table, clock: Clock) -> pa.Table:
+        """The versions that the watermark has reached, of one time in the order of arrival; newer ones wait."""
         times = self._times(changes)
         gone = changes.column(WEIGHT).to_numpy() < 0
         rows = changes.select(self.schema.names).append_column(GONE, pa.array(gone))
-        if ahead is None:
+        if self.time is None:
             return rows
         early = times > clock.watermark
-        due = ahead.between(clock.previous, clock.watermark).select(rows.column_names)
-        ahead.add(rows.filter(pa.array(early)), times[early])
-        ahead.expire(clock.watermark)
+        due = self.ahead.take(state, clock.watermark)
+        self.ahead.add(state, rows.filter(pa.array(early)), times[early])
         return pa.concat_tables([due, rows.filter(pa.array(~early))]).combine_chunks()
 
     def _times(self, rows: pa.Table) -> Times:
         return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else milliseconds(rows.column(self.time))
 
-    def known(self, current: Trace, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
+    def known(self, state: State, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
         """The versions of the keys of `settled`, and of the keys with the hashes `others`."""
-        arrived = current.key_hash(settled, self.keys)
-        before = find(current, distinct(np.concatenate([arrived, others])))
-        found = sort_keys_of(before)
+        arrived = self.current.placed(state, settled)
+        before = self.current.read(state, np.concatenate([places_of(arrived), others]))
         there = np.zeros(before.num_rows, dtype=np.bool_)
         rows = pa.concat_tables(
-            [before.select(self.schema.names).append_column(GONE, pa.array(there)), settled]
+            [before.append_column(GONE, pa.array(there)).select(arrived.column_names), arrived]
         ).combine_chunks()
         times = self._times(rows)
         late = np.zeros(settled.num_rows, dtype=np.bool_)
         valid, last = np.ones(rows.num_rows, dtype=np.bool_), np.ones(rows.num_rows, dtype=np.bool_)
-        sort_keys = np.concatenate([found, arrived])
-        # A version whose hash no other has is the only one of its key.
-        shared = np.flatnonzero(_repeated(sort_keys))
+        # A version whose place no other has is the only one of its key.
+        shared = np.flatnonzero(repeated(places_of(rows)))
         if settled.num_rows and len(shared):
             numbered = rows.select(listed(self.keys).split(", ")).take(pa.array(shared))
             numbered = numbered.append_column("_time", pa.array(times[shared]))
@@ -107,16 +110,13 @@ class Versions:
             replaced = shared[times[shared] < reached]
             late[replaced[replaced >= before.num_rows] - before.num_rows] = True
         gone = rows.column(GONE).to_numpy()
-        return KnownVersions(rows, times, sort_keys, gone, valid, last, found, late)
+        return KnownVersions(rows, times, gone, valid, last, before, late)
 
-    def keep(self, current: Trace, settled: pa.Table, known: KnownVersions) -> None:
+    def keep(self, state: State, known: KnownVersions) -> None:
         """Put the newest versions in place of those that were current, where any came."""
-        if settled.num_rows == 0:
-            return
-        written = distinct(known.sort_keys[len(known.found) :])
-        stays = known.last & ~known.gone & among(known.sort_keys, written)
-        found = known.found[among(known.found, written)]
-        current.replace(known.rows.filter(pa.array(stays)), known.sort_keys[stays], found)
+        came = np.arange(known.rows.num_rows) >= known.before.num_rows
+        if came.any():
+            self.current.write(state, known.before, known.rows, stays=known.last & ~known.gone, changed=came)
 
 
 def asof(
@@ -147,12 +147,3 @@ def _keyed(rows: pa.Table, keys: Sequence[int], times: Times, name: str) -> pa.T
 
 def _count(times: Times) -> Places:
     return np.arange(len(times), dtype=np.int64)
-
-
-def _repeated(sort_keys: SortKeys) -> Mask:
-    """Which sort keys occur more than once."""
-    order = np.argsort(sort_keys, kind="stable")
-    same = sort_keys[order][1:] == sort_keys[order][:-1]
-    repeated = np.zeros(len(sort_keys), dtype=np.bool_)
-    repeated[order] = np.concatenate([same, [False]]) | np.concatenate([[False], same]) if len(sort_keys) else False
-    return repeated

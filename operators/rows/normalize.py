@@ -13,9 +13,9 @@ from operators.changes import difference
 from operators.columns import listed, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.block import among
-from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
-from operators.state.pairing import FOUND, PREVIOUS, read_keyed, restrict_to, write
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedTable
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 
@@ -36,11 +36,12 @@ class NormalizeOperator(KernelDefaults):
         return (self.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
+        return specs_of(self._kept())
+
+    def _kept(self) -> KeyedTable:
+        """The row of each key."""
         fields = [self.output.field(name) for name in self._columns()]
-        if not self.ttl:
-            return {"rows": TraceSpec(schema=pa.schema(fields), kind=TableKind.KEYED)}
-        schema = pa.schema([*fields, pa.field(WRITTEN, pa.int64())])
-        return {"rows": TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN)}
+        return KeyedTable(name="rows", schema=pa.schema(fields), keys=len(self.key), ttl=self.ttl)
 
     def _columns(self) -> list[str]:
         """The names of the columns, those of the key first."""
@@ -49,26 +50,18 @@ class NormalizeOperator(KernelDefaults):
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
-        trace = state["rows"]
-        if self.ttl:
-            trace.expire(clock.now - self.ttl)
+        kept = self._kept()
+        kept.expire(state, clock.now)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output))
         names = self._columns()
         latest = self._latest(rows, sql).select([*names, WEIGHT])
-        pairs = read_keyed(sql, trace, latest, trace.key_hash(latest, range(len(self.key))), len(self.key))
+        pairs = kept.read(state, latest, sql)
         differs = " OR ".join(f"{name} IS DISTINCT FROM {PREVIOUS}{name}" for name in names[len(self.key) :]) or "false"
         was = pairs.rows.column(FOUND).to_numpy()
         is_ = pairs.rows.column(WEIGHT).to_numpy() >= 0
         changed = sql(f"SELECT {differs} AS differs FROM pairs", {"pairs": pairs.rows}).column("differs").to_numpy()
-        kept = is_ if self.ttl else is_ & (~was | changed)
-        if not self.ttl:
-            pairs = restrict_to(pairs, pairs.sort_keys[kept | ~is_])
-            kept = is_ & among(pairs.sort_keys, pairs.sort_keys[kept | ~is_])
-        stay = pairs.rows.select(names).filter(pa.array(kept))
-        if self.ttl:
-            stay = stay.append_column(WRITTEN, pa.array(np.full(stay.num_rows, clock.now)))
-        write(trace, pairs, stay, pairs.sort_keys[kept], clock.now)
+        kept.write(state, pairs, pairs.rows, clock.now, stays=is_, changed=~is_ | ~was | changed)
         new = [f"c{i}" for i in range(len(self.output))]
         old = [PREVIOUS + name for name in new]
         return Step(changes=difference(pairs.rows, old, new, was, is_, changed, self.output, refresh=self.ttl > 0))

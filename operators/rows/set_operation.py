@@ -20,11 +20,12 @@ from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import WEIGHT, Step
 from operators.sql import Sql
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.pairing import PREVIOUS, read_keyed, write
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.keyed import PREVIOUS, KeyedTable
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
-LEFT, RIGHT, WRITTEN = "_left", "_right", "_written"
+LEFT, RIGHT = "_left", "_right"
 
 Numbers = npt.NDArray[np.int64]
 
@@ -77,14 +78,16 @@ class SetOperationOperator(KernelDefaults):
         return (self.output, self.output)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        hidden = [LEFT, RIGHT, *([WRITTEN] if self.ttl else [])]
-        schema = pa.schema([*self.output, *(pa.field(name, pa.int64()) for name in hidden)])
-        return {"rows": TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)}
+        return specs_of(self._counted())
+
+    def _counted(self) -> KeyedTable:
+        """How often each row is there on both sides."""
+        schema = pa.schema([*self.output, *(pa.field(name, pa.int64()) for name in (LEFT, RIGHT))])
+        return KeyedTable(name="rows", schema=schema, keys=len(self.output), ttl=self.ttl)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        trace, width = state["rows"], len(self.output)
-        if self.ttl:
-            trace.expire(clock.now - self.ttl)
+        counted = self._counted()
+        counted.expire(state, clock.now)
         if not any(rows.num_rows for rows in inputs):
             return Step(changes=no_changes(self.output))
         names = ", ".join(self.output.names)
@@ -94,17 +97,14 @@ class SetOperationOperator(KernelDefaults):
             f" UNION ALL SELECT {names}, 0, {WEIGHT} FROM rights) GROUP BY {names}",
             {"lefts": inputs[0], "rights": inputs[1]},
         )
-        pairs = read_keyed(sql, trace, net, trace.key_hash(net, range(width)), width)
+        pairs = counted.read(state, net, sql)
         before = [pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy() for name in (LEFT, RIGHT)]
         wanted = [was + pairs.rows.column(name).to_numpy() for was, name in zip(before, ("l", "r"), strict=True)]
         after = [np.maximum(count, 0) for count in wanted]
         weights = self.kind.copies(*after) - self.kind.copies(*before)
         rows = pairs.rows.select(self.output.names)
         kept = rows.append_column(LEFT, pa.array(after[0])).append_column(RIGHT, pa.array(after[1]))
-        if self.ttl:
-            kept = kept.append_column(WRITTEN, pa.array(np.full(rows.num_rows, clock.now)))
-        stays = (after[0] > 0) | (after[1] > 0)
-        write(trace, pairs, kept.filter(pa.array(stays)), pairs.sort_keys[stays], clock.now)
+        counted.write(state, pairs, kept, clock.now, stays=(after[0] > 0) | (after[1] > 0))
         changed = weights != 0
         changes = weigh(rows.filter(pa.array(changed)), 1).drop_columns([WEIGHT])
         changes = as_changes(changes.append_column(WEIGHT, pa.array(weights[changed])), self.output)

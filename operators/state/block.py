@@ -196,3 +196,14 @@ def among(sort_keys: SortKeys, wanted: SortKeys) -> npt.NDArray[np.bool_]:
     at = np.minimum(np.searchsorted(ordered, sort_keys), len(ordered) - 1)
     found: npt.NDArray[np.bool_] = ordered[at] == sort_keys
     return found
+
+
+def repeated(sort_keys: SortKeys) -> npt.NDArray[np.bool_]:
+    """Which of `sort_keys` occur more than once."""
+    order = np.argsort(sort_keys, kind="stable")
+    same = sort_keys[order][1:] == sort_keys[order][:-1]
+    found = np.zeros(len(sort_keys), dtype=np.bool_)
+    if same.any():
+        found[order[1:][same]] = True
+        found[order[:-1][same]] = True
+    return found

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
+from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedRows, same_keys, side_by_side
 from operators.state.trace import Trace
 
-PREVIOUS = "previous_"
-"""What the names of the columns that were found begin with."""
-
-FOUND = "_found"
-"""The column (BOOLEAN) that says whether anything was found."""
-
-
-class KeyedRows(NamedTuple):
-    """Each row of a batch beside the row that was found for its key (NULLs where none was), and their sort keys.
-
-    `others` are rows that merely share a sort key with a touched key: a sort key is replaced as a whole, so they must
-    be written again. `found` holds the sort keys of all rows found.
-    """
-
-    rows: pa.Table
-    sort_keys: SortKeys
-    others: pa.Table
-    found: SortKeys
+__all__ = ["FOUND", "PREVIOUS", "KeyedRows", "read_keyed", "restrict_to", "same_keys", "write"]
 
 
 def read_keyed(sql: Sql, trace: Trace, rows: pa.Table, sort_keys: SortKeys, keys: int) -> KeyedRows:
@@ -51,28 +32,8 @@ def read_keyed(sql: Sql, trace: Trace, rows: pa.Table, sort_keys: SortKeys, keys
     one_to_one = not repeated and int((places >= 0).sum()) == len(found)
     if one_to_one and same_keys(rows.take(pa.array(at)), before, keys):
         beside = before.take(pa.array(places, mask=places < 0))
-        return KeyedRows(_side_by_side(rows, beside, places >= 0), sort_keys, nobody, found)
+        return KeyedRows(side_by_side(rows, beside, places >= 0), sort_keys, found, nobody)
     return _joined(sql, rows, sort_keys, before, found, keys)
-
-
-def _side_by_side(rows: pa.Table, before: pa.Table, found: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Table:
-    columns = [*rows.columns, *before.columns, pa.array(found)]
-    names = [*rows.column_names, *(PREVIOUS + name for name in before.column_names), FOUND]
-    return pa.table(columns, names=names)
-
-
-def same_keys(rows: pa.Table, before: pa.Table, keys: int) -> bool:
-    """Whether the keys of both tables are equal row by row; a type that Arrow cannot compare counts as different."""
-    for place in range(keys):
-        left, right = rows.column(place), before.column(place)
-        if pa.types.is_nested(left.type):
-            return False
-        same = pc.equal(left, right)
-        if same.null_count:
-            same = pc.or_(pc.fill_null(same, False), pc.and_(left.is_null(), right.is_null()))
-        if not pc.all(same, min_count=0).as_py():
-            return False
-    return True
 
 
 def _joined(sql: Sql, rows: pa.Table, sort_keys: SortKeys, before: pa.Table, found: SortKeys, keys: int) -> KeyedRows:
@@ -88,7 +49,7 @@ def _joined(sql: Sql, rows: pa.Table, sort_keys: SortKeys, before: pa.Table, fou
     alone[matches.column("b").to_numpy()] = False
     beside = before.take(pa.array(places, mask=places < 0))
     others = before.append_column(SORT_KEY, pa.array(found)).filter(pa.array(alone))
-    return KeyedRows(_side_by_side(rows, beside, places >= 0), sort_keys, others, found)
+    return KeyedRows(side_by_side(rows, beside, places >= 0), sort_keys, found, others)
 
 
 def write(trace: Trace, pairs: KeyedRows, rows: pa.Table, sort_keys: SortKeys, timestamp: int = 0) -> None:

@@ -22,6 +22,7 @@ from tests.operators.properties import (
     holds_expected,
     holds_restart,
 )
+from tests.operators.shared_hashes import share_hashes
 
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -66,6 +67,12 @@ def test_every_operator_is_in_the_table():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_oracle_the_changes_add_up_to_the_answer_over_all_rows(case: Case, seed: int):
     holds_expected(case.kernels, batches_of(case, seed), case.expected)
+
+
+@each_case
+def test_collide_keys_that_share_a_hash_are_kept_apart(case: Case, monkeypatch: pytest.MonkeyPatch):
+    share_hashes(monkeypatch)
+    holds_expected(case.kernels, batches_of(case, 1), case.expected)
 
 
 @each_case

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from datetime import datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,6 +13,7 @@ from operators.joins.kinds import JoinKind
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.time import END_OF_TIME, MIN_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_restart
+from tests.operators.shared_hashes import share_hashes
 
 EPOCH = datetime(1970, 1, 1)
 STAMP = pa.timestamp("us")
@@ -131,11 +131,7 @@ def test_a_restart_changes_nothing_bit_by_bit(kind):
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing, slots
-    from operators.joins import answered
-
-    for module in (slots, answered):
-        monkeypatch.setattr(module, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    share_hashes(monkeypatch)
     changes = arrivals(9, 120)
     run = Run((joined("left"),))
     for batch in cut(changes, steps(9)):

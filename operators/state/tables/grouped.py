@@ -1,0 +1,89 @@
+"""A table of groups of rows: a batch reads all rows of the groups that it touches, and writes those that change.
+
+Law: `write` leaves every row as it was that was not read. Of the rows that were read, those that stay are there
+afterwards, and the others are not. A trace is replaced by hash as a whole, so rows that share a hash with one that is
+written are written again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.hashing import Hashes, bucket_hash
+from operators.state.block import SORT_KEY, SortKeys, distinct
+from operators.state.lookup import find, find_groups, nested, sort_keys_of
+from operators.state.operator_state import State
+from operators.state.tables.hashed import HashedTable, Mask, Stamps
+from operators.state.trace import WRITTEN, TableKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedTable(HashedTable):
+    """Groups of rows that agree in the columns at `group`.
+
+    A group is kept in one place, and written as a whole: for groups of a few rows. Where `members` is given, each row
+    has a place of its own within that of its group, told by its first `members` columns, and is written alone.
+
+    The rows that are read have their place in a hidden column, SORT_KEY; `places_of` gives it.
+    """
+
+    group: tuple[int, ...]
+    members: int | None = None
+
+    @property
+    def kind(self) -> TableKind:
+        return TableKind.KEYED
+
+    def hashes(self, state: State, rows: pa.Table) -> Hashes:
+        """The hash of the group of each of `rows`, by which groups are read."""
+        return self.hash(state, rows, self.group)
+
+    def placed(self, state: State, rows: pa.Table) -> pa.Table:
+        """`rows` with their places, as the rows that are read have them."""
+        return rows.append_column(SORT_KEY, pa.array(self._places(state, rows)))
+
+    def read(self, state: State, hashes: Hashes) -> pa.Table:
+        """All rows of the groups with these `hashes`, and at times of other groups."""
+        if self.members is not None:
+            return find_groups(self.trace(state), hashes)
+        return find(self.trace(state), distinct(hashes))
+
+    def read_members(self, state: State, rows: pa.Table) -> pa.Table:
+        """The kept rows that are the same members of the same groups as `rows`, and at times others."""
+        return find(self.trace(state), distinct(self._places(state, rows)))
+
+    def write(
+        self,
+        state: State,
+        kept: pa.Table,
+        rows: pa.Table,
+        now: int = 0,
+        *,
+        stays: Mask | None = None,
+        changed: Mask | None = None,
+        renewed: Mask | None = None,
+    ) -> None:
+        """Put `rows` in place of `kept`, which is what was read and has its hidden columns.
+
+        `rows` are all of the kept rows and new ones, with their places if they are known. Those that `stays` leaves out
+        are deleted. What shares no place with a `changed` row is as it was, and not written. The time to live of the
+        `renewed` rows begins anew at `now` (ms), and that of rows that share a place; the others have their own, in
+        WRITTEN. Each of these is true of all rows where it is None.
+        """
+        places: SortKeys = sort_keys_of(rows) if SORT_KEY in rows.column_names else self._places(state, rows)
+        stamps: Stamps | int = now
+        if self.ttl and renewed is not None:
+            stamps = np.where(renewed, now, rows.column(WRITTEN).fill_null(now).to_numpy())
+        self._rewrite(state, rows, places, sort_keys_of(kept), now, stays=stays, changed=changed, stamps=stamps)
+
+    def _places(self, state: State, rows: pa.Table) -> SortKeys:
+        hashes = self.hashes(state, rows)
+        return hashes if self.members is None else nested(hashes, bucket_hash(rows, range(self.members)))
+
+
+def places_of(rows: pa.Table) -> Hashes:
+    """The places of rows that were read, or `placed`: of rows of one group equal; so may be those of others."""
+    return sort_keys_of(rows)

@@ -1,0 +1,41 @@
+"""A table of rows that are only added, found by a key, until they are too old."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.hashing import Hashes
+from operators.state.block import distinct
+from operators.state.lookup import find
+from operators.state.operator_state import State
+from operators.state.tables.hashed import HashedTable
+from operators.state.trace import WRITTEN, TableKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTable(HashedTable):
+    """Rows by the columns at `key`; equal rows are there as often as they were added."""
+
+    key: tuple[int, ...]
+
+    @property
+    def kind(self) -> TableKind:
+        return TableKind.MULTISET
+
+    def hashes(self, state: State, rows: pa.Table) -> Hashes:
+        """The hash of the key of each of `rows`, whose columns begin like those of the table."""
+        return self.hash(state, rows, self.key)
+
+    def add(self, state: State, rows: pa.Table, now: int = 0) -> None:
+        """Add `rows`, which live from `now` (ms) on."""
+        kept = rows.select(self.schema.names)
+        if self.ttl:
+            kept = kept.append_column(WRITTEN, pa.array(np.full(rows.num_rows, now)))
+        self.trace(state).add(kept, self.hashes(state, rows))
+
+    def read(self, state: State, hashes: Hashes) -> pa.Table:
+        """The rows whose keys have one of these `hashes`, and with that at times other keys."""
+        return find(self.trace(state), distinct(hashes)).select(self.schema.names)

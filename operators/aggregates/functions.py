@@ -305,10 +305,6 @@ def refusal(
         return "JSON_OBJECTAGG is not computed yet in an OVER window"
     if function == "PERCENTILE" and not bounded:
         return "PERCENTILE is not computed yet over an unbounded frame"
-    if function in (*LISTS, "PERCENTILE", "BIT_XOR") and distinct and over:
-        return f"{function} of DISTINCT values is not computed yet in an OVER window"
-    if distinct and over and function in _DEVIATIONS:
-        return f"{function} of DISTINCT values is not computed yet in an OVER window"
-    if distinct and not bounded and function not in REPEATING:
-        return f"{function} of DISTINCT values is not computed yet over an unbounded frame"
+    if distinct and over and bounded and function in (*LISTS, "PERCENTILE", "BIT_XOR", *_DEVIATIONS):
+        return f"{function} of DISTINCT values is not computed yet in an OVER window with a bound"
     return None

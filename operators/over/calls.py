@@ -41,10 +41,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCallSpec:
-    """An aggregate over a frame (any of `AGGREGATES`), or ROW_NUMBER, LAG or LEAD, whose frame is not read.
+    """An aggregate over a frame (any of `AGGREGATES`), NTH_VALUE, or one of `NUMBERINGS` or `NEIGHBOURS`, whose frame
+    is not read.
 
-    `constants` are literal arguments as DuckDB text: the offset and default of LAG and LEAD. DISTINCT needs a bounded
-    frame.
+    `constants` are literal arguments as DuckDB text: the offset and default of LAG and LEAD, the number of NTH_VALUE.
     """
 
     function: str
@@ -75,12 +75,25 @@ class OverCallSpec:
         return self.frame.ahead if not self._in_rows and self.function not in NEIGHBOURS else 0
 
     @property
+    def counts_once(self) -> bool:
+        """Whether of equal values the first alone is taken in."""
+        distinct = self.distinct or self.function == "APPROX_COUNT_DISTINCT"
+        return distinct and self.function not in REPEATING
+
+    @property
     def _in_rows(self) -> bool:
         return self.frame.rows and self.function not in NEIGHBOURS
 
 
 NEIGHBOURS = ("LAG", "LEAD")
 """Functions that read one other row, and no frame."""
+
+NUMBERINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+"""Functions of how many rows, or times, there are up to the current row. RANK and DENSE_RANK are in event time only:
+of rows of one time, none may come later."""
+
+NOT_AGGREGATES = (*NEIGHBOURS, *NUMBERINGS, "NTH_VALUE")
+"""The functions that stand in OVER alone."""
 
 
 def window(frame: Frame, partition: Sequence[int]) -> str:
@@ -95,8 +108,12 @@ def _edge(offset: int) -> str:
     return f"{abs(offset)} {'FOLLOWING' if offset > 0 else 'PRECEDING'}" if offset else "CURRENT ROW"
 
 
-def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", condition: str | None = None) -> Argument:
-    """What the aggregate of `call` is computed from, in a window, under a further condition."""
+def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", first: str | None = None) -> Argument:
+    """What the aggregate of `call` is computed from, in a window.
+
+    Where a value counts once, `first` is the condition for the row that brings it; without one DuckDB tells.
+    """
+    condition = first if call.counts_once else None
     conditions = [text for text in (condition, None if call.filter is None else f"c{call.filter}") if text is not None]
     text, type_ = None, None
     if call.arguments:
@@ -108,18 +125,16 @@ def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", condition: s
         append=True,
         constants=call.constants,
         over=over,
-        distinct=call.distinct and call.function not in REPEATING,
+        distinct=call.counts_once and first is None,
     )
 
 
-def aggregate_of(call: OverCallSpec) -> str:
-    """The aggregate that answers `call`: a row's number is how many rows there are up to it."""
+def checked(call: OverCallSpec) -> str:
+    """The aggregate of `call`; ValueError if it is not computed in such a frame."""
     bounded_frame = call.frame.preceding is not None
-    if call.function != "ROW_NUMBER" and (
-        reason := refusal(call.function, distinct=call.distinct, append=True, over=True, bounded=bounded_frame)
-    ):
+    if reason := refusal(call.function, distinct=call.counts_once, append=True, over=True, bounded=bounded_frame):
         raise ValueError(reason)
-    return "COUNT" if call.function == "ROW_NUMBER" else call.function
+    return call.function
 
 
 def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tuple[str, ...]:
@@ -138,8 +153,11 @@ def bounded(
         rest = "".join(f", {text}" for text in call.constants)
         text = f"{call.function}(c{call.arguments[0]}{rest}) OVER ({partition_by(partition)}ORDER BY {NUMBER})"
         return [text], f"CAST({{0}} AS {duckdb_type(type_)})"
-    given = argument(call, schema, window(call.frame, partition))
-    function = AGGREGATES[aggregate_of(call)]
+    over = window(call.frame, partition)
+    if call.function == "NTH_VALUE":
+        return [f"NTH_VALUE(c{call.arguments[0]}, {call.constants[0]}){over}"], f"CAST({{0}} AS {duckdb_type(type_)})"
+    given = argument(call, schema, over)
+    function = AGGREGATES[checked(call)]
     texts: list[str] = []
     groups = []
     for accumulator in function.accumulators(given):

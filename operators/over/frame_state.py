@@ -15,24 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.aggregates.functions import AGGREGATES
-from operators.aggregates.layout import PlacedAccumulator
-from operators.over.calls import (
-    NEIGHBOURS,
-    OverCallSpec,
-    aggregate_of,
-    argument,
-    bounded,
-    starts,
-    window,
-)
+from operators.hashing import bucket_hash
+from operators.over.calls import NEIGHBOURS, NUMBERINGS, OverCallSpec, bounded
+from operators.over.running import RunningCall, running
 from operators.over.sequence import NUMBER, TIME, newer, numbered, partition_by
 from operators.over.waiting import Due
 from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
-from operators.state.lookup import find, sort_keys_of
+from operators.state.lookup import find, nested, sort_keys_of
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
-from operators.state.pairing import PREVIOUS, read_keyed, write
+from operators.state.pairing import FOUND, PREVIOUS, read_keyed, restrict_to, write
+from operators.state.trace import Trace
 from operators.windows.history import PartitionHistory
 from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
@@ -61,6 +54,10 @@ class FrameState(ABC):
     def spec(self) -> TraceSpec:
         """What kind of trace that is."""
 
+    def traces(self) -> Mapping[str, TraceSpec]:
+        """All traces."""
+        return {self.name: self.spec()}
+
     @abstractmethod
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         """Which `rows` behind the watermark `previous` are on time: they can still be evaluated and emitted."""
@@ -77,7 +74,8 @@ class FrameState(ABC):
     def expire(self, state: State, now: int) -> None:
         """Forget the keys without a row for longer than the time to live."""
         if self.ttl:
-            state[self.name].expire(now - self.ttl)
+            for name in self.traces():
+                state[name].expire(now - self.ttl)
 
     def with_timestamp(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
@@ -217,82 +215,146 @@ class RowsFrameState(FrameState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnboundedFrameState(FrameState):
-    """Unbounded frames: the accumulators of each key."""
+    """Unbounded frames: the accumulators of each key, and of DISTINCT aggregates the values that have come.
+
+    Whatever a call counts of the rows of a key only, such as the first of each value, is told by a column of its own
+    (`running`), so that its accumulators are those of the rows that have it.
+    """
 
     @property
     def name(self) -> str:
         return "totals"
 
-    def _placed(self, *, over: bool) -> list[tuple[int, list[PlacedAccumulator], list[str]]]:
-        """For each call its folds with the names of their columns, and the texts that start those."""
-        result = []
-        for i, (call, _) in self.calls.items():
-            given = argument(call, self.schema, window(call.frame, self.partition) if over else "")
-            count = 0
-            placed: list[PlacedAccumulator] = []
-            texts: list[str] = []
-            for accumulator in AGGREGATES[aggregate_of(call)].accumulators(given):
-                placed.append(
-                    PlacedAccumulator(accumulator, tuple(f"p{i}_{count + j}" for j in range(len(accumulator.types))))
-                )
-                count += len(accumulator.types)
-                texts += starts(call, accumulator, given) if over else accumulator.create
-            result.append((i, placed, texts))
-        return result
+    @property
+    def _running(self) -> Mapping[int, RunningCall]:
+        found = {}
+        for i, (call, type_) in self.calls.items():
+            choice = f"chosen{i}"
+            if call.counts_once:
+                choice = f"new{self._sets.index((call.arguments[0], call.filter))}"
+            found[i] = running(call, self.schema, self.partition, type_, f"p{i}_", choice)
+        return found
+
+    @property
+    def _sets(self) -> list[tuple[int, int | None]]:
+        """The arguments and filters of DISTINCT aggregates; column new<j> tells the first rows of set j's values."""
+        return list(dict.fromkeys((c.arguments[0], c.filter) for c, _ in self.calls.values() if c.counts_once))
+
+    def _keys(self) -> list[pa.Field]:
+        return [pa.field(f"k{i}", self.schema.field(place).type) for i, place in enumerate(self.partition)]
 
     def spec(self) -> TraceSpec:
-        keys = [pa.field(f"k{i}", self.schema.field(place).type) for i, place in enumerate(self.partition)]
         columns = [
             pa.field(name, type_)
-            for _, accumulators, _ in self._placed(over=False)
-            for placed in accumulators
+            for call in self._running.values()
+            for placed in call.kept
             for name, type_ in zip(placed.names, placed.accumulator.types, strict=True)
         ]
-        schema = self.with_timestamp(pa.schema([*keys, *columns]))
+        schema = self.with_timestamp(pa.schema([*self._keys(), *columns]))
         return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        traces = {self.name: self.spec()}
+        for j, (value, _) in enumerate(self._sets):
+            schema = self.with_timestamp(pa.schema([*self._keys(), pa.field("v", self.schema.field(value).type)]))
+            timestamp = WRITTEN if self.ttl else None
+            traces[f"seen{j}"] = TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp)
+        return traces
 
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
         return np.zeros(rows.num_rows, dtype=np.bool_)
 
     def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
-        keys = [f"k{i}" for i in range(len(self.partition))]
-        named = [f"c{place} AS {key}" for place, key in zip(self.partition, keys, strict=True)]
-        accumulators = self._placed(over=False)
-        items = [
-            f"{t} AS {n}"
-            for _, ps, ts in accumulators
-            for t, n in zip(ts, (n for p in ps for n in p.names), strict=True)
-        ]
+        trace, count = state[self.name], due.rows.num_rows
+        keys, named = [field.name for field in self._keys()], self._named_keys()
         group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
-        delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": due.rows})
-        trace = state[self.name]
+        rows = _sequence(due.rows.slice(0, 0), due.times[:0], due)
+        for j in range(len(self._sets)):
+            rows = rows.append_column(f"new{j}", pa.array(self._first_of_values(state, rows, count, j, now, sql)))
+        calls = self._running
+        choices = {call.choice: call.chooses for call in calls.values() if call.chooses}
+        if any(call.reads_kept for call in calls.values()):
+            rows = self._beside_kept(trace, rows, sql)
+        if choices:
+            chosen = ", ".join(f"{text} AS {name}" for name, text in choices.items())
+            rows = sql(f"SELECT *, {chosen} FROM rows ORDER BY {NUMBER}", {"rows": rows})
+        items = [
+            f"{text} AS {name}"
+            for call in calls.values()
+            for text, name in zip(call.starts, (n for p in call.kept for n in p.names), strict=True)
+        ]
+        answered = rows.slice(0, count)
+        delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": answered})
         pairs = read_keyed(sql, trace, delta, trace.key_hash(delta, range(len(keys))), len(keys))
-        after = [text for _, placed, _ in accumulators for p in placed for text in p.merge(PREVIOUS)]
+        after = [text for call in calls.values() for p in call.kept for text in p.merge(PREVIOUS)]
         kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
         if self.ttl:
             kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
-        answers = self._running(_sequence(due.rows.slice(0, 0), due.times[:0], due), pairs.rows, sql)
+        answers = self._answers(rows, pairs.rows, sql)
         write(trace, pairs, kept, pairs.sort_keys, now)
-        return self.by_number(answers, due.rows.num_rows)
+        return self.by_number(answers, count)
 
-    def _running(self, due: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
+    def _named_keys(self) -> list[str]:
+        return [f"c{place} AS k{i}" for i, place in enumerate(self.partition)]
+
+    def _first_of_values(
+        self, state: State, rows: pa.Table, count: int, at: int, now: int, sql: Sql
+    ) -> npt.NDArray[np.bool_]:
+        """Which `rows` bring a value of set `at` that their key has not had; those of the first `count` are noted."""
+        (value, condition), trace = self._sets[at], state[f"seen{at}"]
+        keys = [field.name for field in self._keys()]
+        where = "" if condition is None else f" WHERE c{condition}"
+        by = ", ".join([*keys, "v"])
+        asked = sql(
+            f"SELECT {', '.join([*self._named_keys(), f'c{value} AS v', f'MIN({NUMBER}) AS first'])} FROM rows{where}"
+            f" GROUP BY {by}",
+            {"rows": rows},
+        )
+        sort_keys = nested(trace.key_hash(asked, range(len(keys))), bucket_hash(asked, range(len(keys) + 1)))
+        pairs = read_keyed(sql, trace, asked, sort_keys, len(keys) + 1)
+        first, known = pairs.rows.column("first").to_numpy(), pairs.rows.column(FOUND).to_numpy()
+        new = np.zeros(rows.num_rows, dtype=np.bool_)
+        new[first[~known]] = True
+        written = (first < count) & (~known | (self.ttl > 0))
+        touched = among(pairs.sort_keys, pairs.sort_keys[written])
+        stays = touched & (written | known)
+        kept = pairs.rows.select([*keys, "v"]).filter(pa.array(stays))
+        if self.ttl:
+            kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
+        write(trace, restrict_to(pairs, pairs.sort_keys[touched]), kept, pairs.sort_keys[stays], now)
+        return new
+
+    def _beside_kept(self, trace: Trace, rows: pa.Table, sql: Sql) -> pa.Table:
+        """`rows`, each beside what is kept of its key."""
+        keys = [field.name for field in self._keys()]
+        by = ", ".join(keys) or "()"
+        text = f"SELECT {', '.join([*self._named_keys(), 'COUNT(*) AS _rows'])} FROM rows GROUP BY {by}"
+        asked = sql(text, {"rows": rows})
+        known = read_keyed(sql, trace, asked, trace.key_hash(asked, range(len(keys))), len(keys)).rows
+        columns = ["rows.*"]
+        for call in self._running.values():
+            if call.reads_kept:
+                columns += [f"{PREVIOUS}{name}" for placed in call.kept for name in placed.names]
+        statement = f"SELECT {', '.join(columns)} FROM rows JOIN known ON {self._on()} ORDER BY {NUMBER}"
+        return sql(statement, {"rows": rows, "known": known})
+
+    def _on(self) -> str:
+        return " AND ".join(f"c{place} IS NOT DISTINCT FROM k{i}" for i, place in enumerate(self.partition)) or "true"
+
+    def _answers(self, rows: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
         """The answers from what was kept of each key before and what has come up to the end of each row's frame."""
         inner, middle, outer = [NUMBER, *(f"c{place}" for place in self.partition)], [NUMBER], [NUMBER]
-        for i, accumulators, texts in self._placed(over=True):
-            names = [name for placed in accumulators for name in placed.names]
-            inner += [f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
-            middle += [text for placed in accumulators for text in placed.merge(PREVIOUS)]
-            call, type_ = self.calls[i]
-            groups = [list(placed.names) for placed in accumulators]
-            answer = AGGREGATES[aggregate_of(call)].finish(argument(call, self.schema), groups, type_)
-            outer.append(f"{answer} AS a{i}")
+        for i, call in self._running.items():
+            names = [name for placed in call.kept for name in placed.names]
+            inner += [f"{text} AS {name}" for text, name in zip(call.windows, names, strict=True)]
+            middle += [text for placed in call.kept for text in placed.merge(PREVIOUS)]
+            outer.append(f"{call.answer} AS a{i}")
         known = known.select([name for name in known.column_names if name.startswith((PREVIOUS, "k"))])
-        on = " AND ".join(f"c{place} IS NOT DISTINCT FROM k{i}" for i, place in enumerate(self.partition)) or "true"
         statement = (
             f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(middle)}"
-            f" FROM (SELECT {', '.join(inner)} FROM due) JOIN known ON {on})"
+            f" FROM (SELECT {', '.join(inner)} FROM due) JOIN known ON {self._on()})"
         )
-        return sql(statement, {"due": due, "known": known})
+        return sql(statement, {"due": rows, "known": known})
 
 
 def frame_states_of(
@@ -304,7 +366,7 @@ def frame_states_of(
         kind: type[FrameState] = RangeFrameState
         if call.function in NEIGHBOURS or (call.frame.rows and call.frame.preceding is not None):
             kind = RowsFrameState
-        if call.function == "ROW_NUMBER" or (call.function not in NEIGHBOURS and call.frame.preceding is None):
+        if call.function in NUMBERINGS or (call.function not in NEIGHBOURS and call.frame.preceding is None):
             kind = UnboundedFrameState
         kinds.setdefault(kind, {})[i] = (call, type_)
     return [kind(schema=schema, partition=partition, calls=chosen, ttl=ttl) for kind, chosen in kinds.items()]

@@ -70,8 +70,10 @@ class OverOperator(KernelDefaults):
         return watermark if watermark >= END_OF_TIME else watermark - self._time_ahead
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        frames = {frame_state.name: frame_state.spec() for frame_state in self._frame_states()}
-        return {**self._waiting().traces(), **frames}
+        traces = dict(self._waiting().traces())
+        for frame_state in self._frame_states():
+            traces |= frame_state.traces()
+        return traces
 
     def _frame_states(self) -> list[FrameState]:
         types = self.output.types[len(self.input) :]

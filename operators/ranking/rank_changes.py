@@ -21,7 +21,7 @@ NOWHERE = 2**62
 
 def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
     """The columns of the answer: those of the input, and the rank if it is shown."""
-    return positional([*input.types, pa.int64()]) if ranking.shown else input
+    return positional([*input.types, ranking.function.type]) if ranking.shown else input
 
 
 def rank_changes(

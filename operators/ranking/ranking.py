@@ -5,16 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
+
 EVERY_RANK = 2**62
 """The last rank where all are wanted, which only windows can answer."""
 
 
 class RankFunction(Enum):
-    """How rows that tie are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3."""
+    """How rows that tie are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3; or where a row stands among all of its
+    partition: in which of some buckets of one size, behind which part of the others, within which part of all."""
 
     ROW_NUMBER = "ROW_NUMBER"
     RANK = "RANK"
     DENSE_RANK = "DENSE_RANK"
+    NTILE = "NTILE"
+    PERCENT_RANK = "PERCENT_RANK"
+    CUME_DIST = "CUME_DIST"
+
+    @property
+    def of_all(self) -> bool:
+        """Whether the answer depends on the rows behind a row, too, so that a bound on it leaves none out."""
+        return self not in (RankFunction.ROW_NUMBER, RankFunction.RANK, RankFunction.DENSE_RANK)
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the answer."""
+        return pa.float64() if self in (RankFunction.PERCENT_RANK, RankFunction.CUME_DIST) else pa.int64()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +64,7 @@ class Ranking:
     function: RankFunction = RankFunction.ROW_NUMBER
     latest_first: bool = False
     shown: bool = False
+    buckets: int = 0
 
     @property
     def reads_rank(self) -> bool:
@@ -58,7 +75,7 @@ class Ranking:
         """The text of the rank of each row among those of its partition and `groups`; `tie_break` orders peers."""
         by = ", ".join([*(f"c{i}" for i in self.partition), *groups])
         keys = [key.text for key in self.order]
-        if self.function is RankFunction.ROW_NUMBER:
+        if self.function in (RankFunction.ROW_NUMBER, RankFunction.NTILE):
             keys.append(tie_break)
         inside = [f"PARTITION BY {by}"] * bool(by) + [f"ORDER BY {', '.join(keys)}"] * bool(keys)
-        return f"{self.function.value.lower()}() OVER ({' '.join(inside)})"
+        return f"{self.function.value.lower()}({self.buckets or ''}) OVER ({' '.join(inside)})"

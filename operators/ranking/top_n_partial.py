@@ -11,7 +11,7 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import as_changes
 from operators.kernel import PerBlock, Step, tag_of
-from operators.ranking.ranking import Ranking
+from operators.ranking.ranking import EVERY_RANK, Ranking
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import Clock
@@ -53,6 +53,8 @@ class TopNPartialOperator(KernelDefaults):
 
 def top_rows(rows: pa.Table, ranking: Ranking, sql: Sql) -> pa.Table:
     """Those of `rows`, in the order of arrival, that may be in the top, in that order."""
+    if ranking.last == EVERY_RANK:
+        return rows
     rank = ranking.over(f"{ARRIVAL} {'DESC' if ranking.latest_first else 'ASC'}")
     found = sql(
         f"SELECT {ARRIVAL} FROM rows QUALIFY {rank} <= {ranking.last} ORDER BY {ARRIVAL}", {"rows": numbered(rows)}

@@ -75,10 +75,11 @@ class WindowTopNOperator(KernelDefaults):
         groups = f"PARTITION BY {listed(ranking.partition)}"
         tie_break = f"{ARRIVAL} {'DESC' if ranking.latest_first else 'ASC'}"
         columns = ", ".join([listed(range(len(self.input))), *(["rank"] if ranking.shown else [])])
+        asked = "" if ranking.function.of_all else f" WHERE rank BETWEEN {ranking.first} AND {ranking.last}"
         answers = sql(
             f"SELECT {columns} FROM (SELECT *, {ranking.over(tie_break)} AS rank,"
             f" MIN({ARRIVAL}) OVER ({groups}) AS first FROM due)"
-            f" WHERE rank BETWEEN {ranking.first} AND {ranking.last} ORDER BY c{self.time}, first, rank, {ARRIVAL}",
+            f"{asked} ORDER BY c{self.time}, first, rank, {ARRIVAL}",
             {"due": numbered(due)},
         )
         return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)

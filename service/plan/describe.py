@@ -165,6 +165,8 @@ def _top_n(node: TopN) -> str:
         text = f"{'top' if node.order else 'first'}{count}"
         if not node.order and not node.partition:
             return f"limit{count}"
+    elif node.function.of_all:
+        text = f"{node.function.value}({node.buckets or ''})"
     else:
         text = f"{node.function.value} {node.first} to {'the end' if node.last is None else node.last}"
     by = f" by ({names(node.input, node.partition)})" if node.partition else " of all rows"
@@ -265,6 +267,8 @@ def call(input: Node, each: AggregateCall | OverCall) -> str:
     inside = names(input, each.arguments) or ("*" if each.function == "COUNT" else "")
     if isinstance(each, OverCall) and each.function in NEIGHBOURS:
         return f"{each.function}({', '.join([inside, *each.constants])})"
+    if isinstance(each, OverCall) and each.function == "NTH_VALUE":
+        inside = ", ".join([inside, *each.constants])
     text = f"{each.function}({'DISTINCT ' if each.distinct else ''}{inside})"
     if each.filter is not None:
         text += f" FILTER ({names(input, [each.filter])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from operators.over.calls import NEIGHBOURS
+from operators.over.calls import NEIGHBOURS, NUMBERINGS
 from service.plan.describe import duration, names
 from service.plan.nodes import (
     Aggregate,
@@ -189,8 +189,10 @@ def _over(node: Over) -> Iterator[Kept]:
     calls = [call.spec for call in node.calls]
     neighbours = [call for call in calls if call.function in NEIGHBOURS]
     framed = [call for call in calls if call.function not in NEIGHBOURS]
-    if any(call.frame.preceding is None for call in framed):
+    if any(call.frame.preceding is None or call.function in NUMBERINGS for call in framed):
         yield Kept(f"the running totals {of}{ahead}", by_partition)
+        if any(call.counts_once and call.frame.preceding is None for call in framed):
+            yield Kept(f"each DISTINCT value {of}", _ttl(node.ttl))
     rows = [call for call in framed if call.frame.rows and call.frame.preceding is not None]
     if rows or neighbours:
         last_rows = max(call.rows_behind for call in (*rows, *neighbours))

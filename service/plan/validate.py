@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from operators.aggregates.functions import ENDS, refusal
-from operators.over.calls import NEIGHBOURS
+from operators.over.calls import NOT_AGGREGATES
 from service.plan.deep_stack import on_a_deep_stack
 from service.plan.describe import kind, names
 from service.plan.expressions import describe, deterministic, repeatable
@@ -305,7 +305,7 @@ def _aggregate_problems(node: Aggregate | WindowAggregate | Over) -> Iterator[Pr
     """Aggregates that no operator computes, or not over such rows."""
     append = mode(node.input) is Mode.APPEND or isinstance(node, Over)
     for call in node.calls if isinstance(node, Over) else node.aggregates:
-        if isinstance(call, OverCall) and call.function in ("ROW_NUMBER", *NEIGHBOURS):
+        if isinstance(call, OverCall) and call.function in NOT_AGGREGATES:
             continue
         over = isinstance(call, OverCall)
         bounded = not isinstance(call, OverCall) or call.frame.preceding is not None

@@ -218,9 +218,12 @@ def _in_open_sessions(batches: Sequence[Batch]) -> int:
     return len(flat(batches)) - closed.total()
 
 
-def _closed_windows(batch: Batch) -> str:
-    closed = f"(SELECT * FROM t0 WHERE epoch_ms(c4) <= {batch.watermark})"
-    return window_top_n.ORACLES["top 3"].replace("FROM closed", f"FROM {closed}")
+def _closed_windows(name: str) -> Callable[[Batch], str]:
+    def query(batch: Batch) -> str:
+        closed = f"(SELECT * FROM t0 WHERE epoch_ms(c4) <= {batch.watermark})"
+        return window_top_n.ORACLES[name].replace("FROM closed", f"FROM {closed}")
+
+    return query
 
 
 def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
@@ -243,6 +246,7 @@ SESSION_SETS = 1
 HOP = Hop(size=30, slide=10)
 WINDOWS = windows.windowed(HOP)
 CALLS = over.CALLS["all at once"]
+NUMBERING = [*over.CALLS["everything so far"][6:], *over.CALLS["values once so far"]]
 NEXT_ROWS, NEXT_TIME = over.AHEAD["next rows"], over.AHEAD["next time"]
 AROUND = (-10, 20)
 PAIR = pa.schema([("c0", pa.string()), ("c1", pa.int64())])
@@ -342,7 +346,14 @@ CASES: dict[str, Case] = {
     "window top n": timed(
         (window_top_n.kernel("top 3"),),
         lambda seed: [change for _, change in window_top_n.arrivals(seed, 60)],
-        _closed_windows,
+        _closed_windows("top 3"),
+        lambda batches: since(batches, 0),
+        _by_window_time,
+    ),
+    "window ranks of all rows": timed(
+        (window_top_n.kernel("part behind"),),
+        lambda seed: [change for _, change in window_top_n.arrivals(seed, 60)],
+        _closed_windows("part behind"),
         lambda batches: since(batches, 0),
         _by_window_time,
     ),
@@ -423,12 +434,28 @@ CASES: dict[str, Case] = {
         over.cut,
         ending=(over.over(CALLS, schema=over.NUMBERED, ttl=10),),
     ),
+    "over, numbers of rows and values that count once": timed(
+        (over.over(NUMBERING, schema=over.NUMBERED),),
+        lambda seed: over.arrivals(seed, 60),
+        over.oracle(NUMBERING),
+        # Those ahead of the watermark; of each key the totals; its values of two columns, of one of them once more
+        # under a filter.
+        lambda batches: (
+            since(batches, 0)
+            + keys(batches, 0)
+            + 2 * len({c.row[:2] for c in flat(batches)})
+            + len({(c.row[0], c.row[3]) for c in flat(batches)})
+        ),
+        over.cut,
+        ending=(over.over(NUMBERING, schema=over.NUMBERED, ttl=10),),
+    ),
     "over, frames that end some rows behind": timed(
         (over.over(NEXT_ROWS[0], schema=over.NUMBERED),),
         lambda seed: over.arrivals(seed, 60),
         over.oracle(NEXT_ROWS[0], complete=NEXT_ROWS[1]),
-        # Those ahead of the watermark; of each key three rows that wait, two that have been answered, and the totals.
-        lambda batches: since(batches, 0) + 6 * keys(batches, 0),
+        # Those ahead of the watermark; of each key three rows that wait, two that have been answered, the totals, and
+        # the values that a DISTINCT counts.
+        lambda batches: since(batches, 0) + 6 * keys(batches, 0) + len({c.row[:2] for c in flat(batches)}),
         over.cut,
         ending=(over.over(NEXT_ROWS[0], schema=over.NUMBERED, ttl=10),),
     ),

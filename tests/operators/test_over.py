@@ -17,6 +17,7 @@ EPOCH = datetime(1970, 1, 1)
 STAMP = pa.timestamp("us")
 INPUT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", STAMP), ("c3", pa.float64())])
 DELAY = 30
+FAR = 10**9
 
 ALL_ROWS, ALL_TIME = Frame(rows=True, preceding=None), Frame(rows=False, preceding=None)
 BY_TIME = "{by} ORDER BY ms"
@@ -62,6 +63,11 @@ CALLS = {
             pa.int64(),
             "COUNT(DISTINCT c1) OVER range20",
         ),
+        (
+            OverCallSpec(function="APPROX_COUNT_DISTINCT", frame=TWENTY_MS, arguments=(1,)),
+            pa.int64(),
+            "COUNT(DISTINCT c1) OVER range20",
+        ),
     ],
     "everything so far": [
         (OverCallSpec(function="ROW_NUMBER", frame=ALL_ROWS), pa.int64(), "ROW_NUMBER() OVER arrival"),
@@ -80,8 +86,61 @@ CALLS = {
         ),
     ],
 }
-CALLS["all at once"] = [calls[i] for calls in CALLS.values() for i in (0, 1)]
+CALLS["everything so far"] += [
+    (OverCallSpec(function="RANK", frame=ALL_ROWS), pa.int64(), f"RANK() OVER ({BY_TIME})"),
+    (OverCallSpec(function="DENSE_RANK", frame=ALL_ROWS), pa.int64(), f"DENSE_RANK() OVER ({BY_TIME})"),
+    (
+        OverCallSpec(function="NTH_VALUE", frame=ALL_ROWS, arguments=(1,), constants=("5",)),
+        pa.int64(),
+        "NTH_VALUE(c1, 5) OVER allrows",
+    ),
+]
+CALLS["values once so far"] = [
+    (
+        OverCallSpec(function="NTH_VALUE", frame=ALL_TIME, arguments=(4,), constants=("3",)),
+        pa.int64(),
+        # DuckDB's own NTH_VALUE over RANGE takes any of the peers in their place.
+        "CASE WHEN COUNT(*) OVER alltime >= 3 THEN NTH_VALUE(c4, 3) OVER"
+        " (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) END",
+    ),
+    (
+        OverCallSpec(function="COUNT", frame=ALL_ROWS, arguments=(1,), distinct=True),
+        pa.int64(),
+        "COUNT(DISTINCT c1) OVER allrows",
+    ),
+    (
+        OverCallSpec(function="SUM", frame=ALL_TIME, arguments=(3,), distinct=True),
+        pa.float64(),
+        "SUM(DISTINCT c3) OVER alltime",
+    ),
+    (
+        OverCallSpec(function="COUNT", frame=ALL_ROWS, arguments=(1,), distinct=True, filter=5),
+        pa.int64(),
+        "COUNT(DISTINCT c1) FILTER (WHERE c5) OVER allrows",
+    ),
+    (
+        OverCallSpec(function="APPROX_COUNT_DISTINCT", frame=ALL_TIME, arguments=(3,)),
+        pa.int64(),
+        "COUNT(DISTINCT c3) OVER alltime",
+    ),
+    (
+        OverCallSpec(function="STDDEV_POP", frame=ALL_ROWS, arguments=(1,), distinct=True),
+        pa.float64(),
+        "STDDEV_POP(DISTINCT c1) OVER allrows",
+    ),
+    (
+        OverCallSpec(function="ARRAY_AGG", frame=ALL_ROWS, arguments=(1,), distinct=True),
+        pa.list_(pa.int64()),
+        "LIST(c1) FILTER (WHERE first) OVER allrows",
+    ),
+]
+CALLS["all at once"] = [CALLS[name][i] for name in ("last rows", "last time", "everything so far") for i in (0, 1)]
 CALLS["last rows"] += [
+    (
+        OverCallSpec(function="NTH_VALUE", frame=TWO_ROWS, arguments=(1,), constants=("2",)),
+        pa.int64(),
+        "NTH_VALUE(c1, 2) OVER rows2",
+    ),
     (
         OverCallSpec(function="SUM", frame=Frame(rows=True, preceding=4, following=-2), arguments=(1,)),
         pa.int64(),
@@ -126,6 +185,26 @@ AHEAD = {
                 ),
                 pa.int64(),
                 "LAST_VALUE(c1 IGNORE NULLS) OVER (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(
+                    function="COUNT",
+                    frame=Frame(rows=True, preceding=None, following=1),
+                    arguments=(1,),
+                    distinct=True,
+                ),
+                pa.int64(),
+                "COUNT(DISTINCT c1) OVER (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
+            ),
+            (
+                OverCallSpec(
+                    function="NTH_VALUE",
+                    frame=Frame(rows=True, preceding=None, following=2),
+                    arguments=(1,),
+                    constants=("4",),
+                ),
+                pa.int64(),
+                "NTH_VALUE(c1, 4) OVER (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING)",
             ),
         ],
         "after >= 3 OR {watermark} >= " + str(END_OF_TIME),
@@ -182,19 +261,21 @@ def oracle(calls, partition="PARTITION BY c0", complete="true"):
         texts = ", ".join([*(q.format(by=partition) for _, _, q in calls), after])
         return (
             f"SELECT * EXCLUDE (t) FROM (SELECT *, epoch_ms(c2) AS t FROM ("
-            f" SELECT t0.*, {texts} FROM (SELECT *, epoch_ms(c2) AS ms FROM t0) t0"
+            f" SELECT t0.*, {texts} FROM (SELECT *, epoch_ms(c2) AS ms,"
+            f" ROW_NUMBER() OVER ({partition}{',' if partition else 'PARTITION BY'} c1 ORDER BY c2, c4) = 1 AS first"
+            f" FROM t0) t0"
             f" WINDOW arrival AS ({partition} ORDER BY c2, c4),"
             f" rows2 AS (arrival ROWS BETWEEN 2 PRECEDING AND CURRENT ROW),"
             f" allrows AS (arrival ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),"
             f" range20 AS ({partition} ORDER BY ms RANGE BETWEEN 20 PRECEDING AND CURRENT ROW),"
             f" alltime AS ({partition} ORDER BY ms RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
             f")) WHERE t <= {batch.watermark} AND ({complete.format(watermark=batch.watermark)})"
-        ).replace("SELECT * EXCLUDE (t)", "SELECT * EXCLUDE (t, ms, after)")
+        ).replace("SELECT * EXCLUDE (t)", "SELECT * EXCLUDE (t, ms, first, after)")
 
     return query
 
 
-NUMBERED = pa.schema([*INPUT, ("c4", pa.int64())])
+NUMBERED = pa.schema([*INPUT, ("c4", pa.int64()), ("c5", pa.bool_())])
 
 
 def arrivals(seed: int, count: int) -> list[Change]:
@@ -204,7 +285,7 @@ def arrivals(seed: int, count: int) -> list[Change]:
     for i in range(count):
         time = max(0, i * 2 + dice.randrange(DELAY) - DELAY) // 3 * 3
         values = (dice.choice([None, dice.randrange(50)]), at(time), dice.choice([None, dice.randrange(40) / 4]))
-        rows.append(Change((dice.choice(["a", "", None]), *values, i)))
+        rows.append(Change((dice.choice(["a", "", None]), *values, i, i % 3 != 0)))
     return rows
 
 
@@ -377,6 +458,16 @@ def test_over_range_a_row_behind_the_watermark_by_a_whole_frame_is_late():
     run(Batch([row("a", 79), row("b", 80), row("b", 81)], watermark=100))
     assert [(r[0], r[2]) for r in run.late] == [("a", at(79)), ("b", at(80))]
     assert [(r[0], r[4]) for r, _ in run.log[1:]] == [("b", 1)]
+
+
+def test_with_a_time_to_live_a_value_counts_again_that_has_not_come_for_so_long():
+    call = OverCallSpec(function="COUNT", frame=ALL_ROWS, arguments=(1,), distinct=True)
+    run = Run((over([(call, pa.int64(), "")], ttl=100),))
+    for at_, now in enumerate((0, 60, 130, 180, 290)):
+        run(Batch([row("a", at_, now if now == 60 else 1)], watermark=at_, now=now))
+    assert [r[4] for r, _ in run.log] == [1, 2, 3, 3, 1]
+    run(Batch([], watermark=9, now=FAR))
+    assert run.state_rows() == 0
 
 
 def test_an_unbounded_window_takes_no_row_behind_the_watermark():

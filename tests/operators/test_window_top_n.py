@@ -30,6 +30,9 @@ RANKINGS = {
     "last by key": Ranking(partition=(2, 3, 0), order=ORDER, last=1, latest_first=True),
     "ranks": Ranking(partition=(2, 3), order=ORDER, last=2, function=RankFunction.RANK, shown=True),
     "every row": Ranking(partition=(2, 3), order=ORDER, last=2**62, shown=True),
+    "buckets": Ranking(partition=(2, 3), order=ORDER, last=2**62, function=RankFunction.NTILE, buckets=3, shown=True),
+    "part behind": Ranking(partition=(2, 3), order=ORDER, last=2**62, function=RankFunction.PERCENT_RANK, shown=True),
+    "part within": Ranking(partition=(2, 3, 0), order=ORDER, last=2**62, function=RankFunction.CUME_DIST, shown=True),
 }
 KEYED, ALL, VALUE = "PARTITION BY c2, c3, c0", "PARTITION BY c2, c3", "c1 DESC NULLS LAST"
 ORACLES = {
@@ -39,6 +42,9 @@ ORACLES = {
     "last by key": f"SELECT * FROM closed QUALIFY row_number() OVER ({KEYED} ORDER BY {VALUE}, c5 DESC) = 1",
     "ranks": f"SELECT *, rank() OVER ({ALL} ORDER BY {VALUE}) AS n FROM closed QUALIFY n <= 2",
     "every row": f"SELECT *, row_number() OVER ({ALL} ORDER BY {VALUE}, c5) AS n FROM closed",
+    "buckets": f"SELECT *, ntile(3) OVER ({ALL} ORDER BY {VALUE}, c5) AS n FROM closed",
+    "part behind": f"SELECT *, percent_rank() OVER ({ALL} ORDER BY {VALUE}) AS n FROM closed",
+    "part within": f"SELECT *, cume_dist() OVER ({KEYED} ORDER BY {VALUE}) AS n FROM closed",
 }
 
 

@@ -67,6 +67,16 @@ project id, LEAD(id), SUM(id), MIN(id), MAX(id), ts
         "id BIGINT, next BIGINT, s BIGINT, near BIGINT, before BIGINT, ts TIMESTAMP(3)",
     ),
     (
+        """SELECT RANK() OVER w AS r, DENSE_RANK() OVER w AS d, NTH_VALUE(id, 2) OVER w AS second,
+COUNT(DISTINCT id) OVER w AS n FROM pay WINDOW w AS (PARTITION BY who ORDER BY ts)""",
+        """
+project RANK(*), DENSE_RANK(*), NTH_VALUE(id), COUNT(id)
+  over who on ts: RANK(*) range None, DENSE_RANK(*) range None, NTH_VALUE(id) range None, COUNT(DISTINCT id) range None
+    scan pay
+""",
+        "r BIGINT!, d BIGINT!, second BIGINT, n BIGINT!",
+    ),
+    (
         """SELECT ts, COUNT(*) OVER (ORDER BY ts RANGE BETWEEN CURRENT ROW AND INTERVAL '2' SECOND FOLLOWING) AS n
 FROM pay""",
         """
@@ -93,11 +103,38 @@ def test_an_over_window_resolves(query: str, nodes: str, shape: str):
         (
             "NTILE(4)",
             "NTILE needs all rows of its partition, which a stream never has\n"
-            "  hint:   ROW_NUMBER, RANK and DENSE_RANK need those before a row alone",
+            "  hint:   PARTITION BY window_start, window_end of a window, which has them when it closes",
         ),
     ],
 )
 def test_calls_that_no_stream_can_answer_or_of_wrong_types_are_refused(call: str, mistake: str):
+    assert mistakes(f"SELECT {call} OVER (ORDER BY ts) FROM pay") == [mistake]
+
+
+def test_what_needs_all_rows_of_a_partition_is_answered_for_windows():
+    found = plan(
+        """SELECT id, NTILE(4) OVER w AS n, PERCENT_RANK() OVER w AS p, CUME_DIST() OVER w AS c FROM TABLE(TUMBLE(
+TABLE pay, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WINDOW w AS (PARTITION BY window_start, window_end ORDER BY amount)"""
+    )
+    assert columns(found) == "id BIGINT, n BIGINT!, p DOUBLE!, c DOUBLE!"
+
+
+@pytest.mark.parametrize("buckets", ["", "0", "id", "1, 2"])
+def test_the_number_of_buckets_is_a_constant(buckets: str):
+    query = f"""SELECT NTILE({buckets}) OVER (PARTITION BY window_start, window_end ORDER BY amount)
+FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' HOUR))"""
+    assert mistakes(query) == ["NTILE takes a whole number of buckets, from 1 to 2147483647"]
+
+
+@pytest.mark.parametrize(
+    ("call", "mistake"),
+    [
+        ("NTH_VALUE(id)", "NTH_VALUE takes a value and the number of a row"),
+        ("NTH_VALUE(id, 0)", "NTH_VALUE takes a whole number of a row, from 1 to 2147483647"),
+        ("NTH_VALUE(id, id)", "NTH_VALUE takes a whole number of a row, from 1 to 2147483647"),
+    ],
+)
+def test_the_number_of_nth_value_is_a_constant(call: str, mistake: str):
     assert mistakes(f"SELECT {call} OVER (ORDER BY ts) FROM pay") == [mistake]
 
 

@@ -8,7 +8,7 @@ A module holds a family of nodes. What they share with their kernels (frames, ra
 """
 
 from operators.joins.kinds import JoinKind
-from operators.over.calls import NEIGHBOURS, Frame
+from operators.over.calls import NEIGHBOURS, NOT_AGGREGATES, Frame
 from operators.ranking.ranking import OrderBy, RankFunction
 from operators.rows.set_operation import SetKind
 from operators.windows.firing import Firing
@@ -56,6 +56,7 @@ Node = (
 
 __all__ = [
     "NEIGHBOURS",
+    "NOT_AGGREGATES",
     "Aggregate",
     "AggregateCall",
     "AnyJoin",

@@ -18,7 +18,8 @@ class TopN:
     condition on the rank bounds it. Fields: the input's, then the rank if it is `shown`.
 
     `window_time` is the position of the windows' time where the partitions are windows: each is then answered once,
-    when it closes. Where rows tie, the one that arrived earlier is the first; the later with `latest_first`.
+    when it closes. Where rows tie, the one that arrived earlier is the first; the later with `latest_first`. `buckets`
+    are those of NTILE.
     """
 
     input: Node
@@ -31,6 +32,7 @@ class TopN:
     latest_first: bool = False
     window_time: int | None = None
     shown: bool = True
+    buckets: int = 0
     ttl: int = 0
     place: Place = NOWHERE
 
@@ -54,6 +56,7 @@ class TopN:
             last=EVERY_RANK if self.last is None else self.last,
             latest_first=self.latest_first,
             shown=self.shown,
+            buckets=self.buckets,
         )
 
 

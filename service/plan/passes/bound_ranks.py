@@ -54,7 +54,7 @@ def absorb_rank(node: Filter) -> Node:
 def _bounded(node: Node, bound: Bound) -> Node | None:
     """`node` with the bound in the Top-N that makes the column; None if none does."""
     match node:
-        case TopN(shown=True) if bound.column == len(fields(node.input)):
+        case TopN(shown=True) if bound.column == len(fields(node.input)) and not node.function.of_all:
             lasts = [last for last in (node.last, bound.last) if last is not None]
             return replace(node, first=max(node.first, bound.first), last=min(lasts, default=None))
         case Project(expressions=expressions):

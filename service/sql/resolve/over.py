@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from service.plan import types
 from service.plan.expressions import Column, Expression, Literal, describe, render
-from service.plan.nodes import NEIGHBOURS, Field, Frame, Mode, Over, OverCall, Place
+from service.plan.nodes import NEIGHBOURS, NOT_AGGREGATES, Field, Frame, Mode, Over, OverCall, Place
 from service.plan.properties import mode
 from service.plan.table import TimeKind
 from service.plan.types import DataType, flink
@@ -21,13 +21,11 @@ from service.sql.expressions.casts import assignable, cast
 from service.sql.resolve.aggregate_calls import typed_call
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.over_frame import MOST_ROWS, frame_of
-from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, rank_call, ranked
+from service.sql.resolve.ranking import OF_ALL_ROWS, RANK_FUNCTIONS, RankCall, rank_call, ranked
 from service.sql.resolve.relation import Relation, extended
 from service.sql.resolve.syntax import call_name, canonical, positions, reference, replaced
 from service.sql.resolve.windows import not_a_time_attribute
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
-
-_WHOLE_PARTITION = ("NTILE", "PERCENT_RANK", "CUME_DIST")
 
 Item = tuple[str, exp.Expr]
 
@@ -154,7 +152,7 @@ def _over(relation: Relation, calls: list[_Call], names: dict[str, str], ttl: in
     new = []
     for call in calls:
         names[call.text] = f"{INTERNAL}over{len(names)}"
-        field = Field(call.shown, call.type, call.function not in ("COUNT", "ROW_NUMBER"))
+        field = Field(call.shown, call.type, call.function not in ("COUNT", *RANK_FUNCTIONS))
         new.append(ScopeColumn(field, alias=names[call.text]))
     own, windows = below.scope.columns, relation.windows
     processing = relation.scope.field(calls[0].time).time is TimeKind.PROCESSING
@@ -181,28 +179,26 @@ def _call(
     partition_nodes, order, spec = _definition(node, named)
     function_node = node.this
     function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
-    if function in RANK_FUNCTIONS and not _by_rising_time(order, function, relation):
+    numbered_by_time = _by_rising_time(order, partition_nodes, function, relation)
+    if function in OF_ALL_ROWS or (function in RANK_FUNCTIONS and not numbered_by_time):
         return rank_call(node, function, partition_nodes, order, relation, session)
-    if function in _WHOLE_PARTITION:
-        raise SqlError(
-            f"{function} needs all rows of its partition, which a stream never has",
-            hint="ROW_NUMBER, RANK and DENSE_RANK need those before a row alone",
-            at=node,
-        )
-    if function not in AGGREGATES and function not in ("ROW_NUMBER", *NEIGHBOURS):
-        known = (*AGGREGATES, "ROW_NUMBER", *NEIGHBOURS)
+    if function not in AGGREGATES and function not in NOT_AGGREGATES:
+        known = (*AGGREGATES, *NOT_AGGREGATES)
         raise SqlError(f"{function or 'this'} is no function for OVER", hint=did_you_mean(function, known), at=node)
     time = _time(order, scope, node)
     partition = tuple(e for n in partition_nodes if (e := session.compile(n, scope)) is not None)
     frame = frame_of(spec, function)
     text = canonical(node, scope)
-    if function == "ROW_NUMBER":
-        if frame.following:
-            raise SqlError("ROW_NUMBER counts the rows up to the current one: its frame cannot be another", at=node)
+    if function in RANK_FUNCTIONS:
+        if (spec is not None and frame.preceding is not None) or frame.following:
+            raise SqlError(f"{function} counts all rows up to the current one: its frame cannot be another", at=node)
         return _Call(text, partition, time, frame, function, (), types.BIGINT, False, None, (), node)
     if function in NEIGHBOURS:
         argument, constants = _neighbour(function, function_node, scope, session)
         return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, constants, node)
+    if function == "NTH_VALUE":
+        argument, number = _numbered(function_node, scope, session)
+        return _Call(text, partition, time, frame, function, (argument,), argument.type, False, None, (number,), node)
     typed = typed_call(function_node, scope, session)
     return _Call(
         text,
@@ -219,15 +215,25 @@ def _call(
     )
 
 
-def _by_rising_time(order: exp.Expr | None, function: str, relation: Relation) -> bool:
-    """Whether rows are numbered by a time attribute, ascending: each then has its final number once it is due."""
-    if order is None or len(order.expressions) != 1 or function != "ROW_NUMBER":
+def _by_rising_time(order: exp.Expr | None, partition: Sequence[exp.Expr], function: str, relation: Relation) -> bool:
+    """Whether rows are numbered by a time attribute, ascending: each then has its final number once it is due.
+
+    RANK and DENSE_RANK need event time, in which no row of the same time comes later. The ranks within a window of time
+    are known when it closes.
+    """
+    if order is None or len(order.expressions) != 1:
         return False
     ordered = order.expressions[0]
     found = positions(ordered.this, relation.scope)
     if not isinstance(ordered.this, exp.Column) or ordered.args.get("desc") or found is None or not found:
         return False
-    return relation.scope.field(min(found)).time is not TimeKind.NONE and mode(relation.node) is Mode.APPEND
+    time = relation.scope.field(min(found)).time
+    if mode(relation.node) is not Mode.APPEND or time is TimeKind.NONE:
+        return False
+    if function == "ROW_NUMBER":
+        return True
+    columns = {i for each in partition if isinstance(each, exp.Column) for i in positions(each, relation.scope) or ()}
+    return time is TimeKind.EVENT and not any({w.start, w.end} <= columns for w in relation.windows)
 
 
 def _definition(
@@ -299,3 +305,16 @@ def _neighbour(
         default = cast(known[2], known[0].type, implicit=True, zone=session.zone)
         constants.append(render(default))
     return known[0], tuple(constants) or ("1",)
+
+
+def _numbered(node: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[Expression, str]:
+    """The argument of NTH_VALUE, and which row of the frame it reads."""
+    if not isinstance(node, exp.Anonymous) or len(node.expressions) != 2:
+        raise SqlError("NTH_VALUE takes a value and the number of a row", at=node)
+    argument = session.compile(node.expressions[0], scope)
+    if argument is None:
+        raise QueryRejected
+    number = node.expressions[1]
+    if not isinstance(number, exp.Literal) or not number.name.isdigit() or not 1 <= int(number.name) <= MOST_ROWS:
+        raise SqlError(f"NTH_VALUE takes a whole number of a row, from 1 to {MOST_ROWS}", at=number)
+    return argument, number.name

@@ -1,4 +1,4 @@
-"""ROW_NUMBER, RANK and DENSE_RANK in any order: the rank of a row among those of its partition."""
+"""ROW_NUMBER, RANK and their kin in any order: the place of a row among those of its partition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 from service.plan.expressions import Column, Expression
 from service.plan.nodes import Field, OrderBy, Place, RankFunction, TopN
 from service.plan.table import TimeKind
-from service.plan.types import BIGINT
+from service.plan.types import BIGINT, DOUBLE, DataType
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.relation import Relation, extended
@@ -17,6 +17,10 @@ from service.sql.resolve.syntax import canonical
 from service.sql.scope import Scope, ScopeColumn
 
 RANK_FUNCTIONS = frozenset(function.value for function in RankFunction)
+OF_ALL_ROWS = frozenset(function.value for function in RankFunction if function.of_all)
+"""Those that need all rows of their partition."""
+
+_MOST_BUCKETS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class RankCall:
     partition: tuple[Expression, ...]
     order: tuple[OrderItem, ...]
     window_time: int | None
+    buckets: int
 
 
 def rank_call(
@@ -56,7 +61,23 @@ def rank_call(
     if len(known) < len(parts):
         raise QueryRejected
     items = order_items(order, scope, session)
-    return RankCall(canonical(node, scope), RankFunction[function], known, items, _window_time(relation, known))
+    window_time = _window_time(relation, known)
+    if function in OF_ALL_ROWS and window_time is None:
+        raise SqlError(
+            f"{function} needs all rows of its partition, which a stream never has",
+            hint="PARTITION BY window_start, window_end of a window, which has them when it closes",
+            at=node,
+        )
+    buckets = _buckets(node.this) if function == "NTILE" else 0
+    return RankCall(canonical(node, scope), RankFunction[function], known, items, window_time, buckets)
+
+
+def _buckets(node: exp.Expr) -> int:
+    """The number of buckets that NTILE is given."""
+    (number,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if not isinstance(number, exp.Literal) or not number.name.isdigit() or not 1 <= int(number.name) <= _MOST_BUCKETS:
+        raise SqlError(f"NTILE takes a whole number of buckets, from 1 to {_MOST_BUCKETS}", at=number or node)
+    return int(number.name)
 
 
 def order_items(order: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[OrderItem, ...]:
@@ -88,7 +109,7 @@ def ranked(relation: Relation, call: RankCall, name: str, ttl: int, place: Place
         for each in call.order
     )
     below = extended(relation, added, place)
-    rank = Field(f"{call.function.value}()", BIGINT, nullable=False)
+    rank = Field(f"{call.function.value}({call.buckets or ''})", _type(call.function), nullable=False)
     node = TopN(
         input=below.node,
         partition=partition,
@@ -97,10 +118,15 @@ def ranked(relation: Relation, call: RankCall, name: str, ttl: int, place: Place
         function=call.function,
         latest_first=_is_last_row(call.order, relation.scope),
         window_time=call.window_time,
+        buckets=call.buckets,
         ttl=ttl,
         place=place,
     )
     return Relation(node, Scope((*below.scope.columns, ScopeColumn(rank, alias=name))), relation.windows)
+
+
+def _type(function: RankFunction) -> DataType:
+    return DOUBLE if function in (RankFunction.PERCENT_RANK, RankFunction.CUME_DIST) else BIGINT
 
 
 def _is_last_row(order: tuple[OrderItem, ...], scope: Scope) -> bool:

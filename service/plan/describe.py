@@ -266,7 +266,7 @@ def call(input: Node, each: AggregateCall | OverCall) -> str:
     """An aggregate as SQL writes it."""
     inside = names(input, each.arguments) or ("*" if each.function == "COUNT" else "")
     if isinstance(each, OverCall) and each.function in NEIGHBOURS:
-        return f"{each.function}({', '.join([inside, *each.constants])})"
+        return f"{each.function}({', '.join([inside, *each.constants[:1]])})"
     if isinstance(each, OverCall) and each.function == "NTH_VALUE":
         inside = ", ".join([inside, *each.constants])
     text = f"{each.function}({'DISTINCT ' if each.distinct else ''}{inside})"

@@ -113,6 +113,8 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return _smallest([key | {len(node.fields) - 1} for key in unique_keys(node.input)])
         case Unnest():
             return ()
+        case Over() if mode(node.input) is Mode.RETRACT:
+            return ()  # a row whose time has passed has come out, and may come again with another time
         case Filter() | Over() | TimeSort():
             return unique_keys(node.input)
         case TopN():

@@ -176,14 +176,19 @@ def _over(node: Over) -> Iterator[Kept]:
     of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
     by_partition = _ttl(node.ttl) if node.partition else "a single partition"
     ahead = ", and rows ahead of the watermark"
+    if mode(node.input) is Mode.RETRACT:
+        yield Kept("changes of rows ahead of the watermark", "the watermark reaches their time")
+        ahead = ""
     if node.time_ahead:
         until = f"the watermark passes their time by {duration(node.time_ahead)}"
         yield Kept("rows whose frames are not complete", until)
         ahead = ""
     elif node.rows_ahead:
-        last = "the last row" if node.rows_ahead == 1 else f"the last {node.rows_ahead} rows"
+        waiting = f"the last {node.rows_ahead} rows {of}, which wait for the next ones"
+        if node.rows_ahead == 1:
+            waiting = f"the last row {of}, which waits for the next one"
         ends = f"{by_partition}, which answers them" if node.partition and node.ttl else by_partition
-        yield Kept(f"{last} {of}, which wait for those behind them{ahead}", ends)
+        yield Kept(f"{waiting}{ahead}", ends)
         ahead = ""
     # What each kind of frame keeps, as the kernel does, once.
     calls = [call.spec for call in node.calls]

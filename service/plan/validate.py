@@ -186,16 +186,16 @@ def _node_problems(node: Node) -> Iterator[Problem]:
     if isinstance(node, StreamWindow):
         yield from _stream_window_problems(node)
     time = _time(node)
-    if isinstance(node, WindowAggregate | WindowRows) and mode(node.input) is Mode.RETRACT:
+    if isinstance(node, WindowAggregate | WindowRows | Over) and mode(node.input) is Mode.RETRACT:
         field = fields(node.input)[node.time]
         if field.time is TimeKind.PROCESSING:
             yield Problem(
                 node.place,
                 f"{_article(kind(node))} {kind(node)} in processing time cannot read rows that are taken back later",
                 detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
-                hint="use a window in event time",
+                hint="order by an event time" if isinstance(node, Over) else "use a window in event time",
             )
-    if isinstance(node, Over | IntervalJoin | TimeSort) or (isinstance(node, TopN) and node.window_time is not None):
+    if isinstance(node, IntervalJoin | TimeSort) or (isinstance(node, TopN) and node.window_time is not None):
         for each in inputs(node):
             if mode(each) is Mode.RETRACT:
                 yield Problem(

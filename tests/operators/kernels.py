@@ -39,6 +39,7 @@ from tests.operators import test_regular_join as regular_join
 from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
 from tests.operators import test_session_rows as session_rows
+from tests.operators import test_settle as settle
 from tests.operators import test_temporal_join as temporal_join
 from tests.operators import test_top_n as top_n
 from tests.operators import test_window_aggregate as windows
@@ -433,6 +434,14 @@ CASES: dict[str, Case] = {
         lambda batches: 2 * since(batches, 2 * 20) + 3 * keys(batches, 0),
         over.cut,
         ending=(over.over(CALLS, schema=over.NUMBERED, ttl=10),),
+    ),
+    "settle": timed(
+        (settle.KERNEL,),
+        lambda seed: settle.arrivals(seed, 60),
+        settle.settled,
+        # Every change of rows ahead of the watermark.
+        lambda batches: since(batches, 0),
+        over.cut,
     ),
     "over, numbers of rows and values that count once": timed(
         (over.over(NUMBERING, schema=over.NUMBERED),),

@@ -6,7 +6,8 @@ import pytest
 
 from service.plan.explain import as_text, explain
 from service.plan.expressions import Call
-from service.plan.nodes import Job, Normalize, Place, Project
+from service.plan.nodes import Field, Frame, Job, Normalize, Over, OverCall, Place, Project
+from service.plan.properties import unique_keys
 from service.plan.table import Format, TimeKind
 from service.plan.types import BIGINT
 from service.plan.validate import PlanErrors, check, problems, warnings
@@ -40,6 +41,18 @@ def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
         ' | "ts" says when a change arrives; table "users" updates and deletes rows'
         " | use a window in event time"
     ]
+
+
+def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_apart_by_their_key():
+    call = OverCall("ROW_NUMBER", (), BIGINT, Frame(rows=True, preceding=None))
+    told = (*users.fields, Field("n", BIGINT))
+    for time, expected in ((TimeKind.EVENT, 0), (TimeKind.PROCESSING, 1)):
+        below = replace(users, fields=tuple(replace(f, time=time) for f in users.fields))
+        found = Over(input=below, partition=(), time=0, calls=(call,), fields=told)
+        assert (
+            len([p for p in said(job(sink(found, OUT))) if "an over in processing time cannot read" in p]) == expected
+        )
+        assert unique_keys(found) == ()
 
 
 def test_a_window_refuses_a_column_that_is_no_time_attribute():

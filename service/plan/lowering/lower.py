@@ -146,6 +146,8 @@ class _Lowering:
                 return self._two_steps(node)
             case StreamWindow():
                 return self._stream_window(node)
+            case Over() if mode(node.input) is Mode.RETRACT:
+                return self._over_settled_rows(node)
             case Over():
                 return self._keyed("over", kernels.over(node), node.input, node.partition)
             case TopN():
@@ -249,6 +251,14 @@ class _Lowering:
         """An operator with one input, whose columns stay where they are."""
         placed = self.builder.exchange_to_key([Port(self._relation(input), key, kernels.schema(fields(input)))])
         return (_distributed(self.builder.stateful(name, kernel, placed, _names(input)), placed, [key]),)
+
+    def _over_settled_rows(self, node: Over) -> Relation:
+        """Rows that may be taken back come to the windows once the watermark has reached them."""
+        port = Port(self._relation(node.input), node.partition, kernels.schema(fields(node.input)))
+        placed, ports = self.builder.exchange_to_key([port]), _names(node.input)
+        settled = self.builder.stateful("settle", kernels.settle(node), placed, ports)
+        over = self.builder.stateful("over", kernels.over(node), placed._replace(edges=(Edge(settled),)), ports)
+        return (_distributed(over, placed, [node.partition]),)
 
     def _stream_window(self, node: StreamWindow) -> Relation:
         """Rows meet by partition, of which an aggregate has the columns among its keys."""

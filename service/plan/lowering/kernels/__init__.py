@@ -3,7 +3,7 @@
 A module holds the kernels of a family of nodes, as `service/plan/nodes` does.
 """
 
-from service.plan.lowering.kernels.aggregates import group, group_partial, over
+from service.plan.lowering.kernels.aggregates import group, group_partial, over, settle
 from service.plan.lowering.kernels.joins import interval, join, temporal, window
 from service.plan.lowering.kernels.parts import schema
 from service.plan.lowering.kernels.ranking import time_sort, top_n, top_n_partial
@@ -33,6 +33,7 @@ __all__ = [
     "schema",
     "session_rows",
     "set_operation",
+    "settle",
     "stream_window",
     "temporal",
     "time_sort",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operators.aggregates.group_by import GroupBy, GroupPartial
 from operators.over.over import OverOperator
+from operators.over.settle import SettleOperator
 from service.plan.lowering.kernels.parts import aggregates, appends, in_processing_time, schema
 from service.plan.nodes import Aggregate, Over
 
@@ -21,6 +22,11 @@ def group_partial(node: Aggregate) -> GroupPartial:
 def group(node: Aggregate) -> GroupBy:
     """Return the stateful half of a GROUP BY."""
     return GroupBy(partial=group_partial(node), output=schema(node.fields), ttl=node.ttl)
+
+
+def settle(node: Over) -> SettleOperator:
+    """Return the kernel that hands rows that may be taken back to OVER windows."""
+    return SettleOperator(output=schema(node.input.fields), partition=node.partition, time=node.time)
 
 
 def over(node: Over) -> OverOperator:

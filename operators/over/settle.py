@@ -1,0 +1,89 @@
+"""Rows that may be taken back, as rows that are not: each when the watermark reaches its time, as often as it is there
+then.
+
+Changes wait by time. A row that is taken back before the watermark has reached its time is as if it had never come;
+taken back later, it has come out already, and the retraction is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.base import KernelDefaults
+from operators.changes import weigh
+from operators.columns import as_changes, listed, weighted
+from operators.kernel import WEIGHT, Step
+from operators.sql import Sql
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.time import Clock
+from operators.windows.event_time import milliseconds, timed
+from operators.windows.lateness import has_passed
+
+_PLACE = "_place"
+"""The column that numbers changes by time, then arrival."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleOperator(KernelDefaults):
+    """The rows of an updating input, in event time, of which none is taken back again.
+
+    `time` is the position of the time attribute, `partition` are columns that rows are spread by. A row that comes
+    behind the watermark is handed on at once, for who reads it to say whether it is late.
+    """
+
+    output: pa.Schema
+    partition: tuple[int, ...]
+    time: int
+
+    @property
+    def inputs(self) -> tuple[pa.Schema, ...]:
+        return (self.output,)
+
+    def traces(self) -> Mapping[str, TraceSpec]:
+        key = tuple(f"c{place}" for place in self.partition)
+        return {"changes": TraceSpec(schema=weighted(self.output), kind=TableKind.TIME_ORDERED, key=key)}
+
+    def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        waiting = state["changes"]
+        changes, dead = timed(inputs[0], self.time)
+        times = milliseconds(changes.column(self.time))
+        behind, reached = has_passed(times, clock.previous), has_passed(times, clock.watermark)
+        waiting.add(changes.filter(pa.array(~reached)), times[~reached])
+        due = [waiting.between(clock.previous, clock.watermark), changes.filter(pa.array(reached & ~behind))]
+        waiting.expire(clock.watermark)
+        names = weighted(self.output).names
+        there, missing = self._net(pa.concat_tables([each.select(names) for each in due]), sql)
+        late, taken_back = self._net(changes.filter(pa.array(behind)), sql)
+        return Step(
+            changes=pa.concat_tables([late, there]),
+            late={0: taken_back} if taken_back.num_rows else {},
+            late_count=_rows(taken_back),
+            unmatched_retractions=_rows(missing),
+            dead=dead,
+        )
+
+    def _net(self, changes: pa.Table, sql: Sql) -> tuple[pa.Table, pa.Table]:
+        """The rows that there are more of, each as often, and those that there are less of; by time, then arrival."""
+        if changes.num_rows == 0:
+            nothing = as_changes(changes, self.output)
+            return nothing, nothing
+        numbers = pa.array(np.arange(changes.num_rows))
+        columns = listed(range(len(self.output)))
+        net = sql(
+            f"SELECT {columns}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {columns}"
+            f" HAVING SUM({WEIGHT}) <> 0 ORDER BY c{self.time}, MIN({_PLACE})",
+            {"changes": changes.append_column(_PLACE, numbers)},
+        )
+        weights = net.column(WEIGHT).to_numpy()
+        more = np.repeat(np.arange(net.num_rows), np.maximum(weights, 0))
+        there = weigh(net.drop_columns([WEIGHT]).take(pa.array(more)), 1)
+        return as_changes(there, self.output), as_changes(net.filter(pa.array(weights < 0)), self.output)
+
+
+def _rows(retractions: pa.Table) -> int:
+    """How many rows the retractions take back."""
+    return -int(retractions.column(WEIGHT).to_numpy().sum())

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.columns import as_changes
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
+from operators.sql_text import select, total
 
 Mask = npt.NDArray[np.bool_]
 
@@ -25,12 +26,8 @@ def net(sql: Sql, changes: pa.Table, columns: Sequence[str]) -> pa.Table:
 
     Rows whose weights cancel are left out, but a row that was written again unchanged (weight 0) is kept.
     """
-    names = ", ".join(columns)
-    return sql(
-        f"SELECT {names}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {names}"
-        f" HAVING SUM({WEIGHT}) <> 0 OR COUNT(*) FILTER (WHERE {WEIGHT} = 0) > 0",
-        {"changes": changes},
-    )
+    remains = f"SUM({WEIGHT}) <> 0 OR COUNT(*) FILTER (WHERE {WEIGHT} = 0) > 0"
+    return sql(select([*columns, total(WEIGHT)], "changes", group_by=columns, having=remains), {"changes": changes})
 
 
 def difference(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT, column
+from operators.sql_text import comma, quoted
 
 _SIMPLE: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -37,14 +38,13 @@ def duckdb_type(type_: pa.DataType) -> str:
     if pa.types.is_map(type_):
         return f"MAP({duckdb_type(type_.key_type)}, {duckdb_type(type_.item_type)})"
     if pa.types.is_struct(type_):
-        fields = (f'"{f.name.replace(chr(34), chr(34) * 2)}" {duckdb_type(f.type)}' for f in type_)
-        return f"STRUCT({', '.join(fields)})"
+        return f"STRUCT({comma(f'{quoted(field.name)} {duckdb_type(field.type)}' for field in type_)})"
     raise TypeError(f"no column of a block has the type {type_}")
 
 
 def positional(types: Iterable[pa.DataType]) -> pa.Schema:
     """A schema with the columns c0, c1, ... of `types`."""
-    return pa.schema([pa.field(f"c{i}", t) for i, t in enumerate(types)])
+    return pa.schema([pa.field(column(i), t) for i, t in enumerate(types)])
 
 
 def weighted(schema: pa.Schema) -> pa.Schema:
@@ -66,4 +66,4 @@ def no_changes(schema: pa.Schema) -> pa.Table:
 
 def listed(positions: Sequence[int], prefix: str = "") -> str:
     """The columns at `positions` as a SELECT list: 'c0, c2', or 'a.c0, a.c2' with a prefix 'a.'."""
-    return ", ".join(f"{prefix}c{i}" for i in positions)
+    return comma(f"{prefix}{column(i)}" for i in positions)

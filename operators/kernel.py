@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from operators.names import WEIGHT as WEIGHT
+from operators.names import column
 from operators.time import Clock
 
 if TYPE_CHECKING:
     from operators.sql import Sql
     from operators.state.operator_state import State, TraceSpec
-
-WEIGHT = "_weight"
-"""The hidden column (BIGINT) of every block of changes: +n inserts a row n times, -n takes it back n times.
-
-A row of weight 0 was written again unchanged: it changes no answer, but with a time to live it keeps state alive, here
-and downstream, and a sink may show it as an update to the same row.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,7 @@ class PerBlock(NamedTuple):
 
 def tag_of(schema: pa.Schema) -> pa.Field:
     """The column behind those of `schema` that tells a row's block."""
-    return pa.field(f"c{len(schema)}", pa.int64())
+    return pa.field(column(len(schema)), pa.int64())
 
 
 class Kernel(Protocol):

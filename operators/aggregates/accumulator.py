@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from operators.sql_text import every
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accumulator:
@@ -39,8 +41,8 @@ class Argument:
 
     def where(self, *conditions: str) -> str:
         """What stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the window."""
-        every = [c for c in (self.filter, *conditions) if c is not None]
-        return (f" FILTER (WHERE {' AND '.join(every)})" if every else "") + self.over
+        condition = every([self.filter, *conditions])
+        return (f" FILTER (WHERE {condition})" if condition else "") + self.over
 
     def taken(self, text: str) -> str:
         """What is computed of the argument, as DuckDB's aggregates take it."""

@@ -11,18 +11,20 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
 from operators.columns import duckdb_type
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT
+from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT, value_of
 from operators.sql import Sql
-from operators.state.block import among
+from operators.sql_text import all_named, comma, inner, join, named, of, same, select, total, union_all
+from operators.state.block import SortKeys, among
 from operators.state.lookup import find_groups, nested
 from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.pairing import PREVIOUS, read_keyed, restrict_to, write
+from operators.state.pairing import KeyedRows, read_keyed, restrict_to, write
 from operators.state.trace import Trace
 
 
@@ -36,10 +38,33 @@ class Moved(NamedTuple):
 def value_trace(
     keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None, placing: int | None = None
 ) -> TraceSpec:
-    """How often each value of each key is there, found by key and value, or by key alone."""
+    """Return the table of how often each value of each key is there, found by key and value, or by key alone."""
+    return set_trace(keys, {VALUE: values.type, TIMES: pa.int64()}, timestamp, placing)
+
+
+def set_trace(
+    keys: dict[str, pa.DataType], values: dict[str, pa.DataType], timestamp: str | None, placing: int | None
+) -> TraceSpec:
+    """Return a table of the columns `values` beside those of the key, which expires by the column `timestamp`."""
     timestamps = {timestamp: pa.int64()} if timestamp is not None else {}
-    schema = pa.schema(list((keys | {"v": values.type, "n": pa.int64()} | timestamps).items()))
+    schema = pa.schema(list((keys | values | timestamps).items()))
     return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp, placing=placing)
+
+
+def value_sort_keys(trace: Trace, rows: pa.Table, keys: int) -> SortKeys:
+    """Return the sort keys of rows that begin with their key, of so many columns, and a value: they are found by both,
+    or by the key alone."""
+    return nested(trace.key_hash(rows, range(keys)), bucket_hash(rows, range(keys + 1)))
+
+
+def write_values(
+    trace: Trace, pairs: KeyedRows, stays: npt.NDArray[np.bool_], kept: pa.Table, timestamp: int | None, gone: int
+) -> None:
+    """Write the values `kept`, which are those of `pairs` that stay, at the time `timestamp` where rows expire by that;
+    a deletion expires by `gone`."""
+    if timestamp is not None and trace.spec.timestamp is not None:
+        kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
+    write(trace, pairs, kept, pairs.sort_keys[stays], gone)
 
 
 def fold_values(
@@ -57,64 +82,68 @@ def fold_values(
     `timestamp` is when a row is written, where rows expire by that; `gone` is what a deletion expires by.
     """
     values, trace = layout.sets[at], state[f"values{at}"]
-    by = ", ".join([*keys, "v"])
-    delta = sql(
-        f"SELECT {', '.join([*keys, f'v{at} AS v'])}, CAST(SUM(n) AS BIGINT) AS n FROM partials WHERE tag = {at + 1}"
-        f" GROUP BY {by}",
-        {"partials": partials},
-    )
-    places = range(len(keys))
-    sort_keys = nested(trace.key_hash(delta, places), bucket_hash(delta, range(len(keys) + 1)))
-    pairs = read_keyed(sql, trace, delta, sort_keys, len(keys) + 1)
-    before = pc.fill_null(pairs.rows.column(PREVIOUS + "n"), 0).to_numpy()
-    after = before + pairs.rows.column("n").to_numpy()
+    by = [*keys, VALUE]
+    summed = [*keys, named(value_of(at), VALUE), total(TIMES)]
+    statement = select(summed, "partials", where=f"{TAG} = {at + 1}", group_by=by)
+    delta = sql(statement, {"partials": partials})
+    pairs = read_keyed(sql, trace, delta, value_sort_keys(trace, delta, len(keys)), len(by))
+    before = pc.fill_null(pairs.rows.column(PREVIOUS + TIMES), 0).to_numpy()
+    after = before + pairs.rows.column(TIMES).to_numpy()
     stays = after > 0
     turn = stays.astype(np.int64) - (before > 0)
     if layout.append and timestamp is None and not values.repeats:
         # That a value has come once more changes nothing that is kept.
         stays = among(pairs.sort_keys, pairs.sort_keys[turn > 0])
         pairs = restrict_to(pairs, pairs.sort_keys[stays])
-    kept = pairs.rows.select([*keys, "v"]).append_column("n", pa.array(after)).filter(pa.array(stays))
-    if timestamp is not None and trace.spec.timestamp is not None:
-        kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
-    write(trace, pairs, kept, pairs.sort_keys[stays], gone)
-    turned = pairs.rows.select([*keys, "v"]).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
+    kept = pairs.rows.select(by).append_column(TIMES, pa.array(after)).filter(pa.array(stays))
+    write_values(trace, pairs, stays, kept, timestamp, gone)
+    turned = pairs.rows.select(by).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
     changed = turned
     if values.repeats:
-        changed = pairs.rows.select([*keys, "v"]).filter(pa.array(np.maximum(after, 0) != before))
+        changed = pairs.rows.select(by).filter(pa.array(np.maximum(after, 0) != before))
     return Moved(sql(_deltas(keys, values, at), {"turned": turned, "changed": changed}), combined(values, at))
 
 
 def changed_column(at: int) -> str:
-    """The column (BOOLEAN) that says that some value of set `at` has come or gone."""
+    """Return the name of the column (BOOLEAN) that says that some value of set `at` has come or gone."""
     return f"changed{at}"
+
+
+def left_column(extreme: str) -> str:
+    """Return the name of the column that holds the best value that has left, beside that of the best that came."""
+    return f"left_{extreme}"
+
+
+def rescan_column(extreme: str) -> str:
+    """Return the name of the column (BOOLEAN) that says that an extreme has to be read anew of all values."""
+    return f"rescan_{extreme}"
 
 
 def _deltas(keys: Sequence[str], values: ValueSet, at: int) -> str:
     items = [text for placed in values.accumulators for text in placed.create()]
     for extreme in values.extremes:
-        items.append(f"{extreme.function}(v) FILTER (WHERE {WEIGHT} > 0) AS {extreme.name}")
-        items.append(f"{extreme.function}(v) FILTER (WHERE {WEIGHT} < 0) AS left_{extreme.name}")
-    by = ", ".join(keys) or "()"
-    parts = [f"SELECT {', '.join([*keys, *items])} FROM turned GROUP BY {by}"] if items else []
+        best = f"{extreme.function}({VALUE}) FILTER (WHERE {WEIGHT}"
+        items += all_named([f"{best} > 0)", f"{best} < 0)"], [extreme.name, left_column(extreme.name)])
+    parts = [select([*keys, *items], "turned", group_by=keys)] if items else []
     if values.lists:
-        changed = f"COUNT(*) > 0 AS {changed_column(at)}"
-        parts.append(f"SELECT {', '.join([*keys, changed])} FROM changed GROUP BY {by}")
-    return " UNION ALL BY NAME ".join(parts)
+        changed = named("COUNT(*) > 0", changed_column(at))
+        parts.append(select([*keys, changed], "changed", group_by=keys))
+    return union_all(parts, by_name=True)
 
 
 def combined(values: ValueSet, at: int) -> list[str]:
-    """SELECT items that put several rows of what is changed in set `at` together."""
-    names = [(e.function, name) for e in values.extremes for name in (e.name, f"left_{e.name}")]
-    listed = [f"COALESCE(BOOL_OR({changed_column(at)}), false) AS {changed_column(at)}"] if values.lists else []
-    return [*(f"{function}({name}) AS {name}" for function, name in names), *listed]
+    """Return the SELECT items that put several rows of what is changed in set `at` together."""
+    names = [(e.function, name) for e in values.extremes for name in (e.name, left_column(e.name))]
+    changed = changed_column(at)
+    listed = [named(f"COALESCE(BOOL_OR({changed}), false)", changed)] if values.lists else []
+    return [*(named(f"{function}({name})", name) for function, name in names), *listed]
 
 
 def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept: pa.Table, sql: Sql) -> pa.Table:
     """`kept` with what has to be read anew of all values of its key: each extreme whose value has left, each list."""
     for i, values in enumerate(layout.sets):
         for extreme in values.extremes:
-            flag = f"rescan_{extreme.name}"
+            flag = rescan_column(extreme.name)
             kept = _read_anew(keys, state[f"values{i}"], kept, flag, {extreme.name: extreme.text}, "found", sql)
         if values.lists:
             again_each = {each.name: each.text for each in values.lists}
@@ -135,14 +164,13 @@ def _read_anew(
         return kept
     rows = kept.filter(mask)
     found = find_groups(trace, trace.key_hash(rows, range(len(keys))))
-    on = " AND ".join(f"kept.{k} IS NOT DISTINCT FROM anew.{k}" for k in keys) or "true"
-    items = ", ".join([*keys, *(f"{text} AS again_{name}" for name, text in texts.items())])
-    anew = f"SELECT {items} FROM {source} GROUP BY {', '.join(keys) or '()'}"
-    replaced = ", ".join(
-        f"CAST(CASE WHEN {flag} THEN again_{name} ELSE {name} END"
-        f" AS {duckdb_type(kept.schema.field(name).type)}) AS {name}"
-        for name in texts
-    )
-    statement = f"SELECT kept.* REPLACE ({replaced}) FROM kept LEFT JOIN ({anew}) AS anew ON {on} ORDER BY kept._at"
-    numbered = kept.append_column("_at", pa.array(np.arange(kept.num_rows)))
-    return sql(statement, {"kept": numbered, "found": found}).drop_columns(["_at"])
+    again = {name: f"again_{name}" for name in texts}
+    anew = select([*keys, *all_named(texts.values(), again.values())], source, group_by=keys)
+    replaced = []
+    for name in texts:
+        type_ = duckdb_type(kept.schema.field(name).type)
+        replaced.append(named(f"CAST(CASE WHEN {flag} THEN {again[name]} ELSE {name} END AS {type_})", name))
+    source = join("kept", inner(anew, "anew"), same(of("kept", keys), of("anew", keys)), "LEFT JOIN")
+    statement = select([f"kept.* REPLACE ({comma(replaced)})"], source, order_by=of("kept", [AT]))
+    numbered = kept.append_column(AT, pa.array(np.arange(kept.num_rows)))
+    return sql(statement, {"kept": numbered, "found": found}).drop_columns([AT])

@@ -16,7 +16,8 @@ import pyarrow as pa
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.sums import compensated_total, counted, narrowed, sum_accumulator, total_text
 from operators.columns import duckdb_type
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
+from operators.sql_text import comma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ def separator_of(constants: Sequence[str]) -> str:
 def json_item(constants: Sequence[str], value: str) -> str:
     """The DuckDB text that writes `value` as an item of JSON_ARRAYAGG; NULL where it is left out."""
     written, *nulls = (text.format(value) for text in constants)
-    return f"COALESCE({', '.join([written, *nulls])})" if nulls else written
+    return f"COALESCE({comma([written, *nulls])})" if nulls else written
 
 
 def _listed(argument: Argument) -> tuple[Accumulator, ...]:
@@ -181,7 +182,7 @@ def _object_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.Data
 
 def _quantiles(argument: Argument) -> tuple[Accumulator, ...]:
     """The percentiles of the rows of one frame, which are put together with no others."""
-    percentages = ", ".join(f"CAST({text} AS DOUBLE)" for text in argument.constants)
+    percentages = comma(f"CAST({text} AS DOUBLE)" for text in argument.constants)
     accumulator = Accumulator(
         create=(f"QUANTILE_CONT(CAST({argument.text} AS DOUBLE), [{percentages}]){argument.where()}",),
         combine=("ANY_VALUE({0})",),

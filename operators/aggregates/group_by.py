@@ -15,17 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.arrivals import arrival_trace, fold_arrivals
-from operators.aggregates.distinct_values import Moved, changed_column, fold_values, rescanned, value_trace
+from operators.aggregates.distinct_values import (
+    Moved,
+    changed_column,
+    fold_values,
+    left_column,
+    rescan_column,
+    rescanned,
+    value_trace,
+)
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
 from operators.aggregates.partial import PartialAggregate, key_names, key_types, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import FOUND, PREVIOUS, TAG, WEIGHT, WRITTEN, new_answers, old_answers
 from operators.sql import Sql
-from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
-from operators.state.pairing import FOUND, PREVIOUS, read_keyed, write
+from operators.sql_text import differ, inner, named, select, union_all
+from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.pairing import read_keyed, write
 from operators.time import Clock
 
 
@@ -71,7 +81,7 @@ class GroupBy(KernelDefaults):
     @property
     def _expires_by(self) -> str | None:
         if self.ends is not None:
-            return f"k{self.ends}"
+            return key_names(self.partial)[self.ends]
         return WRITTEN if self.ttl else None
 
     def traces(self) -> Mapping[str, TraceSpec]:
@@ -107,17 +117,15 @@ class GroupBy(KernelDefaults):
 
     def _gone(self, rows: pa.Table, clock: Clock) -> int:
         """What a deletion expires by, no earlier than the rows that it hides."""
-        return clock.now if self.ends is None else int(pc.max(rows.column(f"k{self.ends}")).as_py() or 0)
+        return clock.now if self.ends is None else int(pc.max(rows.column(self.ends)).as_py() or 0)
 
     def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
         """What the batch adds to each group: one row a key."""
         sources = {"partials": partials, **{f"moved{i}": m.deltas for i, m in enumerate(moved)}}
-        plain = "SELECT * FROM partials WHERE tag = 0" if layout.sets else "SELECT * FROM partials"
-        union = " UNION ALL BY NAME ".join([plain, *(f"SELECT * FROM moved{i}" for i in range(len(moved)))])
-        others = [text for m in moved for text in m.combined]
-        items = ", ".join([*key_names(self.partial), *layout.combined(), *others])
-        group = ", ".join(key_names(self.partial)) or "()"
-        return sql(f"SELECT {items} FROM ({union}) GROUP BY {group}", sources)
+        plain = select(["*"], "partials", where=f"{TAG} = 0" if layout.sets else "")
+        union = union_all([plain, *(select(["*"], f"moved{i}") for i in range(len(moved)))], by_name=True)
+        keys, others = key_names(self.partial), [text for m in moved for text in m.combined]
+        return sql(select([*keys, *layout.combined(), *others], inner(union), group_by=keys), sources)
 
     def _merge_groups(self, delta: pa.Table, layout: AccumulatorLayout, state: State, clock: Clock, sql: Sql) -> Step:
         keys = key_names(self.partial)
@@ -130,30 +138,27 @@ class GroupBy(KernelDefaults):
         if any(values.extremes or values.lists for values in layout.sets):
             for i, values in enumerate(layout.sets):
                 after += [text for e in values.extremes for text in _contested(e.function, e.name)]
-                after += [f"{PREVIOUS}{each.name} AS {each.name}" for each in values.lists]
+                after += [named(PREVIOUS + each.name, each.name) for each in values.lists]
                 after += [changed_column(i)] if values.lists else []
-            kept = sql(f"SELECT {', '.join([*first, *after, *known, FOUND])} FROM pairs", {"pairs": pairs.rows})
+            kept = sql(select([*first, *after, *known, FOUND], "pairs"), {"pairs": pairs.rows})
             kept = rescanned(keys, layout, state, kept, sql)
             source, tables = "kept", {"kept": kept}
         else:
-            source = f"(SELECT {', '.join([*first, *after, *known, FOUND])} FROM pairs)"
+            source = inner(select([*first, *after, *known, FOUND], "pairs"))
             tables = {"pairs": pairs.rows}
         types = self.output.types[len(keys) :]
-        olds, news = [f"o{i}" for i in range(len(types))], [f"n{i}" for i in range(len(types))]
-        differs = " OR ".join(f"{o} IS DISTINCT FROM {n}" for o, n in zip(olds, news, strict=True)) or "false"
+        olds, news = old_answers(len(types)), new_answers(len(types))
         items = [*keys, *layout.types, FOUND, *layout.read(PREVIOUS, olds, types), *layout.read("", news, types)]
-        answers = sql(
-            f"SELECT *, {ROWS} > 0 AS alive, {differs} AS differs FROM (SELECT {', '.join(items)} FROM {source})",
-            tables,
-        )
+        verdicts = [named(f"{ROWS} > 0", "alive"), named(differ(olds, news), "differs")]
+        answers = sql(select(["*", *verdicts], inner(select(items, source))), tables)
         alive = answers.column("alive")
         kept_rows = answers.filter(alive).select([*keys, *layout.types])
         if self.ttl:
             kept_rows = kept_rows.append_column(WRITTEN, pa.array(np.full(kept_rows.num_rows, clock.now)))
         write(groups, pairs, kept_rows, pairs.sort_keys[alive.to_numpy()], self._gone(delta, clock))
-        was, is_, differ = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
+        was, is_, differs = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         old, new = [*keys, *olds], [*keys, *news]
-        changes = difference(answers, old, new, was, is_, differ, self.output, refresh=self.ttl > 0)
+        changes = difference(answers, old, new, was, is_, differs, self.output, refresh=self.ttl > 0)
         return Step(changes=changes, unmatched_retractions=_unmatched_retractions(answers))
 
 
@@ -161,7 +166,7 @@ def _as_first_seen(key: str, type_: pa.DataType) -> str:
     """The key of a group as its rows have come out so far: 0.0 equals -0.0, but one does not take the other back."""
     if not (pa.types.is_floating(type_) or pa.types.is_nested(type_)):
         return key
-    return f"CASE WHEN {FOUND} THEN {PREVIOUS}{key} ELSE {key} END AS {key}"
+    return named(f"CASE WHEN {FOUND} THEN {PREVIOUS}{key} ELSE {key} END", key)
 
 
 def _unmatched_retractions(answers: pa.Table) -> int:
@@ -171,10 +176,10 @@ def _unmatched_retractions(answers: pa.Table) -> int:
 
 def _contested(function: str, name: str) -> list[str]:
     """What is kept of an extreme: the old or a new one; `rescan` where the old has left and no arrival beats it."""
-    before, left, best = PREVIOUS + name, f"left_{name}", "LEAST" if function == "MIN" else "GREATEST"
+    before, left, best = PREVIOUS + name, left_column(name), "LEAST" if function == "MIN" else "GREATEST"
     lost = f"{before} IS NOT NULL AND {left} IS NOT DISTINCT FROM {before}"
     beaten = f"{name} IS NOT NULL AND {best}({name}, {before}) = {name}"
     return [
-        f"CASE WHEN {lost} THEN {name} ELSE {best}({before}, {name}) END AS {name}",
-        f"{lost} AND NOT ({beaten}) AS rescan_{name}",
+        named(f"CASE WHEN {lost} THEN {name} ELSE {best}({before}, {name}) END", name),
+        named(f"{lost} AND NOT ({beaten})", rescan_column(name)),
     ]

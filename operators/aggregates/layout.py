@@ -30,7 +30,8 @@ from operators.aggregates.functions import (
 )
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
-from operators.kernel import WEIGHT
+from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, value_of
+from operators.sql_text import all_named, comma, every, inner, named, over, select, union_all
 
 ROWS = "p0"
 """The accumulator that counts the rows of a group; an empty group has none."""
@@ -44,21 +45,16 @@ class PlacedAccumulator:
     names: tuple[str, ...]
 
     def create(self) -> Iterable[str]:
-        return (f"{text} AS {name}" for text, name in zip(self.accumulator.create, self.names, strict=True))
+        return all_named(self.accumulator.create, self.names)
 
     def combine(self) -> Iterable[str]:
-        return (
-            f"{text.format(*self.names)} AS {name}"
-            for text, name in zip(self.accumulator.combine, self.names, strict=True)
-        )
+        return all_named((text.format(*self.names) for text in self.accumulator.combine), self.names)
 
     def merge(self, before: str) -> Iterable[str]:
         """What is kept after the columns named like this accumulator's are merged to those that begin with `before`."""
         sides = {f"a{i}": before + name for i, name in enumerate(self.names)}
         sides |= {f"b{i}": name for i, name in enumerate(self.names)}
-        return (
-            f"{text.format(**sides)} AS {name}" for text, name in zip(self.accumulator.merge, self.names, strict=True)
-        )
+        return all_named((text.format(**sides) for text in self.accumulator.merge), self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +100,9 @@ class ValueSet:
 
     def ranked(self, by: Sequence[str], source: str) -> str:
         """The relation `source` of the values of each group `by`, with what the lists read beside each value."""
-        group = f"PARTITION BY {', '.join(by)} " if by else ""
-        clauses = {"order": f"OVER ({group}ORDER BY v)", "all": f"OVER ({group})"}
+        clauses = {"order": over(by, [VALUE]), "all": over(by)}
         beside = {name: text.format(**clauses) for each in self.lists for name, text in each.beside.items()}
-        items = "".join(f", {text} AS {name}" for name, text in beside.items())
-        return f"(SELECT *{items} FROM {source})" if items else source
+        return inner(select(["*", *all_named(beside.values(), beside)], source)) if beside else source
 
 
 @dataclass(slots=True)
@@ -147,11 +141,11 @@ class AccumulatorLayout:
         if reason is not None:
             raise ValueError(reason)
         function = AGGREGATES[aggregate.function]
-        condition = None if aggregate.filter is None else f"c{aggregate.filter}"
+        condition = None if aggregate.filter is None else column(aggregate.filter)
         x, type_ = None, None
         if aggregate.arguments:
             (position,) = aggregate.arguments
-            x, type_ = f"c{position}", input.field(position).type
+            x, type_ = column(position), input.field(position).type
         extreme, listed = aggregate.function in EXTREMES, aggregate.function in (*LISTS, *BITS, *WHOLES)
         if x is None or type_ is None or self._accumulates(aggregate.function, distinct):
             argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
@@ -162,10 +156,10 @@ class AccumulatorLayout:
             self._arrange_end(aggregate.function, x, type_, condition)
             return
         values = self._set(x, type_, condition, nulls=listed and _lists_nulls(aggregate))
-        argument = Argument(x="v", type=type_, filter=None, append=False, constants=aggregate.constants)
+        argument = Argument(x=VALUE, type=type_, filter=None, append=False, constants=aggregate.constants)
         if extreme:
             names = [(self._name(type_),)]
-            values.extremes.append(Extreme(aggregate.function, names[0][0], f"{aggregate.function}(v)"))
+            values.extremes.append(Extreme(aggregate.function, names[0][0], f"{aggregate.function}({VALUE})"))
         elif listed:
             names = [(self._name(_list_type(aggregate, type_)),)]
             values.lists.append(_value_list(aggregate, distinct, names[0][0]))
@@ -180,8 +174,9 @@ class AccumulatorLayout:
         values = self._set(x, type_, condition, nulls=False, ordered=True)
         name = self._name(pa.struct([("s", pa.int64()), ("v", type_)]))
         extreme, place = ("MIN", 1) if function == "FIRST_VALUE" else ("MAX", -1)
-        values.extremes.append(Extreme(extreme, name, f"{extreme}(struct_pack(s := numbers[{place}], v := v))"))
-        argument = Argument(x="v", type=type_, filter=None, append=False)
+        arrived = f"struct_pack(s := {NUMBERS}[{place}], v := {VALUE})"
+        values.extremes.append(Extreme(extreme, name, f"{extreme}({arrived})"))
+        argument = Argument(x=VALUE, type=type_, filter=None, append=False)
         self.results.append(AggregateResult(ARRIVED_END, argument, [(name,)]))
 
     def _accumulates(self, function: str, distinct: bool) -> bool:
@@ -224,34 +219,32 @@ class AccumulatorLayout:
         types = {name: self.types[name] for name in self.plain}
         if not self.sets:
             return types
-        values = {f"v{i}": values.type for i, values in enumerate(self.sets)}
-        return {"tag": pa.int8(), **types, **values, "n": pa.int64()}
+        values = {value_of(i): values.type for i, values in enumerate(self.sets)}
+        return {TAG: pa.int8(), **types, **values, TIMES: pa.int64()}
 
     def partials(self, keys: Sequence[tuple[str, str]], source: str) -> str:
         """The statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
-        named = [f"{text} AS {name}" for text, name in keys]
-        group = f"GROUP BY {', '.join(str(i + 1) for i in range(len(keys))) or '()'}"
+        key = [named(text, name) for text, name in keys]
+        by = [str(i + 1) for i in range(len(keys))]
         starts = [text for placed in self.accumulators for text in placed.create()]
         if not self.sets:
-            return f"SELECT {', '.join([*named, *starts])} FROM {source} {group}"
-        nothing = [f"CAST(NULL AS {duckdb_type(self.types[name])}) AS {name}" for name in self.plain]
-        empty = [f"CAST(NULL AS {duckdb_type(values.type)}) AS v{i}" for i, values in enumerate(self.sets)]
-        tagged = "CAST({} AS TINYINT) AS tag"
-        zero = "CAST(0 AS BIGINT) AS n"
-        parts = [f"SELECT {', '.join([*named, tagged.format(0), *starts, *empty, zero])} FROM {source} {group}"]
+            return select([*key, *starts], source, group_by=by)
+        nothing = [_null(self.types[name], name) for name in self.plain]
+        empty = [_null(values.type, value_of(i)) for i, values in enumerate(self.sets)]
+        tags = [named(f"CAST({i} AS TINYINT)", TAG) for i in range(len(self.sets) + 1)]
+        parts = [select([*key, tags[0], *starts, *empty, named("CAST(0 AS BIGINT)", TIMES)], source, group_by=by)]
         count = "COUNT(*)" if self.append else f"CAST(SUM({WEIGHT}) AS BIGINT)"
         for i, values in enumerate(self.sets):
-            others = [f"{values.x} AS v{i}" if i == j else text for j, text in enumerate(empty)]
-            conditions = ([] if values.nulls else [f"{values.x} IS NOT NULL"]) + [values.filter or "true"]
-            where = " AND ".join(conditions)
+            value = [*empty[:i], named(values.x, value_of(i)), *empty[i + 1 :]]
+            items = [*key, tags[i + 1], *nothing, *value]
+            where = every([None if values.nulls else f"{values.x} IS NOT NULL", values.filter or "true"])
             if values.ordered:  # each row by itself, as it came
-                select = ", ".join([*named, tagged.format(i + 1), *nothing, *others, f"{WEIGHT} AS n"])
-                parts.append(f"SELECT {select} FROM {source} WHERE {where} AND {WEIGHT} <> 0")
+                there = every([where, f"{WEIGHT} <> 0"])
+                parts.append(select([*items, named(WEIGHT, TIMES)], source, where=there))
                 continue
-            by = ", ".join([*(str(j + 1) for j in range(len(keys))), values.x])
-            select = ", ".join([*named, tagged.format(i + 1), *nothing, *others, f"{count} AS n"])
-            parts.append(f"SELECT {select} FROM {source} WHERE {where} GROUP BY {by} HAVING n <> 0")
-        return " UNION ALL ".join(parts)
+            group, remains = [*by, values.x], f"{TIMES} <> 0"
+            parts.append(select([*items, named(count, TIMES)], source, where=where, group_by=group, having=remains))
+        return union_all(parts)
 
     # -- accumulators
 
@@ -267,9 +260,13 @@ class AccumulatorLayout:
         """SELECT items that read the answers, as `names`, from accumulators whose names begin with `prefix`."""
         items = []
         for answer, name, type_ in zip(self.results, names, types, strict=True):
-            columns = [[prefix + column for column in group] for group in answer.columns]
-            items.append(f"{answer.function.finish(answer.argument, columns, type_)} AS {name}")
+            kept = [[prefix + each for each in group] for group in answer.columns]
+            items.append(named(answer.function.finish(answer.argument, kept, type_), name))
         return items
+
+
+def _null(type_: pa.DataType, name: str) -> str:
+    return named(f"CAST(NULL AS {duckdb_type(type_)})", name)
 
 
 def _lists_nulls(aggregate: AggregateSpec) -> bool:
@@ -296,7 +293,7 @@ def _value_list(aggregate: AggregateSpec, distinct: bool, name: str) -> ValueLis
         case "PERCENTILE":
             times, names = ("1", ("upto_once", "total_once")) if distinct else ("n", ("upto", "total"))
             beside = {names[0]: f"SUM({times}) {{order}}", names[1]: f"SUM({times}) {{all}}"}
-            percentiles = ", ".join(_percentile_text(text, *names) for text in aggregate.constants)
+            percentiles = comma(_percentile_text(text, *names) for text in aggregate.constants)
             return ValueList(f"[{percentiles}]", name, beside)
         case "BIT_AND" | "BIT_OR":
             return ValueList(f"{aggregate.function}(v)", name)

@@ -20,6 +20,7 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, positional
 from operators.kernel import PerBlock, tag_of
+from operators.names import columns, key_columns
 from operators.sql import Sql
 
 
@@ -65,8 +66,7 @@ class PartialAggregate(KernelDefaults):
     def partials(self, rows: pa.Table, times: Sequence[str], sql: Sql, source: str = "changes") -> pa.Table:
         """Aggregate `rows`, which `source` reads as `changes`, by the keys and by `times`, an expression for each of
         the columns of `times()`."""
-        keys = [f"c{position}" for position in self.keys]
-        by = [*zip(keys, key_names(self), strict=True), *zip(times, self.times(), strict=True)]
+        by = [*zip(columns(self.keys), key_names(self), strict=True), *zip(times, self.times(), strict=True)]
         found = sql(layout_of(self).partials(by, source), {"changes": rows})
         return as_changes(weigh(found.rename_columns(self.output.names), 1), self.output)
 
@@ -79,7 +79,7 @@ def layout_of(partial: PartialAggregate) -> AccumulatorLayout:
 
 def key_names(partial: PartialAggregate) -> list[str]:
     """Return the names of the keys: k0, k1, ..."""
-    return [f"k{i}" for i in range(len(partial.keys))]
+    return key_columns(len(partial.keys))
 
 
 def key_types(partial: PartialAggregate) -> dict[str, pa.DataType]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.columns import duckdb_type
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 
 _LIMB = 10**19
 """Sums of wide decimals are kept in parts below this and above it."""

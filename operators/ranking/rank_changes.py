@@ -7,10 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.changes import weigh
-from operators.columns import as_changes, listed, positional
-from operators.kernel import WEIGHT
+from operators.columns import as_changes, positional
+from operators.names import AT, WEIGHT, columns
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
+from operators.sql_text import select, total
 
 Ranks = npt.NDArray[np.int64]
 """The rank of each row; NOWHERE where it has none."""
@@ -56,11 +57,8 @@ def rank_changes(
 
 def net(table: pa.Table, output: pa.Schema, *, refreshes: bool, sql: Sql) -> pa.Table:
     """Equal rows as one, with the sum of their weights: two equal rows may have exchanged their places."""
-    numbered = table.append_column("_at", pa.array(np.arange(table.num_rows)))
-    columns = listed(range(len(output)))
-    having = "" if refreshes else f" HAVING SUM({WEIGHT}) <> 0"
-    return sql(
-        f"SELECT {columns}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {columns}{having}"
-        " ORDER BY MIN(_at)",
-        {"changes": numbered},
-    )
+    numbered = table.append_column(AT, pa.array(np.arange(table.num_rows)))
+    names = columns(range(len(output)))
+    remains = "" if refreshes else f"SUM({WEIGHT}) <> 0"
+    statement = select([*names, total(WEIGHT)], "changes", group_by=names, having=remains, order_by=[f"MIN({AT})"])
+    return sql(statement, {"changes": numbered})

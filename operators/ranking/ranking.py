@@ -7,6 +7,9 @@ from enum import Enum
 
 import pyarrow as pa
 
+from operators.names import column, columns
+from operators.sql_text import over
+
 EVERY_RANK = 2**62
 """The last rank where all are wanted, which only windows can answer."""
 
@@ -45,7 +48,7 @@ class OrderBy:
     def text(self) -> str:
         """The column as DuckDB writes it in ORDER BY."""
         direction = "DESC" if self.descending else "ASC"
-        return f"c{self.column} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{column(self.column)} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +76,7 @@ class Ranking:
 
     def over(self, tie_break: str, *groups: str) -> str:
         """The text of the rank of each row among those of its partition and `groups`; `tie_break` orders peers."""
-        by = ", ".join([*(f"c{i}" for i in self.partition), *groups])
         keys = [key.text for key in self.order]
         if self.function in (RankFunction.ROW_NUMBER, RankFunction.NTILE):
             keys.append(tie_break)
-        inside = [f"PARTITION BY {by}"] * bool(by) + [f"ORDER BY {', '.join(keys)}"] * bool(keys)
-        return f"{self.function.value.lower()}({self.buckets or ''}) OVER ({' '.join(inside)})"
+        return f"{self.function.value.lower()}({self.buckets or ''}) {over([*columns(self.partition), *groups], keys)}"

@@ -21,27 +21,19 @@ import pyarrow.compute as pc
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, listed, no_changes
+from operators.columns import as_changes, no_changes
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import COUNT, PLACE, WEIGHT, WRITTEN, columns
 from operators.ranking.rank_changes import NOWHERE, net, ranked_schema
 from operators.ranking.ranking import RankFunction, Ranking
 from operators.sql import Sql
+from operators.sql_text import comma, over, total
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.trace import Trace
 from operators.time import Clock
-
-COUNT = "_count"
-"""The hidden column (BIGINT) that says how often a row is there."""
-
-WRITTEN = "_written"
-"""The hidden column of state with a TTL: the processing time at which a row was last written."""
-
-PLACE = "_place"
-"""The hidden column (BIGINT) of state with a TTL: the rank at which a row was last seen, as rows before it may be
-forgotten without a word."""
 
 SPARE = 64
 """A head that is filled again gets so many ranks beyond N, or N more; it gives rows back when it has twice as many."""
@@ -167,13 +159,12 @@ class RetractingTopNOperator(KernelDefaults):
         behind it or its equal, or if the head is not full.
         """
         ranking = self.ranking
-        by = f"PARTITION BY {listed(ranking.partition)}" if ranking.partition else ""
-        columns = listed(range(len(self.input)))
+        group, names = columns(ranking.partition), comma(columns(range(len(self.input))))
         last, spare = ranking.last, max(ranking.last, SPARE)
-        peers = ", ".join(key.text for key in ranking.order)
-        everything = ", ".join(filter(None, [peers, *(f"{name} NULLS FIRST" for name in self._ties())]))
+        peers = [key.text for key in ranking.order]
+        everything = [*peers, *(f"{name} NULLS FIRST" for name in self._ties())]
         unit, order = ("ROWS", everything) if ranking.function is RankFunction.ROW_NUMBER else ("RANGE", peers)
-        behind = f"SUM(head) OVER ({by} ORDER BY {order} {unit} BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
+        behind = f"SUM(head) {over(group, order, f'{unit} BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING')}"
         stamp = f", CAST(MAX({WRITTEN}) AS BIGINT) AS stamp, MAX({PLACE}) AS place" if self.ttl else ""
         written = f", {PLACE}, {WRITTEN}" if self.ttl else ""
         missing = ", NULL, NULL" if self.ttl else ""
@@ -181,32 +172,32 @@ class RetractingTopNOperator(KernelDefaults):
         short = "size < {0} OR now_size < {0}" if self.ttl else "size >= {0} AND now_size < {0}"
         statement = f"""
             WITH together AS (
-                SELECT {columns}, {COUNT} AS head, 0 AS rest, 0 AS change, false AS refreshed, false AS changed,
+                SELECT {names}, {COUNT} AS head, 0 AS rest, 0 AS change, false AS refreshed, false AS changed,
                     false AS all_of_it{written} FROM head
                 UNION ALL
-                SELECT {columns}, 0, {COUNT}, 0, false, false, false{written} FROM rest
+                SELECT {names}, 0, {COUNT}, 0, false, false, false{written} FROM rest
                 UNION ALL
-                SELECT {columns}, 0, 0, {WEIGHT}, {WEIGHT} = 0, true, false{missing} FROM changes
+                SELECT {names}, 0, 0, {WEIGHT}, {WEIGHT} = 0, true, false{missing} FROM changes
                 UNION ALL
-                SELECT {columns}, 0, 0, 0, false, false, true{missing} FROM whole
+                SELECT {names}, 0, 0, 0, false, false, true{missing} FROM whole
             ), totals AS (
-                SELECT {columns}, CAST(SUM(head) AS BIGINT) AS head, CAST(SUM(rest) AS BIGINT) AS rest,
+                SELECT {names}, {total("head")}, {total("rest")},
                     CAST(SUM(head + rest + change) AS BIGINT) AS total, bool_or(refreshed) AS refreshed,
                     bool_or(changed) AS written_now, bool_or(all_of_it) AS all_of_it{stamp}
-                FROM together GROUP BY {columns}
+                FROM together GROUP BY {names}
             ), counted AS (
                 SELECT *, greatest(total, 0) AS now, least(total, 0) AS missing FROM totals
             ), placed AS (
-                SELECT *, {self._position("head", by, peers, everything)} AS before,
-                    {self._position("now", by, peers, everything)} AS after,
-                    {behind} > 0 AS inside, bool_or(all_of_it) OVER ({by}) AS all_read
+                SELECT *, {self._position("head", group, peers, everything)} AS before,
+                    {self._position("now", group, peers, everything)} AS after,
+                    {behind} > 0 AS inside, bool_or(all_of_it) {over(group)} AS all_read
                 FROM counted
             ), sized AS (
-                SELECT *, {self._size("head", "before", "true", by)} AS size FROM placed
+                SELECT *, {self._size("head", "before", "true", group)} AS size FROM placed
             ), zoned AS (
                 SELECT *, inside OR size < {last} AS in_zone FROM sized
             ), resized AS (
-                SELECT *, {self._size("now", "after", "in_zone", by)} AS now_size FROM zoned
+                SELECT *, {self._size("now", "after", "in_zone", group)} AS now_size FROM zoned
             )
             SELECT * EXCLUDE (all_of_it, total, inside, size, now_size, in_zone, all_read),
                 CASE WHEN all_read THEN after <= {last + spare}
@@ -214,32 +205,31 @@ class RetractingTopNOperator(KernelDefaults):
                     WHEN now_size > {last + 2 * spare} THEN after <= {last + spare}
                     ELSE true END AS in_head,
                 {short.format(last)} AS short
-            FROM resized ORDER BY {", ".join(filter(None, [listed(ranking.partition), everything]))}
+            FROM resized ORDER BY {comma([*group, *everything])}
         """
         return sql(statement, {"changes": changes, "head": head, "rest": rest, "whole": whole})
 
     def _ties(self) -> list[str]:
         """The columns by which rows that tie are ordered: all that are not ordered or partitioned by."""
         known = {*self.ranking.partition, *(key.column for key in self.ranking.order)}
-        return [f"c{i}" for i in range(len(self.input)) if i not in known]
+        return columns(i for i in range(len(self.input)) if i not in known)
 
-    def _position(self, count: str, by: str, peers: str, everything: str) -> str:
+    def _position(self, count: str, group: list[str], peers: list[str], everything: list[str]) -> str:
         """The text of the rank at which a row begins, where each row is there `count` times."""
         match self.ranking.function:
             case RankFunction.ROW_NUMBER:
-                frame = f"{by} ORDER BY {everything} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+                before = over(group, everything, "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
             case RankFunction.RANK:
-                frame = f"{by} ORDER BY {peers} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP"
+                before = over(group, peers, "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP")
             case RankFunction.DENSE_RANK:
-                groups = f"{by}, {count} > 0" if by else f"PARTITION BY {count} > 0"
-                return f"dense_rank() OVER ({groups} ORDER BY {peers})"
-        return f"CAST(coalesce(SUM({count}) OVER ({frame}), 0) + 1 AS BIGINT)"
+                return f"dense_rank() {over([*group, f'{count} > 0'], peers)}"
+        return f"CAST(coalesce(SUM({count}) {before}, 0) + 1 AS BIGINT)"
 
-    def _size(self, count: str, position: str, condition: str, by: str) -> str:
+    def _size(self, count: str, position: str, condition: str, group: list[str]) -> str:
         """The text of how many ranks the rows of a group with `condition` have."""
         if self.ranking.function is RankFunction.DENSE_RANK:
-            return f"coalesce(MAX({position}) FILTER (WHERE {count} > 0 AND {condition}) OVER ({by}), 0)"
-        return f"coalesce(SUM({count}) FILTER (WHERE {condition}) OVER ({by}), 0)"
+            return f"coalesce(MAX({position}) FILTER (WHERE {count} > 0 AND {condition}) {over(group)}, 0)"
+        return f"coalesce(SUM({count}) FILTER (WHERE {condition}) {over(group)}, 0)"
 
 
 def _joined(rows: pa.Table, more: pa.Table) -> pa.Table:

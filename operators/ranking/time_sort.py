@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, listed, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.columns import as_changes, no_changes
+from operators.kernel import Step
+from operators.names import AT, WEIGHT
 from operators.ranking.ranking import OrderBy
-from operators.ranking.top_n_partial import ARRIVAL, numbered
+from operators.ranking.top_n_partial import numbered
 from operators.sql import Sql
+from operators.sql_text import select
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
@@ -57,7 +59,6 @@ class TimeSortOperator(KernelDefaults):
     def _sorted(self, rows: pa.Table, sql: Sql) -> pa.Table:
         if rows.num_rows == 0:
             return no_changes(self.output)
-        keys = ", ".join([*(key.text for key in self.order), ARRIVAL])
-        columns = listed(range(len(self.output)))
-        rows = sql(f"SELECT {columns} FROM rows ORDER BY {keys}", {"rows": numbered(rows)})
+        statement = select(self.output.names, "rows", order_by=[*(key.text for key in self.order), AT])
+        rows = sql(statement, {"rows": numbered(rows)})
         return as_changes(weigh(rows, 1), self.output)

@@ -13,21 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from operators.base import KernelDefaults
-from operators.columns import listed, no_changes
+from operators.columns import no_changes
 from operators.kernel import Step
+from operators.names import SEQUENCE, WRITTEN, columns
 from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
+from operators.sql_text import inner, named, over, select, union_all
 from operators.state.block import SORT_KEY, among, distinct
 from operators.state.lookup import find, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
-
-SEQUENCE = "_sequence"
-"""The hidden column (BIGINT) that numbers rows as they arrive, for ties."""
-
-WRITTEN = "_written"
-"""The hidden column of state with a TTL: the processing time at which a group was last written."""
 
 ARRIVED = "arrived"
 """The note that counts rows, so that later ones get higher numbers."""
@@ -95,16 +91,13 @@ class TopNOperator(KernelDefaults):
     def _statement(self) -> str:
         """Kept and new rows with their ranks `before` and `after`; of the new ones only those that enter the top."""
         ranking = self.ranking
-        columns = ", ".join(filter(None, [listed(range(len(self.input))), SEQUENCE, SORT_KEY]))
+        names = [*columns(range(len(self.input))), SEQUENCE, SORT_KEY]
+        both = union_all([select([*names, "true AS was"], "kept"), select([*names, "false"], "arrived")])
         tie_break = f"{SEQUENCE} {'DESC' if ranking.latest_first else 'ASC'}"
         # Where only the membership counts, every row that is kept was shown.
         before = ranking.over(tie_break, "was") if ranking.reads_rank else "1"
-        items = [f"{ranking.over(tie_break)} AS after", f"CAST({before} AS BIGINT) AS before"]
+        items = ["*", named(ranking.over(tie_break), "after"), named(f"CAST({before} AS BIGINT)", "before")]
         if self.ttl:
-            by = f"PARTITION BY {listed(ranking.partition)}" if ranking.partition else ""
-            items.append(f"NOT bool_and(was) OVER ({by}) AS touched")
-        return (
-            f"SELECT *, {', '.join(items)} FROM (SELECT {columns}, true AS was FROM kept"
-            f" UNION ALL SELECT {columns}, false FROM arrived) QUALIFY was OR after <= {ranking.last}"
-            f" ORDER BY {SORT_KEY}, after, {SEQUENCE}"
-        )
+            items.append(named(f"NOT bool_and(was) {over(columns(ranking.partition))}", "touched"))
+        wanted = f"was OR after <= {ranking.last}"
+        return select(items, inner(both), qualify=wanted, order_by=[SORT_KEY, "after", SEQUENCE])

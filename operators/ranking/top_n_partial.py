@@ -11,13 +11,12 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import as_changes
 from operators.kernel import PerBlock, Step, tag_of
+from operators.names import AT
 from operators.ranking.ranking import EVERY_RANK, Ranking
 from operators.sql import Sql
+from operators.sql_text import select
 from operators.state.operator_state import State
 from operators.time import Clock
-
-ARRIVAL = "_arrival"
-"""The column that numbers rows as they came, for ties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +54,12 @@ def top_rows(rows: pa.Table, ranking: Ranking, sql: Sql) -> pa.Table:
     """Those of `rows`, in the order of arrival, that may be in the top, in that order."""
     if ranking.last == EVERY_RANK:
         return rows
-    rank = ranking.over(f"{ARRIVAL} {'DESC' if ranking.latest_first else 'ASC'}")
-    found = sql(
-        f"SELECT {ARRIVAL} FROM rows QUALIFY {rank} <= {ranking.last} ORDER BY {ARRIVAL}", {"rows": numbered(rows)}
-    )
-    return rows if found.num_rows == rows.num_rows else rows.take(found.column(ARRIVAL))
+    rank = ranking.over(f"{AT} {'DESC' if ranking.latest_first else 'ASC'}")
+    statement = select([AT], "rows", qualify=f"{rank} <= {ranking.last}", order_by=[AT])
+    found = sql(statement, {"rows": numbered(rows)})
+    return rows if found.num_rows == rows.num_rows else rows.take(found.column(AT))
 
 
 def numbered(rows: pa.Table) -> pa.Table:
     """`rows` with their numbers, from 0 on."""
-    return rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows)))
+    return rows.append_column(AT, pa.array(np.arange(rows.num_rows)))

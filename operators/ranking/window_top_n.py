@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, listed, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.columns import as_changes, no_changes
+from operators.kernel import Step
+from operators.names import AT, WEIGHT, column, columns
 from operators.ranking.rank_changes import ranked_schema
 from operators.ranking.ranking import Ranking
-from operators.ranking.top_n_partial import ARRIVAL, numbered, top_rows
+from operators.ranking.top_n_partial import numbered, top_rows
 from operators.sql import Sql
+from operators.sql_text import inner, named, over, select
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
@@ -46,7 +48,7 @@ class WindowTopNOperator(KernelDefaults):
         return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        key = tuple(f"c{place}" for place in self.ranking.partition)
+        key = tuple(columns(self.ranking.partition))
         return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED, key=key)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -72,14 +74,14 @@ class WindowTopNOperator(KernelDefaults):
     def _answered(self, due: pa.Table, sql: Sql) -> pa.Table:
         """The ranks that are asked for of the windows that close, a group at a time, each in its order."""
         ranking = self.ranking
-        groups = f"PARTITION BY {listed(ranking.partition)}"
-        tie_break = f"{ARRIVAL} {'DESC' if ranking.latest_first else 'ASC'}"
-        columns = ", ".join([listed(range(len(self.input))), *(["rank"] if ranking.shown else [])])
-        asked = "" if ranking.function.of_all else f" WHERE rank BETWEEN {ranking.first} AND {ranking.last}"
-        answers = sql(
-            f"SELECT {columns} FROM (SELECT *, {ranking.over(tie_break)} AS rank,"
-            f" MIN({ARRIVAL}) OVER ({groups}) AS first FROM due)"
-            f"{asked} ORDER BY c{self.time}, first, rank, {ARRIVAL}",
-            {"due": numbered(due)},
+        rank = ranking.over(f"{AT} {'DESC' if ranking.latest_first else 'ASC'}")
+        first = f"MIN({AT}) {over(columns(ranking.partition))}"
+        ranked = inner(select(["*", named(rank, "rank"), named(first, "first")], "due"))
+        statement = select(
+            [*columns(range(len(self.input))), *(["rank"] if ranking.shown else [])],
+            ranked,
+            where="" if ranking.function.of_all else f"rank BETWEEN {ranking.first} AND {ranking.last}",
+            order_by=[column(self.time), "first", "rank", AT],
         )
+        answers = sql(statement, {"due": numbered(due)})
         return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)

@@ -15,8 +15,10 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.failures import UNKNOWN, reason_of
-from operators.kernel import WEIGHT, PerBlock, Step, tag_of
+from operators.kernel import PerBlock, Step, tag_of
+from operators.names import REASON, WEIGHT, columns
 from operators.sql import NOT_COMPUTABLE, Sql
+from operators.sql_text import all_named, comma, named, select
 from operators.time import Clock, asks_time, time_parameter
 
 if TYPE_CHECKING:
@@ -68,25 +70,19 @@ class Calc(KernelDefaults):
         except NOT_COMPUTABLE:
             return self._apart(rows, clock, sql)
 
-    def _items(self) -> str:
-        return ", ".join(f"{e} AS c{i}" for i, e in enumerate(self.expressions))
-
     def _plain(self) -> str:
-        where = f" WHERE {self.where}" if self.where is not None else ""
-        return f"SELECT {', '.join(filter(None, (self._items(), WEIGHT)))} FROM changes{where}"
+        items = all_named(self.expressions, columns(range(len(self.expressions))))
+        return select([*items, WEIGHT], "changes", where=self.where or "")
 
     def _apart(self, rows: pa.Table, clock: Clock, sql: Sql) -> Step:
         """Tell the rows that cannot be computed from the others, then compute the others."""
-        checks = [f"TRY(struct_pack({', '.join(f'a{i} := {e}' for i, e in enumerate(self.expressions))})) IS NULL"]
-        if not self.expressions:
-            checks = ["false"]
+        fails = _fails(self.expressions) if self.expressions else "false"
         if self.where is not None:
-            fails = f"TRY(struct_pack(a := {self.where})) IS NULL"
-            checks = [f"CASE WHEN {fails} THEN true WHEN {self.where} THEN {checks[0]} ELSE false END"]
-        verdict = self._run(sql, f"SELECT {checks[0]} AS bad FROM changes", rows, clock).column("bad")
+            fails = f"CASE WHEN {_fails([self.where])} THEN true WHEN {self.where} THEN {fails} ELSE false END"
+        verdict = self._run(sql, select([named(fails, "bad")], "changes"), rows, clock).column("bad")
         good = self._run(sql, self._plain(), rows.filter(pa.compute.invert(verdict)), clock)
         bad = rows.filter(verdict)
-        dead = bad.append_column("_reason", self._reasons(bad, clock, sql))
+        dead = bad.append_column(REASON, self._reasons(bad, clock, sql))
         return Step(changes=as_changes(good, self.output), dead={0: dead})
 
     def _reasons(self, bad: pa.Table, clock: Clock, sql: Sql) -> pa.Array:
@@ -103,3 +99,9 @@ class Calc(KernelDefaults):
 
     def _run(self, sql: Sql, statement: str, rows: pa.Table, clock: Clock) -> pa.Table:
         return sql(statement, {"changes": rows}, time_parameter(statement, clock.now))
+
+
+def _fails(expressions: Sequence[str]) -> str:
+    """Return the condition that one of `expressions` cannot be computed: a struct is NULL only where TRY caught that,
+    not where its fields are."""
+    return f"TRY(struct_pack({comma(f'a{i} := {text}' for i, text in enumerate(expressions))})) IS NULL"

@@ -12,7 +12,8 @@ from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import Clock

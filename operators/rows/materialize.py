@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from operators.base import KernelDefaults
-from operators.columns import as_changes, listed, no_changes
+from operators.columns import as_changes, no_changes
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import COUNT, SINCE, WEIGHT, columns
 from operators.sql import Sql
+from operators.sql_text import comma, over, total
 from operators.state.block import SortKeys
 from operators.state.lookup import find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.trace import Trace
 from operators.time import Clock
 
-COUNT = "_count"
-SINCE = "_since"
 BATCH = "batch"
 """The note that counts batches, so that what was written later is known even where the clock stood still."""
 
@@ -64,23 +64,23 @@ class Materialize(KernelDefaults):
 
     def _statement(self) -> str:
         """Every row of the touched keys with its count before and after, and whether it was and is the one shown."""
-        names = ", ".join(self.output.names)
-        by = f"PARTITION BY {listed(self.key)}, {{there}} ORDER BY {{newest}}, {names} DESC"
-        was = by.format(there="was > 0", newest="since DESC")
-        is_ = by.format(there="now > 0", newest="grew DESC, CASE WHEN grew THEN 0 ELSE since END DESC")
+        names = comma(self.output.names)
+        key, last = columns(self.key), f"{names} DESC"
+        newest_before = over([*key, "was > 0"], ["since DESC", last])
+        newest = over([*key, "now > 0"], ["grew DESC", "CASE WHEN grew THEN 0 ELSE since END DESC", last])
         return f"""
             WITH together AS (
                 SELECT {names}, {COUNT} AS was, 0 AS delta, {SINCE} AS since, false AS refreshed FROM kept
                 UNION ALL
                 SELECT {names}, 0, {WEIGHT}, NULL, {WEIGHT} = 0 FROM changes
             ), rows AS (
-                SELECT {names}, CAST(SUM(was) AS BIGINT) AS was, CAST(SUM(was + delta) AS BIGINT) AS now,
+                SELECT {names}, {total("was")}, CAST(SUM(was + delta) AS BIGINT) AS now,
                     SUM(delta) > 0 AS grew, CAST(MAX(since) AS BIGINT) AS since, bool_or(refreshed) AS refreshed
                 FROM together GROUP BY {names}
             )
             SELECT *,
-                was > 0 AND row_number() OVER ({was}) = 1 AS shown_before,
-                now > 0 AND row_number() OVER ({is_}) = 1 AS shown
+                was > 0 AND row_number() {newest_before} = 1 AS shown_before,
+                now > 0 AND row_number() {newest} = 1 AS shown
             FROM rows
         """
 

@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import difference
-from operators.columns import listed, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.columns import no_changes
+from operators.kernel import Step
+from operators.names import AT, FOUND, PREVIOUS, WEIGHT, columns
 from operators.sql import Sql
+from operators.sql_text import differ, named, select
 from operators.state.operator_state import State, TraceSpec
-from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedTable
+from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.table import specs_of
 from operators.time import Clock
 
@@ -46,7 +48,7 @@ class NormalizeOperator(KernelDefaults):
     def _columns(self) -> list[str]:
         """The names of the columns, those of the key first."""
         rest = [i for i in range(len(self.output)) if i not in self.key]
-        return [f"c{i}" for i in (*self.key, *rest)]
+        return columns([*self.key, *rest])
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
@@ -57,18 +59,19 @@ class NormalizeOperator(KernelDefaults):
         names = self._columns()
         latest = self._latest(rows, sql).select([*names, WEIGHT])
         pairs = kept.read(state, latest, sql)
-        differs = " OR ".join(f"{name} IS DISTINCT FROM {PREVIOUS}{name}" for name in names[len(self.key) :]) or "false"
+        rest = names[len(self.key) :]
+        differs = named(differ(rest, [PREVIOUS + name for name in rest]), "differs")
         was = pairs.rows.column(FOUND).to_numpy()
         is_ = pairs.rows.column(WEIGHT).to_numpy() >= 0
-        changed = sql(f"SELECT {differs} AS differs FROM pairs", {"pairs": pairs.rows}).column("differs").to_numpy()
+        changed = sql(select([differs], "pairs"), {"pairs": pairs.rows}).column("differs").to_numpy()
         kept.write(state, pairs, pairs.rows, clock.now, stays=is_, changed=~is_ | ~was | changed)
-        new = [f"c{i}" for i in range(len(self.output))]
+        new = columns(range(len(self.output)))
         old = [PREVIOUS + name for name in new]
         return Step(changes=difference(pairs.rows, old, new, was, is_, changed, self.output, refresh=self.ttl > 0))
 
     def _latest(self, rows: pa.Table, sql: Sql) -> pa.Table:
         """The last row of each key, in the order of arrival."""
-        keys = rows.select([f"c{i}" for i in self.key]).append_column("_at", pa.array(np.arange(rows.num_rows)))
-        group = f" GROUP BY {listed(self.key)}" if self.key else ""
-        last = sql(f"SELECT MAX(_at) AS at FROM keys{group}", {"keys": keys}).column("at").to_numpy()
+        key = columns(self.key)
+        keys = rows.select(key).append_column(AT, pa.array(np.arange(rows.num_rows)))
+        last = sql(select([named(f"MAX({AT})", "at")], "keys", group_by=key), {"keys": keys}).column("at").to_numpy()
         return rows.take(pa.array(np.sort(last)))

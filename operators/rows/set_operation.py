@@ -18,14 +18,14 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import LEFT_COPIES, PREVIOUS, RIGHT_COPIES, WEIGHT
 from operators.sql import Sql
+from operators.sql_text import inner, named, select, total, union_all
 from operators.state.operator_state import State, TraceSpec
-from operators.state.tables.keyed import PREVIOUS, KeyedTable
+from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.table import specs_of
 from operators.time import Clock
-
-LEFT, RIGHT = "_left", "_right"
 
 Numbers = npt.NDArray[np.int64]
 
@@ -82,7 +82,7 @@ class SetOperationOperator(KernelDefaults):
 
     def _counted(self) -> KeyedTable:
         """How often each row is there on both sides."""
-        schema = pa.schema([*self.output, *(pa.field(name, pa.int64()) for name in (LEFT, RIGHT))])
+        schema = pa.schema([*self.output, *(pa.field(name, pa.int64()) for name in (LEFT_COPIES, RIGHT_COPIES))])
         return KeyedTable(name="rows", schema=schema, keys=len(self.output), ttl=self.ttl)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -90,20 +90,18 @@ class SetOperationOperator(KernelDefaults):
         counted.expire(state, clock.now)
         if not any(rows.num_rows for rows in inputs):
             return Step(changes=no_changes(self.output))
-        names = ", ".join(self.output.names)
-        net = sql(
-            f"SELECT {names}, CAST(SUM(l) AS BIGINT) AS l, CAST(SUM(r) AS BIGINT) AS r FROM ("
-            f"SELECT {names}, {WEIGHT} AS l, 0 AS r FROM lefts"
-            f" UNION ALL SELECT {names}, 0, {WEIGHT} FROM rights) GROUP BY {names}",
-            {"lefts": inputs[0], "rights": inputs[1]},
-        )
+        names = self.output.names
+        lefts = select([*names, named(WEIGHT, "l"), named("0", "r")], "lefts")
+        both = inner(union_all([lefts, select([*names, "0", WEIGHT], "rights")]))
+        statement = select([*names, total("l"), total("r")], both, group_by=names)
+        net = sql(statement, {"lefts": inputs[0], "rights": inputs[1]})
         pairs = counted.read(state, net, sql)
-        before = [pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy() for name in (LEFT, RIGHT)]
+        before = [pairs.rows.column(PREVIOUS + name).fill_null(0).to_numpy() for name in (LEFT_COPIES, RIGHT_COPIES)]
         wanted = [was + pairs.rows.column(name).to_numpy() for was, name in zip(before, ("l", "r"), strict=True)]
         after = [np.maximum(count, 0) for count in wanted]
         weights = self.kind.copies(*after) - self.kind.copies(*before)
         rows = pairs.rows.select(self.output.names)
-        kept = rows.append_column(LEFT, pa.array(after[0])).append_column(RIGHT, pa.array(after[1]))
+        kept = rows.append_column(LEFT_COPIES, pa.array(after[0])).append_column(RIGHT_COPIES, pa.array(after[1]))
         counted.write(state, pairs, kept, clock.now, stays=(after[0] > 0) | (after[1] > 0))
         changed = weights != 0
         changes = weigh(rows.filter(pa.array(changed)), 1).drop_columns([WEIGHT])

@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.columns import as_changes, duckdb_type, no_changes, positional
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import AT, WEIGHT
 from operators.sql import Sql
+from operators.sql_text import all_named, inner, named, select
 from operators.state.operator_state import State
 from operators.time import Clock
-
-AT = "_at"
-"""The column that numbers the rows of a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +71,14 @@ class UnnestOperator(KernelDefaults):
     def _statement(self) -> str:
         """The elements of each row, in order, with the number of the row."""
         is_map = pa.types.is_map(self.input.field(self.column).type)
-        parts = [f"CAST({text} AS {duckdb_type(type_)}) AS p{i}" for i, (text, type_) in enumerate(self._parts())]
+        parts = [f"CAST({text} AS {duckdb_type(type_)})" for text, type_ in self._parts()]
         if self.ordinality:
-            parts.append(f"CAST(n AS INTEGER) AS p{len(parts)}")
-        entries = "map_entries(nested)" if is_map else "nested"
-        places = "range(1, len(entries) + 1)"
-        unnested = f"unnest(entries) AS e, unnest({places}) AS n"
+            parts.append("CAST(n AS INTEGER)")
+        elements, places = "entries", "range(1, len(entries) + 1)"
         if self.outer:
             empty = "coalesce(len(entries), 0) = 0"
-            unnested = (
-                f"unnest(CASE WHEN {empty} THEN [NULL] ELSE entries END) AS e,"
-                f" unnest(CASE WHEN {empty} THEN [NULL] ELSE {places} END) AS n"
-            )
-        return (
-            f"SELECT {', '.join([AT, *parts])} FROM"
-            f" (SELECT {AT}, {unnested} FROM (SELECT {AT}, {entries} AS entries FROM rows))"
-        )
+            elements, places = (f"CASE WHEN {empty} THEN [NULL] ELSE {text} END" for text in (elements, places))
+        entries = named("map_entries(nested)" if is_map else "nested", "entries")
+        unnested = all_named([f"unnest({elements})", f"unnest({places})"], ["e", "n"])
+        lists = inner(select([AT, *unnested], inner(select([AT, entries], "rows"))))
+        return select([AT, *all_named(parts, (f"p{i}" for i in range(len(parts))))], lists)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from operators.base import KernelDefaults
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.names import REASON
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from operators.windows.slices import Times, instants
@@ -20,7 +21,7 @@ def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
     if column.null_count == 0:
         return rows, {}
     without = rows.filter(pc.is_null(column))
-    dead = without.append_column("_reason", pa.array([NO_TIME] * without.num_rows, pa.string()))
+    dead = without.append_column(REASON, pa.array([NO_TIME] * without.num_rows, pa.string()))
     return rows.filter(pc.is_valid(column)), {0: dead}
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import weigh
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT, new_answers, old_answers
 from operators.sql import Sql
+from operators.sql_text import differ, inner, named, select, union_all
 from operators.state.block import SORT_KEY, SortKeys, distinct
 from operators.state.lookup import find, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
@@ -68,11 +69,12 @@ class Firings:
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """What is shown and what is to be, and two queues of hashes of keys: by event time and by processing time."""
+        count = len(self.values)
         held = pa.schema(
             [
                 *self.keys,
-                *(pa.field(f"n{i}", f.type) for i, f in enumerate(self.values)),
-                *(pa.field(f"o{i}", f.type) for i, f in enumerate(self.values)),
+                *(pa.field(name, f.type) for name, f in zip(new_answers(count), self.values, strict=True)),
+                *(pa.field(name, f.type) for name, f in zip(old_answers(count), self.values, strict=True)),
                 pa.field("is_there", pa.bool_()),
                 pa.field("is_shown", pa.bool_()),
                 pa.field("due", pa.int64()),
@@ -92,7 +94,7 @@ class Firings:
     def fire(self, state: State, answers: pa.Table, clock: Clock, sql: Sql) -> pa.Table:
         """Take in the changed `answers`, and return the changes that are to be shown with this batch."""
         woken = [_popped(state, "ends", clock.watermark), _popped(state, "timers", clock.now)]
-        keys, values = self.keys.names, [f"n{i}" for i in range(len(self.values))]
+        keys, values = self.keys.names, new_answers(len(self.values))
         answers = answers.rename_columns([*keys, *values, WEIGHT])
         held = state["held"]
         hashes = distinct(np.concatenate([held.key_hash(answers, range(len(keys))), *woken]))
@@ -118,31 +120,29 @@ class Firings:
     def _together(self, answers: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
         """A row for each key: its answer now, the one shown, whether they differ, and when it is due."""
         keys, count = self.keys.names, len(self.values)
-        news, olds = [f"n{i}" for i in range(count)], [f"o{i}" for i in range(count)]
-        came = [*keys, *news, f"{WEIGHT} > 0 AS is_there", "true AS fresh"]
+        news, olds = new_answers(count), old_answers(count)
+        came = select([*keys, *news, f"{WEIGHT} > 0 AS is_there", "true AS fresh"], "answers")
+        held = select([f"* EXCLUDE ({SORT_KEY})", "false AS fresh"], "known")
         current = [
-            f"CASE WHEN BOOL_OR(fresh) THEN FIRST({name}) FILTER (WHERE fresh AND is_there)"
-            f" ELSE FIRST({name}) FILTER (WHERE NOT fresh) END AS {name}"
+            named(
+                f"CASE WHEN BOOL_OR(fresh) THEN FIRST({name}) FILTER (WHERE fresh AND is_there)"
+                f" ELSE FIRST({name}) FILTER (WHERE NOT fresh) END",
+                name,
+            )
             for name in news
         ]
         there = (
             "CASE WHEN BOOL_OR(fresh) THEN BOOL_OR(is_there) FILTER (WHERE fresh)"
             " ELSE BOOL_OR(is_there) FILTER (WHERE NOT fresh) END AS is_there"
         )
-        before = [f"FIRST({name}) FILTER (WHERE NOT fresh) AS {name}" for name in [*olds, "due", "since"]]
-        differs = " OR ".join(f"{n} IS DISTINCT FROM {o}" for n, o in zip(news, olds, strict=True)) or "false"
-        both = (
-            f"SELECT {', '.join(came)} FROM answers UNION ALL BY NAME"
-            f" SELECT * EXCLUDE ({SORT_KEY}), false AS fresh FROM known"
-        )
+        before = [named(f"FIRST({name}) FILTER (WHERE NOT fresh)", name) for name in [*olds, "due", "since"]]
         shown = (
             "BOOL_OR(NOT fresh) AS is_known, COALESCE(BOOL_OR(is_shown) FILTER (WHERE NOT fresh), false) AS is_shown"
         )
-        grouped = (
-            f"SELECT {', '.join([*keys, *current, there, *before, shown])} FROM ({both}) GROUP BY {', '.join(keys)}"
-        )
-        text = f"is_there <> is_shown OR (is_there AND ({differs})) AS differs"
-        return sql(f"SELECT *, {text} FROM ({grouped})", {"answers": answers, "known": known})
+        together = inner(union_all([came, held], by_name=True))
+        grouped = select([*keys, *current, there, *before, shown], together, group_by=keys)
+        differs = f"is_there <> is_shown OR (is_there AND ({differ(news, olds)})) AS differs"
+        return sql(select(["*", differs], inner(grouped)), {"answers": answers, "known": known})
 
     def _ripe(self, phases: _Phases, due: Times, now: int) -> Mask:
         """Whose turn it is, in windows that stay open or that have been closed before."""
@@ -189,8 +189,8 @@ class Firings:
         """Write what is shown now and what waits; forget windows of which the lateness is over."""
         trace = state["held"]
         shown = pa.array(shows)
-        for i in range(len(self.values)):
-            rows = _chosen(rows, f"o{i}", shown, f"n{i}")
+        for old, new in zip(old_answers(len(self.values)), new_answers(len(self.values)), strict=True):
+            rows = _chosen(rows, old, shown, new)
         rows = _chosen(rows, "is_shown", shown, "is_there")
         rows = rows.set_column(rows.column_names.index("due"), "due", pa.array(due, mask=due == _NONE))
         rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since, mask=since == _NONE))
@@ -203,9 +203,10 @@ class Firings:
         """The changes that bring what was shown of `rows` to what they answer."""
         keys, names = self.keys.names, [*self.keys.names, *self.values.names]
         parts = []
-        for prefix, flag, weight in (("o", "is_shown", -1), ("n", "is_there", 1)):
+        count = len(self.values)
+        for answers, flag, weight in ((old_answers(count), "is_shown", -1), (new_answers(count), "is_there", 1)):
             part = rows.filter(rows.column(flag))
-            values = [part.column(f"{prefix}{i}") for i in range(len(self.values))]
+            values = [part.column(name) for name in answers]
             columns = [*(part.column(key) for key in keys), *values]
             parts.append(weigh(pa.table(columns, names=names), weight))
         return pa.concat_tables(parts)

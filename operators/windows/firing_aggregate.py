@@ -19,8 +19,10 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import ATTACHED_START, START, WEIGHT, WINDOW_END, WINDOW_START, columns
 from operators.sql import Sql
+from operators.sql_text import join, named, of, select
 from operators.state.block import distinct
 from operators.state.operator_state import State, TraceSpec
 from operators.time import MIN_TIME, Clock
@@ -52,7 +54,7 @@ class FiringAggregateOperator(KernelDefaults):
     def _grouping(self) -> GroupBy:
         """The grouping by keys, start and end of the window."""
         partial, places = self.partial, len(self.partial.input)
-        bounds = [pa.field(f"c{places + i}", pa.int64()) for i in range(2)]
+        bounds = [pa.field(name, pa.int64()) for name in columns((places, places + 1))]
         keys = (*partial.keys, places, places + 1)
         grouped = GroupPartial(
             input=pa.schema([*partial.input, *bounds]), keys=keys, aggregates=partial.aggregates, append=partial.append
@@ -98,25 +100,29 @@ class FiringAggregateOperator(KernelDefaults):
     def _by_window(self, partials: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, int]:
         """The partials of each window that takes rows yet, and how many rows were in no such window."""
         partial, types = self.partial, partial_types(self.partial)
-        columns = [*key_names(partial), "ws", "we", *(n for n in layout_of(partial).partial_types())]
+        columns = [*key_names(partial), WINDOW_START, WINDOW_END, *layout_of(partial).partial_types()]
         if partials.num_rows == 0:
             nothing = [partials.column(n) if n in types else pa.array([], pa.int64()) for n in columns]
             return weigh(pa.table(nothing, names=columns), 1), 0
         late, attached = 0, isinstance(partial.window, Attached)
-        slices = distinct(partials.column("s").to_numpy())
+        slices = distinct(partials.column(START).to_numpy())
         windows = Windows(slices, slices, slices)
         if not isinstance(partial.window, Attached):
             windows = windows_of(partial.window, slices)
         if previous > MIN_TIME and not partial.processing:
-            taking = ~closed_at(previous - self.firing.lateness, windows.ends, partial.zone)
-            windows = Windows(windows.slices[taking], windows.starts[taking], windows.ends[taking])
-            gone = ~np.isin(partials.column("s").to_numpy(), windows.slices)
+            open_ = ~closed_at(previous - self.firing.lateness, windows.ends, partial.zone)
+            windows = Windows(windows.slices[open_], windows.starts[open_], windows.ends[open_])
+            gone = ~np.isin(partials.column(START).to_numpy(), windows.slices)
             late = int(pc.sum(partials.filter(pa.array(gone)).column(ROWS)).as_py() or 0)
-        names = {"ws": "partials.w AS ws" if attached else "windows.ws", "we": "windows.we"}
-        joined = pa.table([windows.slices, windows.starts, windows.ends], names=["s", "ws", "we"])
-        items = ", ".join(names.get(n, f"partials.{n}") for n in columns)
-        statement = f"SELECT {items} FROM partials JOIN windows ON partials.s = windows.s"
-        return weigh(sql(statement, {"partials": partials, "windows": joined}), 1), late
+        taking = pa.table([windows.slices, windows.starts, windows.ends], names=[START, WINDOW_START, WINDOW_END])
+        start, end = of("windows", [WINDOW_START, WINDOW_END])
+        texts = {
+            WINDOW_START: named(f"partials.{ATTACHED_START}", WINDOW_START) if attached else start,
+            WINDOW_END: end,
+        }
+        items = [texts.get(name, f"partials.{name}") for name in columns]
+        statement = select(items, join("partials", "windows", f"partials.{START} = windows.{START}"))
+        return weigh(sql(statement, {"partials": partials, "windows": taking}), 1), late
 
     def _answers(self, changes: pa.Table) -> pa.Table:
         """Changes with the columns of the window behind the aggregates, in the order of the windows' ends."""

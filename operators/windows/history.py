@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.hashing import Hashes
+from operators.names import TIME
 from operators.state.block import SortKeys
 from operators.state.lookup import find_between
 from operators.state.operator_state import TableKind, TraceSpec
 from operators.state.trace import Trace
 from operators.windows.slices import Times
 
-_TIME = "_time"
 _LOW_HALF = 0xFFFFFFFF
 _STRETCH_BITS = 30
 """A stretch of the expected length has so many bits of units, so that the 32 there are for the time go round behind
@@ -36,13 +36,13 @@ class PartitionHistory:
 
     def spec(self) -> TraceSpec:
         """A table whose rows expire by their times."""
-        schema = pa.schema([*self.schema, pa.field(_TIME, pa.int64())])
-        return TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp=_TIME)
+        schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
+        return TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp=TIME)
 
     def add(self, trace: Trace, rows: pa.Table, times: Times) -> None:
         """Keep `rows`, whose times are in ms."""
         prefixes = self.partitions(trace, rows) & ~np.uint64(_LOW_HALF)
-        trace.add(rows.append_column(_TIME, pa.array(times)), prefixes | self._units(times))
+        trace.add(rows.append_column(TIME, pa.array(times)), prefixes | self._units(times))
 
     def partitions(self, trace: Trace, rows: pa.Table) -> Hashes:
         """The hash of the partition of each of `rows`."""
@@ -57,11 +57,11 @@ class PartitionHistory:
         if len(partitions) == 0 or not trace.blocks():
             return self.schema.empty_table(), np.empty(0, dtype=np.int64)
         rows = find_between(trace, *self._ranges(partitions & ~np.uint64(_LOW_HALF), lows, highs))
-        times = rows.column(_TIME)
+        times = rows.column(TIME)
         if rows.num_rows:
             inside = pc.and_(pc.greater_equal(times, int(lows.min())), pc.less_equal(times, int(highs.max())))
             rows = rows.filter(inside)
-        found: Times = rows.column(_TIME).to_numpy()
+        found: Times = rows.column(TIME).to_numpy()
         order = np.argsort(found, kind="stable")
         return rows.select(self.schema.names).take(pa.array(order)), found[order]
 

@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.names import AT, END, FIRST, LAST, START, TAG, TIMES, value_of
 from operators.sql import Sql
+from operators.sql_text import all_named, named, over, select, total
 from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
@@ -25,9 +27,6 @@ from operators.time import MIN_TIME, Clock
 from operators.windows.lateness import out_of_reach
 from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import extents
-
-FIRST, LAST = "first", "last"
-"""The columns of settled pieces that tell their session: the times of its first and of its last row."""
 
 
 class Settled(NamedTuple):
@@ -103,11 +102,11 @@ def _queue(
     watermark: int,
 ) -> _Queued:
     """Queue the pieces that stay and are not in the queue, or have come to their turn while their session grew."""
-    own = pieces.column("e").to_numpy() + (partial.gap - 1)
+    own = pieces.column(END).to_numpy() + (partial.gap - 1)
     due = pc.fill_null(pieces.column("due"), MIN_TIME).to_numpy()
     moved = ~closing & (due <= watermark) & (own > due)
     if layout_of(partial).sets:
-        moved &= pc.equal(pieces.column("tag"), 0).to_numpy()
+        moved &= pc.equal(pieces.column(TAG), 0).to_numpy()
     waits = moved & (own > watermark)
     state["due"].add(pa.table({"key": sort_keys_of(pieces)[waits]}), own[waits])
     place = pieces.column_names.index("due")
@@ -120,13 +119,13 @@ def _with_sessions(partial: SessionPartial, pieces: pa.Table, sql: Sql) -> pa.Ta
 
 
 def _with_own_times(pieces: pa.Table) -> pa.Table:
-    return pieces.append_column(FIRST, pieces.column("s")).append_column(LAST, pieces.column("e"))
+    return pieces.append_column(FIRST, pieces.column(START)).append_column(LAST, pieces.column(END))
 
 
 def _merged(partial: SessionPartial, pieces: pa.Table, sql: Sql) -> pa.Table:
     """One piece a session, and one a value of a session where the values are kept."""
     by = [*key_names(partial), FIRST, LAST, *_values(partial)]
-    replaced = {"s": FIRST, "e": LAST, "due": "MIN(due)", SORT_KEY: f"MIN({SORT_KEY})"}
+    replaced = {START: FIRST, END: LAST, "due": "MIN(due)", SORT_KEY: f"MIN({SORT_KEY})"}
     return _gathered(partial, pieces, by, replaced, "", sql)
 
 
@@ -134,20 +133,19 @@ def _by_time(partial: SessionPartial, pieces: pa.Table, clock: Clock, sql: Sql) 
     """One piece a time of which rows are left; what arrived late for a time of which none are; and the rows taken back
     that were not there."""
     layout, keys = layout_of(partial), key_names(partial)
-    by = [*keys, "s", "e", *_values(partial)]
+    by = [*keys, START, END, *_values(partial)]
     replaced = {"due": "MIN(due)", SORT_KEY: f"MIN({SORT_KEY})"}
-    having = "HAVING tag = 0 OR SUM(n) <> 0" if layout.sets else ""
+    having = f"{TAG} = 0 OR SUM({TIMES}) <> 0" if layout.sets else ""
     summed = _gathered(partial, pieces, by, replaced, having, sql)
     rows = summed.column(ROWS)
     if layout.sets:
-        by_text = ", ".join(["true", *keys, "s"])
-        numbered = summed.append_column("nth", pa.array(np.arange(summed.num_rows)))
+        numbered = summed.append_column(AT, pa.array(np.arange(summed.num_rows)))
         # The partials of values stand beside the one that counts the rows of their time.
-        counted = f"SELECT nth, MAX({ROWS}) OVER (PARTITION BY {by_text}) AS rows FROM summed ORDER BY nth"
-        rows = sql(counted, {"summed": numbered}).column("rows")
+        count = named(f"MAX({ROWS}) {over(['true', *keys, START])}", "rows")
+        rows = sql(select([AT, count], "summed", order_by=[AT]), {"summed": numbered}).column("rows")
     counts = pc.fill_null(rows, 0).to_numpy()
     gone = summed.filter(pa.array(counts <= 0))
-    late = out_of_reach(gone.column("e").to_numpy(), partial.gap - 1, clock.previous)
+    late = out_of_reach(gone.column(END).to_numpy(), partial.gap - 1, clock.previous)
     late &= gone.column("due").is_null().to_numpy()
     lost = gone.filter(pa.array(~late)).column(ROWS)
     unmatched = -int(pc.sum(pc.min_element_wise(pc.fill_null(lost, 0), 0)).as_py() or 0)
@@ -157,7 +155,7 @@ def _by_time(partial: SessionPartial, pieces: pa.Table, clock: Clock, sql: Sql) 
 def _values(partial: SessionPartial) -> list[str]:
     """The columns that tell the partials of values apart."""
     sets = layout_of(partial).sets
-    return ["tag", *(f"v{i}" for i in range(len(sets)))] if sets else []
+    return [TAG, *(value_of(i) for i in range(len(sets)))] if sets else []
 
 
 def _gathered(
@@ -166,7 +164,7 @@ def _gathered(
     """The pieces of equal `by` put together, in the columns that they have."""
     layout = layout_of(partial)
     items = [text for placed in layout.accumulators for text in placed.combine()]
-    items += ["CAST(SUM(n) AS BIGINT) AS n"] if layout.sets else []
-    items += [f"{text} AS {name}" for name, text in replaced.items()]
-    statement = f"SELECT {', '.join([*by, *items])} FROM pieces GROUP BY {', '.join(by)} {having}"
+    items += [total(TIMES)] if layout.sets else []
+    items += all_named(replaced.values(), replaced)
+    statement = select([*by, *items], "pieces", group_by=by, having=having)
     return sql(statement, {"pieces": pieces}).select(pieces.column_names).cast(pieces.schema)

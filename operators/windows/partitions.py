@@ -15,19 +15,17 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.names import AT, FOUND, NUMBER, PLACE, PREVIOUS, TIME
 from operators.slots import KEYLESS, SLOT_BITS, first_hash, slots_of
 from operators.sql import Sql
+from operators.sql_text import named, over, select
 from operators.state.block import SORT_KEY, Positions, SortKeys, distinct, spread
 from operators.state.lookup import find_between
 from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.pairing import FOUND, PREVIOUS, KeyedRows, read_keyed, write
+from operators.state.pairing import KeyedRows, read_keyed, write
 from operators.time import MIN_TIME, Clock
 from operators.windows.ranges import Mask, Ordered, Ranges
 from operators.windows.slices import Times
-
-_TIME = "_time"
-_NUMBER = "_number"
-_PLACE = "_place"
 
 _NUMBER_BITS = (64 - SLOT_BITS) // 2
 _NUMBERS = (1 << _NUMBER_BITS) - 1
@@ -96,13 +94,13 @@ class Partitions:
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """A table of the rows, one of the records, and one of the times to wake at."""
-        rows = pa.schema([*self.schema, pa.field(_TIME, pa.int64()), pa.field(_NUMBER, pa.int64())])
+        rows = pa.schema([*self.schema, pa.field(TIME, pa.int64()), pa.field(NUMBER, pa.int64())])
         numbers = [pa.field(name, pa.int64()) for name in self._numbers]
         keys = [self.schema.field(k) for k in self.keys]
         records = pa.schema([*keys, *numbers])
         names = tuple(field.name for field in keys)
         timers = TraceSpec(
-            schema=pa.schema([*keys, pa.field(_TIME, pa.int64())]), kind=TableKind.TIME_ORDERED, key=names
+            schema=pa.schema([*keys, pa.field(TIME, pa.int64())]), kind=TableKind.TIME_ORDERED, key=names
         )
         return {
             "rows": TraceSpec(schema=rows, kind=TableKind.KEYED),
@@ -146,16 +144,16 @@ class Partitions:
         names = [self.schema.names[k] for k in self.keys]
         if not names:
             touched = min(1, rows.num_rows + woken.num_rows)
-            return pa.table({_PLACE: np.zeros(touched, dtype=np.int64)}), np.zeros(rows.num_rows, dtype=np.int64)
+            return pa.table({PLACE: np.zeros(touched, dtype=np.int64)}), np.zeros(rows.num_rows, dtype=np.int64)
         all_ = pa.concat_tables([rows.select(names), woken.select(names)])
         firsts = first_of_each(all_, range(len(names)), sql)
         different = distinct(firsts)
-        keys = all_.take(pa.array(different)).append_column(_PLACE, pa.array(np.arange(len(different))))
+        keys = all_.take(pa.array(different)).append_column(PLACE, pa.array(np.arange(len(different))))
         return keys, np.searchsorted(different, firsts[: rows.num_rows])
 
     def _arrivals(self, state: State, due: Ordered, owners: Positions, pairs: KeyedRows) -> Arrivals:
         count = pairs.rows.num_rows
-        places = pairs.rows.column(_PLACE).to_numpy()
+        places = pairs.rows.column(PLACE).to_numpy()
         found = np.zeros(count, dtype=np.bool_)
         found[places] = pairs.rows.column(FOUND).to_numpy()
         record: dict[str, Times] = {}
@@ -184,19 +182,19 @@ class Partitions:
         first = seen + 1
         np.minimum.at(first, closed.owners, closed.first)
         kept = self._kept(state, arrivals.record["place"], first, seen)
-        names = [*self.schema.names, _TIME]
-        coming = arrivals.rows.append_column(_TIME, pa.array(arrivals.times))
+        names = [*self.schema.names, TIME]
+        coming = arrivals.rows.append_column(TIME, pa.array(arrivals.times))
         rows = coming
         if kept.num_rows:
             rows = pa.concat_tables([kept.select(names), coming]).combine_chunks()
             owners = np.concatenate([self._owners(kept, arrivals.record["place"]), arrivals.owners])
-            numbers = np.concatenate([kept.column(_NUMBER).to_numpy(), arrivals.numbers])
+            numbers = np.concatenate([kept.column(NUMBER).to_numpy(), arrivals.numbers])
             rows = rows.take(pa.array(np.lexsort((numbers, owners))))
         counts = seen + 1 - first + arrivals.counts
         places = np.cumsum(counts) - counts - first
         owners = closed.owners
         ranges = Ranges(closed.first + places[owners], closed.last + places[owners], closed.starts, closed.ends)
-        return Ordered(rows.select(self.schema.names), rows.column(_TIME).to_numpy()), ranges
+        return Ordered(rows.select(self.schema.names), rows.column(TIME).to_numpy()), ranges
 
     def _kept(self, state: State, places: Times, first: Times, last: Times) -> pa.Table:
         """The rows of each partition with the numbers from `first` to `last`, both included."""
@@ -233,13 +231,13 @@ class Partitions:
         leaving = np.repeat(places, gone), spread(record["low"], gone)
         stay = np.flatnonzero(arrivals.numbers >= low[arrivals.owners])
         rows = arrivals.rows.take(pa.array(stay))
-        rows = rows.append_column(_TIME, pa.array(arrivals.times[stay]))
-        rows = rows.append_column(_NUMBER, pa.array(arrivals.numbers[stay]))
+        rows = rows.append_column(TIME, pa.array(arrivals.times[stay]))
+        rows = rows.append_column(NUMBER, pa.array(arrivals.numbers[stay]))
         sort_keys = self._sort_keys(places[arrivals.owners[stay]], arrivals.numbers[stay])
         state["rows"].replace(rows, sort_keys, self._sort_keys(*leaving))
 
     def _write_records(self, state: State, pairs: KeyedRows, arrivals: Arrivals, closed: Closed) -> None:
-        places = pairs.rows.column(_PLACE).to_numpy()
+        places = pairs.rows.column(PLACE).to_numpy()
         values = {"place": arrivals.record["place"], "seen": arrivals.seen, "low": closed.low, **closed.record}
         alive = closed.alive[places]
         columns = [pairs.rows.column(i) for i in range(len(self.keys))]
@@ -251,7 +249,7 @@ class Partitions:
             set_ = times > MIN_TIME
             timers = table.select(range(len(self.keys))) if self.keys else table.select([])
             columns = [*timers.columns, pa.array(times)]
-            timers = pa.table(columns, names=[*timers.column_names, _TIME])
+            timers = pa.table(columns, names=[*timers.column_names, TIME])
             state["timers"].add(timers.filter(pa.array(set_)), times[set_])
 
 
@@ -260,7 +258,7 @@ def first_of_each(rows: pa.Table, keys: Sequence[int], sql: Sql) -> Positions:
     if not keys or rows.num_rows == 0:
         return np.zeros(rows.num_rows, dtype=np.int64)
     names = [rows.column_names[k] for k in keys]
-    placed = rows.select(names).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
-    statement = f"SELECT MIN({_PLACE}) OVER (PARTITION BY {', '.join(names)}) AS f FROM rows ORDER BY {_PLACE}"
+    placed = rows.select(names).append_column(AT, pa.array(np.arange(rows.num_rows)))
+    statement = select([named(f"MIN({AT}) {over(names)}", "f")], "rows", order_by=[AT])
     firsts: Positions = sql(statement, {"rows": placed}).column("f").to_numpy()
     return firsts

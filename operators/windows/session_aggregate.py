@@ -14,12 +14,14 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import AT, FIRST, LAST, SPOT, WEIGHT, old_answers
 from operators.sql import Sql
+from operators.sql_text import every, inner, of, same, select
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.open_sessions import FIRST, LAST, Settled, session_traces, settle
+from operators.windows.open_sessions import Settled, session_traces, settle
 from operators.windows.session_partial import SessionPartial
 from operators.windows.slices import local
 from operators.windows.window_totals import totals
@@ -70,13 +72,10 @@ class SessionAggregate(KernelDefaults):
         layout, keys = layout_of(self.partial), key_names(self.partial)
         by = [*keys, FIRST, LAST]
         types = self.output.types[len(keys) : len(keys) + len(layout.results)]
-        names = [f"o{i}" for i in range(len(types))]
-        statement = (
-            f"SELECT {', '.join([*keys, *layout.read('', names, types), FIRST, LAST])}"
-            f" FROM ({totals(layout, by, '(SELECT * FROM closing)')}) WHERE {ROWS} > 0"
-        )
-        columns = ", ".join([*keys, *names, *bounds(self.partial)])
-        answers = sql(f"SELECT {columns} FROM ({statement})", {"closing": closing})
+        names = old_answers(len(types))
+        groups = inner(totals(layout, by, inner(select(["*"], "closing"))))
+        statement = select([*keys, *layout.read("", names, types), FIRST, LAST], groups, where=f"{ROWS} > 0")
+        answers = sql(select([*keys, *names, *bounds(self.partial)], inner(statement)), {"closing": closing})
         times = answers.column(answers.num_columns - 1).cast(pa.int64()).to_numpy()
         answers = answers.take(pa.array(np.argsort(times, kind="stable")))
         return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)
@@ -96,10 +95,12 @@ def late_rows(partial: SessionPartial, rows: pa.Table, settled: Settled, sql: Sq
     rows, _ = timed(rows, partial.time)
     keys = key_names(partial)
     columns = [*(rows.column(k) for k in partial.keys), pa.array(milliseconds(rows.column(partial.time)))]
-    placed = pa.table([*columns, pa.array(np.arange(rows.num_rows))], names=[*keys, "t", "n"])
-    on = " AND ".join(["t BETWEEN first AND last", *(f"rows.{k} IS NOT DISTINCT FROM late.{k}" for k in keys)])
-    late = sql(
-        f"SELECT n FROM rows WHERE EXISTS (SELECT 1 FROM late WHERE {on}) ORDER BY n",
-        {"rows": placed, "late": settled.late},
-    )
-    return rows.take(late.column("n").combine_chunks())
+    placed = pa.table([*columns, pa.array(np.arange(rows.num_rows))], names=[*keys, SPOT, AT])
+    belongs = f"EXISTS {inner(select(['1'], 'late', where=within_session('rows', 'late', keys)))}"
+    late = sql(select([AT], "rows", where=belongs, order_by=[AT]), {"rows": placed, "late": settled.late})
+    return rows.take(late.column(AT).combine_chunks())
+
+
+def within_session(rows: str, sessions: str, keys: Sequence[str]) -> str:
+    """Return the condition that a row of the relation `rows` is in a session of the relation `sessions`."""
+    return every([f"{SPOT} BETWEEN {FIRST} AND {LAST}", *([same(of(rows, keys), of(sessions, keys))] if keys else [])])

@@ -11,6 +11,7 @@ from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.partial import PartialAggregate, key_names
 from operators.columns import no_changes
 from operators.kernel import Step
+from operators.names import END, START
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.time import Clock
@@ -38,7 +39,7 @@ class SessionPartial(PartialAggregate):
 
     def times(self) -> tuple[str, ...]:
         """Return `s` and `e`, the first and the last time of a piece, in ms."""
-        return ("s", "e")
+        return (START, END)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.time)
@@ -48,7 +49,7 @@ class SessionPartial(PartialAggregate):
         names = key_names(self)
         found = Extents(times, times)
         if self.append:
-            keyed = pa.table([*(rows.column(k) for k in self.keys), times, times], names=[*names, "s", "e"])
+            keyed = pa.table([*(rows.column(k) for k in self.keys), times, times], names=[*names, START, END])
             found = extents(keyed, names, self.gap, sql)
-        rows = rows.append_column("s", pa.array(found.firsts)).append_column("e", pa.array(found.lasts))
-        return Step(changes=self.partials(rows, ("s", "e"), sql), dead=dead)
+        rows = rows.append_column(START, pa.array(found.firsts)).append_column(END, pa.array(found.lasts))
+        return Step(changes=self.partials(rows, (START, END), sql), dead=dead)

@@ -12,15 +12,17 @@ from operators.aggregates.partial import key_names, partial_types
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.hashing import Hashes, bucket_hash
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import AT, FIRST, LAST, SPOT, WEIGHT, columns
 from operators.sql import Sql
+from operators.sql_text import inner, join, select, total
 from operators.state.block import SORT_KEY, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.open_sessions import FIRST, LAST, Settled, session_traces, settle
-from operators.windows.session_aggregate import bounds, late_rows
+from operators.windows.open_sessions import Settled, session_traces, settle
+from operators.windows.session_aggregate import bounds, late_rows, within_session
 from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import Extents
 
@@ -43,10 +45,11 @@ class SessionRows(KernelDefaults):
     @property
     def output(self) -> pa.Schema:
         places = len(self.partial.input)
-        return pa.schema([*self.partial.input, *(pa.field(f"c{places + i}", pa.timestamp("us")) for i in range(3))])
+        bounds_ = [pa.field(name, pa.timestamp("us")) for name in columns(range(places, places + 3))]
+        return pa.schema([*self.partial.input, *bounds_])
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        kept = pa.schema([*self.partial.input, pa.field("t", pa.int64()), pa.field(WEIGHT, pa.int64())])
+        kept = pa.schema([*self.partial.input, pa.field(SPOT, pa.int64()), pa.field(WEIGHT, pa.int64())])
         return {**session_traces(self.partial), "rows": TraceSpec(schema=kept, kind=TableKind.KEYED)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -73,7 +76,7 @@ class SessionRows(KernelDefaults):
             rows = rows.filter(pa.array(_sessions_of(partial, rows, settled.late, sql).firsts == _NONE))
         if rows.num_rows == 0:
             return
-        rows = rows.append_column("t", pa.array(milliseconds(rows.column(partial.time))))
+        rows = rows.append_column(SPOT, pa.array(milliseconds(rows.column(partial.time))))
         prefixes = trace.key_hash(rows, partial.keys)
         if partial.append:
             count = state.notes.get("rows", 0)
@@ -87,12 +90,9 @@ class SessionRows(KernelDefaults):
         together = pa.concat_tables(
             [known, rows.append_column(SORT_KEY, pa.array(sort_keys)).select(known.column_names)]
         )
-        by = ", ".join([*partial.input.names, "t", SORT_KEY])
-        summed = sql(
-            f"SELECT {by}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM together GROUP BY {by}"
-            f" HAVING SUM({WEIGHT}) > 0",
-            {"together": together},
-        )
+        by = [*partial.input.names, SPOT, SORT_KEY]
+        statement = select([*by, total(WEIGHT)], "together", group_by=by, having=f"SUM({WEIGHT}) > 0")
+        summed = sql(statement, {"together": together})
         trace.replace(summed.select(trace.spec.schema.names), sort_keys_of(summed), found)
 
     def _released(self, state: State, settled: Settled, sql: Sql) -> pa.Table:
@@ -112,9 +112,9 @@ class SessionRows(KernelDefaults):
         order = pa.array(np.lexsort((sort_keys[leaves] & _LOW, lasts)))
         out = kept.filter(pa.array(leaves)).take(order)
         spans = pa.table([firsts, lasts], names=[FIRST, LAST]).take(order)
-        added = sql(f"SELECT {', '.join(bounds(partial))} FROM spans", {"spans": spans})
-        columns = [*out.select(partial.input.names).columns, *added.columns, out.column(WEIGHT)]
-        return as_changes(pa.table(columns, names=[*self.output.names, WEIGHT]), self.output)
+        added = sql(select(bounds(partial), "spans"), {"spans": spans})
+        shown = [*out.select(partial.input.names).columns, *added.columns, out.column(WEIGHT)]
+        return as_changes(pa.table(shown, names=[*self.output.names, WEIGHT]), self.output)
 
 
 _NONE = np.iinfo(np.int64).min
@@ -134,15 +134,12 @@ def _sessions_of(partial: SessionPartial, rows: pa.Table, pieces: pa.Table, sql:
     """The session of each row among those of `pieces`; `_NONE` for a row in none of them."""
     keys = key_names(partial)
     times = milliseconds(rows.column(partial.time))
-    names = [*keys, "t", "n"]
+    names = [*keys, SPOT, AT]
     placed = pa.table([*(rows.column(k) for k in partial.keys), times, np.arange(rows.num_rows)], names=names)
-    on = " AND ".join([f"t BETWEEN {FIRST} AND {LAST}", *(f"rows.{k} IS NOT DISTINCT FROM pieces.{k}" for k in keys)])
-    distinct_pieces = f"(SELECT DISTINCT {', '.join([*keys, FIRST, LAST])} FROM pieces)"
-    found = sql(
-        f"SELECT n, {FIRST}, {LAST} FROM rows JOIN {distinct_pieces} AS pieces ON {on}",
-        {"rows": placed, "pieces": pieces},
-    )
-    at = found.column("n").to_numpy()
+    sessions = select([*keys, FIRST, LAST], "pieces", group_by=[*keys, FIRST, LAST])
+    both = join("rows", inner(sessions, "sessions"), within_session("rows", "sessions", keys))
+    found = sql(select([AT, FIRST, LAST], both), {"rows": placed, "pieces": pieces})
+    at = found.column(AT).to_numpy()
     firsts, lasts = (np.full(rows.num_rows, _NONE, dtype=np.int64) for _ in range(2))
     firsts[at] = found.column(FIRST).to_numpy()
     lasts[at] = found.column(LAST).to_numpy()

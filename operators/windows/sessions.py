@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from operators.hashing import bucket_hash
+from operators.names import AT, END, FIRST, LAST, START
 from operators.sql import Sql
+from operators.sql_text import inner, named, over, select
 from operators.state.pairing import same_keys
 from operators.windows.slices import Times
 
@@ -30,8 +32,8 @@ class Extents(NamedTuple):
 
 
 def extents(pieces: pa.Table, keys: Sequence[str], gap: int, sql: Sql) -> Extents:
-    """Find the sessions of `pieces`, which have the columns `keys`, then their first and last time, `s` and `e`."""
-    firsts, lasts = pieces.column("s").to_numpy(), pieces.column("e").to_numpy()
+    """Find the sessions of `pieces`, which have the columns `keys`, then START and END."""
+    firsts, lasts = pieces.column(START).to_numpy(), pieces.column(END).to_numpy()
     if pieces.num_rows < 2:
         return Extents(firsts, lasts)
     hashes = bucket_hash(pieces, range(len(keys)))
@@ -58,14 +60,13 @@ def extents(pieces: pa.Table, keys: Sequence[str], gap: int, sql: Sql) -> Extent
 
 def _by_statement(pieces: pa.Table, keys: Sequence[str], gap: int, sql: Sql) -> Extents:
     """The same where keys share a hash, or where Arrow cannot tell whether they do: slower, and right for all."""
-    by, along = ", ".join(["true", *keys]), f"OVER (PARTITION BY {', '.join(['true', *keys])} ORDER BY s, n"
-    numbered = pieces.select([*keys, "s", "e"]).append_column("n", pa.array(np.arange(pieces.num_rows)))
-    begins = (
-        f"SELECT *, CASE WHEN s - MAX(e) {along} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) <= {gap}"
-        f" THEN NULL ELSE s END AS begins FROM pieces"
-    )
-    named = f"SELECT *, MAX(begins) {along} ROWS UNBOUNDED PRECEDING) AS first FROM ({begins})"
-    found = sql(
-        f"SELECT first, MAX(e) OVER (PARTITION BY {by}, first) AS last FROM ({named}) ORDER BY n", {"pieces": numbered}
-    )
-    return Extents(found.column("first").to_numpy(), found.column("last").to_numpy())
+    key, order = ["true", *keys], [START, AT]
+    before = over(key, order, "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    begins = f"CASE WHEN {START} - MAX({END}) {before} <= {gap} THEN NULL ELSE {START} END"
+    first = f"MAX(begins) {over(key, order, 'ROWS UNBOUNDED PRECEDING')}"
+    last = f"MAX({END}) {over([*key, FIRST])}"
+    in_sessions = inner(select(["*", named(first, FIRST)], inner(select(["*", named(begins, "begins")], "pieces"))))
+    statement = select([FIRST, named(last, LAST)], in_sessions, order_by=[AT])
+    numbered = pieces.select([*keys, START, END]).append_column(AT, pa.array(np.arange(pieces.num_rows)))
+    found = sql(statement, {"pieces": numbered})
+    return Extents(found.column(FIRST).to_numpy(), found.column(LAST).to_numpy())

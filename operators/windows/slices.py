@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.sql import Sql
+from operators.sql_text import select
 from operators.state.block import distinct
 from operators.windows.shapes import Attached, Cumulate, Hop, Window
 
@@ -145,7 +146,7 @@ def walls(times: Times, zone: str | None, sql: Sql) -> Times:
     """The wall-clock time in `zone` at each instant, all in ms."""
     if zone is None or zone == "UTC" or len(times) == 0:
         return times
-    statement = f"SELECT epoch_ms({local('make_timestamp(t * 1000)', zone)}) AS wall FROM times"
+    statement = select([f"epoch_ms({local('make_timestamp(t * 1000)', zone)}) AS wall"], "times")
     answer: Times = sql(statement, {"times": pa.table({"t": times})}).column("wall").to_numpy()
     return answer
 

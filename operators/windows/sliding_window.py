@@ -16,7 +16,8 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import PARTITION, WEIGHT
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, Positions, among, distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
@@ -27,8 +28,6 @@ from operators.windows.partitions import first_of_each
 from operators.windows.ranges import Mask, Ordered, Ranges, places_of
 from operators.windows.slices import Times
 from operators.windows.window_output import WindowOutput
-
-_PARTITION = "_partition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +67,10 @@ class SlidingWindow(KernelDefaults):
         rows = {"rows": self._history.spec()}
         if self._at_arrival:
             return rows
-        firing = pa.schema([pa.field(_PARTITION, pa.uint64())])
+        firing = pa.schema([pa.field(PARTITION, pa.uint64())])
         return {
             **rows,
-            "firing": TraceSpec(schema=firing, kind=TableKind.TIME_ORDERED, key=(_PARTITION,), key_is_hash=True),
+            "firing": TraceSpec(schema=firing, kind=TableKind.TIME_ORDERED, key=(PARTITION,), key_is_hash=True),
         }
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -111,13 +110,13 @@ class SlidingWindow(KernelDefaults):
         clock = running_clock(state, clock, self.time is None)
         self._history.add(kept, rows, times)
         firing = self._firing(rows)
-        partitions = pa.table({_PARTITION: self._history.partitions(kept, rows)[firing]})
+        partitions = pa.table({PARTITION: self._history.partitions(kept, rows)[firing]})
         waiting.add(partitions, times[firing])
         upto, after = clock.watermark - self.delay, clock.previous - self.delay
         due = waiting.between(after, upto)
         waiting.expire(upto)
         of = due.column(SORT_KEY).to_numpy()
-        partitions = due.column(_PARTITION).to_numpy()
+        partitions = due.column(PARTITION).to_numpy()
         read, found = self._history.read(kept, partitions, of - self.size + 1, of + self.delay)
         kept.expire(upto - self.size)
         fires = self._firing(read) & (found > after) & (found <= upto)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import weigh
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import TIME, WEIGHT
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
@@ -21,8 +22,6 @@ from operators.windows.ranges import Ordered, Ranges
 from operators.windows.shapes import Hop
 from operators.windows.slices import Times, horizon, instants, last_ends, reach, slice_length, walls, windows_of
 from operators.windows.window_output import WindowOutput
-
-_TIME = "_time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class TimeWindow(KernelDefaults):
         return self.result.output
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        schema = pa.schema([*self.result.input, pa.field(_TIME, pa.int64())])
+        schema = pa.schema([*self.result.input, pa.field(TIME, pa.int64())])
         key = tuple(schema.names[place] for place in self.partition)
         return {"rows": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=key)}
 
@@ -72,13 +71,13 @@ class TimeWindow(KernelDefaults):
                 late = {0: weigh(rows.filter(pa.array(behind)), 1)}
                 rows, times, local = rows.filter(pa.array(~behind)), times[~behind], local[~behind]
         kept = state["rows"]
-        kept.add(rows.append_column(_TIME, pa.array(times)), local)
+        kept.add(rows.append_column(TIME, pa.array(times)), local)
         after, upto = reach(self.window, clock.previous, clock.watermark, self.zone)
         # What is reached are slices, by their starts: a row is in the slice that starts at or before it.
         due = kept.between(after, upto + slice_length(self.window) - 1 if upto > after else upto)
         kept.expire(horizon(self.window, clock.watermark, self.zone))
         local = due.column(SORT_KEY).to_numpy()
-        ordered = Ordered(due.select(self.result.input.names), due.column(_TIME).to_numpy())
+        ordered = Ordered(due.select(self.result.input.names), due.column(TIME).to_numpy())
         changes = self.result.changes(ordered, self._closing(local, clock), sql)
         return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)
 

@@ -18,8 +18,10 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import ATTACHED_START, START, TAG, TIMES, WEIGHT, WINDOW_END, WINDOW_START, old_answers, value_of
 from operators.sql import Sql
+from operators.sql_text import inner, join, named, select, total
 from operators.state.block import SORT_KEY, distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
@@ -57,7 +59,7 @@ class WindowAggregateOperator(KernelDefaults):
         rows = inputs[0].drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
         rows, late_count = self.split_late(rows, clock.previous)
         if rows.num_rows:
-            slices.add(rows, rows.column("s").to_numpy())
+            slices.add(rows, rows.column(START).to_numpy())
         slices.combine = lambda merged: _combined(partial, merged, sql)
         after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
         changes, unmatched = [no_changes(self.output)], 0
@@ -78,14 +80,14 @@ class WindowAggregateOperator(KernelDefaults):
         if previous == MIN_TIME or self.partial.processing or rows.num_rows == 0:
             return rows, 0
         window = self.partial.window
-        ends = rows.column("s").to_numpy()
+        ends = rows.column(START).to_numpy()
         ends = ends if isinstance(window, Attached) else last_ends(window, ends)
         rows, late = split_closed(rows, ends, previous, self.partial.zone)
         return rows, int(pc.sum(late.column(ROWS)).as_py() or 0)
 
     def _windows(self, due: pa.Table, clock: Clock) -> Windows:
         """The windows that close now, by slice."""
-        window, slices = self.partial.window, due.column("s").to_numpy()
+        window, slices = self.partial.window, due.column(START).to_numpy()
         starts = distinct(slices)
         windows = Windows(starts, starts, starts) if isinstance(window, Attached) else windows_of(window, starts)
         zone = self.partial.zone
@@ -100,27 +102,24 @@ class WindowAggregateOperator(KernelDefaults):
         if len(windows.slices) == 0:
             return no_changes(self.output), 0
         layout, keys = layout_of(self.partial), key_names(self.partial)
-        start = "w" if isinstance(self.partial.window, Attached) else "windows.ws"
-        joined = pa.table([windows.slices, windows.starts, windows.ends], names=["s", "ws", "we"])
-        by = [*keys, "ws", "we"]
+        start = ATTACHED_START if isinstance(self.partial.window, Attached) else f"windows.{WINDOW_START}"
+        closing = pa.table([windows.slices, windows.starts, windows.ends], names=[START, WINDOW_START, WINDOW_END])
+        by = [*keys, WINDOW_START, WINDOW_END]
         types = self.output.types[len(keys) : len(keys) + len(layout.results)]
-        names = [f"o{i}" for i in range(len(types))]
-        rows = f"(SELECT due.*, {start} AS ws, we FROM due JOIN windows ON due.s = windows.s)"
-        statement = (
-            f"SELECT {', '.join([*keys, *layout.read('', names, types), 'ws', 'we', ROWS])}"
-            f" FROM ({totals(layout, by, rows)})"
-        )
-        answers = sql(statement, {"due": due, "windows": joined})
+        items = [*keys, *layout.read("", old_answers(len(types)), types), WINDOW_START, WINDOW_END, ROWS]
+        in_windows = join("due", "windows", f"due.{START} = windows.{START}")
+        rows = inner(select(["due.*", named(start, WINDOW_START), WINDOW_END], in_windows))
+        answers = sql(select(items, inner(totals(layout, by, rows))), {"due": due, "windows": closing})
         counts = answers.column(ROWS).to_numpy()
         answers = answers.drop_columns([ROWS])
         if not self.partial.append:
             answers = answers.filter(pa.array(counts > 0))
-        ends = answers.column("we").to_numpy()
+        ends = answers.column(WINDOW_END).to_numpy()
         if len(ends) > 1 and not bool((ends[1:] >= ends[:-1]).all()):
             answers = answers.take(pa.array(np.argsort(ends, kind="stable")))
-        bounds = [answers.column(name).to_numpy() for name in ("ws", "we")]
+        bounds = [answers.column(name).to_numpy() for name in (WINDOW_START, WINDOW_END)]
         columns = [
-            *answers.drop_columns(["ws", "we"]).columns,
+            *answers.drop_columns([WINDOW_START, WINDOW_END]).columns,
             *window_columns(bounds[0], bounds[1], self.partial.zone),
         ]
         changes = as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
@@ -130,12 +129,10 @@ class WindowAggregateOperator(KernelDefaults):
 def _combined(partial: WindowPartial, rows: pa.Table, sql: Sql) -> pa.Table:
     """Partials of equal slice and key put together, for a merge of blocks."""
     layout = layout_of(partial)
-    by = [*key_names(partial), "s", *(["w"] if isinstance(partial.window, Attached) else [])]
+    by = [*key_names(partial), *partial.times()]
     items = [text for placed in layout.accumulators for text in placed.combine()]
     if layout.sets:
-        values = [f"v{i}" for i in range(len(layout.sets))]
-        by = [*by, "tag", *values]
-        items = [*items, "CAST(SUM(n) AS BIGINT) AS n"]
-    selected, group = ", ".join([*by, *items, SORT_KEY]), ", ".join([*by, SORT_KEY])
-    statement = f"SELECT {selected} FROM rows GROUP BY {group} ORDER BY {SORT_KEY}"
+        by = [*by, TAG, *(value_of(i) for i in range(len(layout.sets)))]
+        items = [*items, total(TIMES)]
+    statement = select([*by, *items, SORT_KEY], "rows", group_by=[*by, SORT_KEY], order_by=[SORT_KEY])
     return sql(statement, {"rows": rows}).select(rows.column_names).cast(rows.schema)

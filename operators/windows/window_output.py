@@ -16,13 +16,12 @@ from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import AccumulatorLayout
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
+from operators.names import WINDOW, columns, key_columns, old_answers
 from operators.sql import Sql
+from operators.sql_text import inner, select
 from operators.state.block import Positions, spread
 from operators.windows.ranges import Ordered, Ranges
 from operators.windows.window_totals import totals
-
-WINDOW = "w"
-"""The column that numbers the windows of a portion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,31 +54,32 @@ class WindowOutput:
             visible = ordered.rows.column(self.seen).fill_null(False).to_numpy()[at]
             at, owner = at[visible], owner[visible]
         rows = ordered.rows.select(self.input.names).take(pa.array(at))
-        columns, times = rows.columns, ordered.times[at]
+        shown, times = rows.columns, ordered.times[at]
         if self.keys is not None:
-            columns, owner = self._grouped(self.keys, rows, owner, sql)
+            shown, owner = self._grouped(self.keys, rows, owner, sql)
             times = windows.ends[owner]
         elif self.aggregates:
             answers, answered = self._grouped((), rows, owner, sql)
             of = pa.array(np.searchsorted(answered, owner))
-            columns = [*columns, *(answer.take(of) for answer in answers)]
-        columns = [*columns, pa.array(windows.starts[owner]), pa.array(windows.ends[owner]), pa.array(times)]
-        return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
+            shown = [*shown, *(answer.take(of) for answer in answers)]
+        shown = [*shown, pa.array(windows.starts[owner]), pa.array(windows.ends[owner]), pa.array(times)]
+        return as_changes(weigh(pa.table(shown, names=self.output.names), 1), self.output)
 
     def _grouped(
         self, keys: tuple[int, ...], rows: pa.Table, owner: Positions, sql: Sql
     ) -> tuple[list[pa.ChunkedArray], Positions]:
         """The keys and the aggregates of each group, in the order of the windows, and the window of each."""
         layout = _layout(self.input, self.aggregates)
-        names = [f"k{i}" for i in range(len(keys))]
-        by = [(f"c{position}", name) for name, position in zip(names, keys, strict=True)]
+        names = key_columns(len(keys))
+        by = zip(columns(keys), names, strict=True)
         statement = layout.partials([*by, (WINDOW, WINDOW)], "changes")
         partials = sql(statement, {"changes": rows.append_column(WINDOW, pa.array(owner))})
         types = self.output.types[-3 - len(self.aggregates) : -3]
-        answers = [f"o{i}" for i in range(len(types))]
-        whole = f"({totals(layout, [*names, WINDOW], '(SELECT * FROM partials)')})" if layout.sets else "partials"
-        items = [*names, *layout.read("", answers, types), WINDOW]
-        groups = sql(f"SELECT {', '.join(items)} FROM {whole}", {"partials": partials})
+        whole = "partials"
+        if layout.sets:
+            whole = inner(totals(layout, [*names, WINDOW], inner(select(["*"], "partials"))))
+        items = [*names, *layout.read("", old_answers(len(types)), types), WINDOW]
+        groups = sql(select(items, whole), {"partials": partials})
         windows: Positions = groups.column(WINDOW).to_numpy()
         if len(windows) > 1 and not bool((windows[1:] >= windows[:-1]).all()):
             order = np.argsort(windows, kind="stable")

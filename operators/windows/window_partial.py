@@ -11,7 +11,9 @@ from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.partial import PartialAggregate
 from operators.columns import no_changes
 from operators.kernel import Step
+from operators.names import ATTACHED_START, START, column
 from operators.sql import Sql
+from operators.sql_text import inner, named, select
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import event_clock, milliseconds, timed
@@ -42,7 +44,7 @@ class WindowPartial(PartialAggregate):
 
     def times(self) -> tuple[str, ...]:
         """Return `s`, the start of a slice in ms; of attached windows `s`, the end, and `w`, the start."""
-        return ("s", "w") if isinstance(self.window, Attached) else ("s",)
+        return (START, ATTACHED_START) if isinstance(self.window, Attached) else (START,)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
@@ -51,12 +53,12 @@ class WindowPartial(PartialAggregate):
             return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
         source = "changes"
         if isinstance(self.window, Attached):
-            times = [f"epoch_ms(c{self.window.end})", f"epoch_ms(c{self.window.start})"]
+            times = [f"epoch_ms({column(place)})" for place in (self.window.end, self.window.start)]
         else:
-            start, inside = slice_text(self.window, local(f"c{self.time}", self.zone))
+            start, inside = slice_text(self.window, local(column(self.time), self.zone))
             times = [start]
             if inside is not None:
-                source = f"(SELECT * FROM changes WHERE {inside})"
+                source = inner(select(["*"], "changes", where=inside))
         changes = self.partials(rows, times, sql, source)
         return Step(changes=changes, late=late, late_count=_count(late), dead=dead)
 
@@ -70,8 +72,8 @@ class WindowPartial(PartialAggregate):
     def _last_ends(self, rows: pa.Table, sql: Sql) -> Times:
         if isinstance(self.window, Attached):
             return milliseconds(rows.column(self.window.end))
-        start, _ = slice_text(self.window, local(f"c{self.time}", self.zone))
-        slices: Times = sql(f"SELECT {start} AS s FROM changes", {"changes": rows}).column("s").to_numpy()
+        start, _ = slice_text(self.window, local(column(self.time), self.zone))
+        slices: Times = sql(select([named(start, START)], "changes"), {"changes": rows}).column(START).to_numpy()
         return last_ends(self.window, slices)
 
 

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import START, WEIGHT, column, columns
 from operators.sql import Sql
+from operators.sql_text import named, select
 from operators.state.block import distinct
 from operators.state.operator_state import State
 from operators.time import Clock
@@ -40,19 +42,20 @@ class WindowRowsOperator(KernelDefaults):
     @property
     def output(self) -> pa.Schema:
         places = len(self.input)
-        added = [pa.field(f"c{places + i}", pa.timestamp("us")) for i in range(3)]
+        added = [pa.field(name, pa.timestamp("us")) for name in columns(range(places, places + 3))]
         return pa.schema([*self.input, *added])
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.time)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output), dead=dead)
-        start, inside = slice_text(self.window, local(f"c{self.time}", self.zone))
-        slices = sql(f"SELECT {start} AS s, {inside or 'true'} AS inside FROM changes", {"changes": rows})
+        start, inside = slice_text(self.window, local(column(self.time), self.zone))
+        items = [named(start, START), named(inside or "true", "inside")]
+        slices = sql(select(items, "changes"), {"changes": rows})
         if inside is not None:
             rows = rows.filter(slices.column("inside"))
             slices = slices.filter(slices.column("inside"))
-        starts = slices.column("s").to_numpy()
+        starts = slices.column(START).to_numpy()
         different = distinct(starts)
         owner = np.searchsorted(different, starts)
         windows = windows_of(self.window, different)
@@ -63,6 +66,7 @@ class WindowRowsOperator(KernelDefaults):
         nth = np.arange(len(at)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         chosen = np.repeat(firsts[owner], repeats) + nth
         table = rows.take(pa.array(at))
-        for i, column in enumerate(window_columns(windows.starts[chosen], windows.ends[chosen], self.zone)):
-            table = table.append_column(f"c{len(self.input) + i}", column)
+        bounds = window_columns(windows.starts[chosen], windows.ends[chosen], self.zone)
+        for name, values in zip(self.output.names[len(self.input) :], bounds, strict=True):
+            table = table.append_column(name, values)
         return Step(changes=as_changes(table.select([*self.output.names, WEIGHT]), self.output), dead=dead)

@@ -263,14 +263,12 @@ def test_groups_survive_a_restart_bit_by_bit():
 def colliding(monkeypatch):
     """Only four different hashes, so that most keys share one."""
     from operators import hashing, slots
-    from operators.aggregates import arrivals
     from operators.aggregates import distinct_values as group_values
 
     def coarse(table, columns):
         return hashing.bucket_hash(table, columns) & np.uint64(0x8000000080000000)
 
     monkeypatch.setattr(slots, "bucket_hash", coarse)
-    monkeypatch.setattr(arrivals, "bucket_hash", coarse)
     monkeypatch.setattr(group_values, "bucket_hash", coarse)
 
 

@@ -1,0 +1,135 @@
+"""The names of the columns of kernels, in one place: of blocks, of state, of partials, and of rows within a batch.
+
+Columns that users see are numbered (c0, c1, ...), as names of users are not a kernel's business. Hidden columns of
+blocks and of state begin with an underscore. A name that only one statement reads stands in that statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+WEIGHT = "_weight"
+"""The hidden column (BIGINT) of every block of changes: +n inserts a row n times, -n takes it back n times.
+
+A row of weight 0 was written again unchanged: it changes no answer, but with a time to live it keeps state alive, here
+and downstream, and a sink may show it as an update to the same row.
+"""
+
+REASON = "_reason"
+"""Of a row that could not be computed: why (VARCHAR)."""
+
+# -- state
+
+WRITTEN = "_written"
+"""In state with a time to live: the processing time (BIGINT, ms) at which a row was last written."""
+
+COUNT = "_count"
+"""How often a row is there (BIGINT)."""
+
+SINCE = "_since"
+"""The number of the batch in which the count of a row last grew (BIGINT)."""
+
+SEQUENCE = "_sequence"
+"""The number of a row's arrival in its shard (BIGINT), which orders rows that tie."""
+
+PLACE = "_place"
+"""The place of a row (BIGINT): in the state of a ranking the rank at which it was last seen, as rows before it may be
+forgotten without a word; in a batch of windows by partition, which of the partitions that the batch touches."""
+
+PARTITION = "_partition"
+"""The hash of a partition (UBIGINT) that is to be looked at again."""
+
+LEFT_COPIES = "_left"
+RIGHT_COPIES = "_right"
+"""How often a row is there on either side of INTERSECT and EXCEPT (BIGINT)."""
+
+NUMBERS = "numbers"
+"""The numbers of the arrivals of a value, the oldest first (BIGINT[])."""
+
+TIME = "_time"
+"""The time of a row (BIGINT, ms) beside its visible columns."""
+
+NUMBER = "_number"
+"""The number of a row among those of its partition (BIGINT)."""
+
+# -- rows beside what the state knows of them
+
+PREVIOUS = "previous_"
+"""What the names of the columns that were found for a row begin with."""
+
+FOUND = "_found"
+"""Whether anything was found for a row (BOOLEAN)."""
+
+# -- one batch
+
+AT = "_at"
+"""The number of a row in its block, from 0 (BIGINT): what a statement answers is brought back to the rows by it."""
+
+# -- partials
+
+TAG = "tag"
+"""What a partial stands for (TINYINT): 0 for rows, i + 1 for the values of set i."""
+
+VALUE = "v"
+"""A value of a set, once the sets are apart."""
+
+TIMES = "n"
+"""How often a value has come, less how often it has gone (BIGINT)."""
+
+START = "s"
+"""The start of a slice, or the first time of a piece of a session (BIGINT, ms). Of windows that rows carry: the end,
+which is what they close by."""
+
+END = "e"
+"""The last time of a piece of a session (BIGINT, ms)."""
+
+ATTACHED_START = "w"
+"""The start of a window that rows carry (BIGINT, ms)."""
+
+WINDOW_START = "ws"
+WINDOW_END = "we"
+"""The start and the end of a window (BIGINT, ms)."""
+
+WINDOW = "w"
+"""The number of a window among those that are answered together (BIGINT)."""
+
+SPOT = "t"
+"""The time of a row that is put to a session (BIGINT, ms)."""
+
+FIRST = "first"
+LAST = "last"
+"""The times of the first and of the last row of a session (BIGINT, ms)."""
+
+
+def column(position: int) -> str:
+    """Return the name of the visible column at `position`.
+
+    >>> column(2)
+    'c2'
+    """
+    return f"c{position}"
+
+
+def columns(positions: Iterable[int]) -> list[str]:
+    """Return the names of the visible columns at `positions`."""
+    return [column(position) for position in positions]
+
+
+def key_columns(count: int) -> list[str]:
+    """Return the names of the keys of a partial: k0, k1, ..."""
+    return [f"k{i}" for i in range(count)]
+
+
+def old_answers(count: int) -> list[str]:
+    """Return the names of the answers of aggregates before a batch, or of the only ones: o0, o1, ..."""
+    return [f"o{i}" for i in range(count)]
+
+
+def new_answers(count: int) -> list[str]:
+    """Return the names of the answers of aggregates after a batch: n0, n1, ..."""
+    return [f"n{i}" for i in range(count)]
+
+
+def value_of(at: int) -> str:
+    """Return the name of the column of a partial that holds a value of set `at`."""
+    return f"v{at}"

@@ -25,8 +25,8 @@ class Kind(IntEnum):
     CLOCK = 1  # address: the producer, a source or an operator; `watermark` is the channel's; payload: as OFFSETS
     TICK = 2  # payload: JSON of `channels.Tick`
     OUTPUT = 3  # payload: changes; address: output
-    LATE = 4  # payload: rows; address: operator; channel ends in the port
-    DEAD = 5  # payload: rows that an operator could not compute; address: operator
+    LATE = 4  # payload: rows; address: operator, and the `port` of it that they came to
+    DEAD = 5  # payload: rows that an operator could not compute; address and `port` as those of LATE
     REJECTED = 6  # payload: records that a format could not decode; address: source
     METRICS = 7  # payload: JSON of `metrics.TaskMetrics`
     OFFSETS = 8  # payload: digests of the source ranges that the batch was made from, see `source_digest`
@@ -38,8 +38,9 @@ class Envelope(NamedTuple):
 
     `now` is the processing time of the batch and `watermark` that of the channel, both in milliseconds since the epoch;
     `idle` marks a channel that says nothing about time. `payload` is an Arrow IPC stream, or JSON, or empty; where a
-    runner keeps it in a file on the way, `file` names that and `payload` is empty. Sorting by (channel, sequence) gives
-    the same order on every replay.
+    runner keeps it in a file on the way, `file` names that and `payload` is empty. `port` is the input of the operator
+    that LATE and DEAD rows came to; where rows enter, every operator has one. Sorting by (channel, sequence) gives the
+    same order on every replay.
     """
 
     shard: int
@@ -53,11 +54,7 @@ class Envelope(NamedTuple):
     idle: bool
     payload: bytes
     file: str = ""
-
-
-def port_of(envelope: Envelope) -> int:
-    """The input port of the rows of a LATE or DEAD envelope; where rows enter, every operator has one."""
-    return int(envelope.channel.rsplit("/", 1)[-1]) if envelope.channel.startswith("l") else 0
+    port: int = 0
 
 
 SCHEMA = pa.schema(
@@ -73,6 +70,7 @@ SCHEMA = pa.schema(
         ("idle", pa.bool_()),
         ("payload", pa.binary()),
         ("file", pa.string()),
+        ("port", pa.int32()),
     ]
 )
 

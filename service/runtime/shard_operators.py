@@ -146,19 +146,20 @@ class ShardOperators:
         reading = moment.readings[operator.id]
 
         def leave(
-            shard: int, level: int, kind: Kind, address: int, rows: pa.Table, port: str = ""
+            shard: int, level: int, kind: Kind, address: int, rows: pa.Table, port: int = 0
         ) -> Iterator[Envelope]:
-            channel = f"l{self._level:03d}/s{self._number:05d}{port}"
+            channel = f"l{self._level:03d}/s{self._number:05d}"
             for payload in packed([rows] if rows.num_rows else []):
                 yield Envelope(
                     *(shard, level, kind, address, channel, next(sequence)),
                     *(moment.now, reading.time, reading.idle, payload),
+                    port=port,
                 )
 
         for port, late in step.late.items():
-            yield from leave(self._number, EGRESS, Kind.LATE, operator.id, late, f"/{port}")
+            yield from leave(self._number, EGRESS, Kind.LATE, operator.id, late, port)
         for port, dead in step.dead.items():
-            yield from leave(self._number, EGRESS, Kind.DEAD, operator.id, dead, f"/{port}")
+            yield from leave(self._number, EGRESS, Kind.DEAD, operator.id, dead, port)
         for address, exchange in self._topology.exchanges_from(operator.id):
             for shard, part in partition_by_hash(step.changes, exchange.key, self._layout):
                 yield from leave(shard, exchange.level, Kind.ROWS, address, part)

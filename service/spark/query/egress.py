@@ -14,7 +14,7 @@ from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
 from service.plan.program import Output
 from service.runtime.counting import count_changes
-from service.runtime.envelope import Envelope, Kind, port_of, table_of
+from service.runtime.envelope import Envelope, Kind, table_of
 from service.runtime.net import dead_rows, without_culprits
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import WorkerJob
@@ -111,7 +111,7 @@ class Egress:
 
     def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
         operator = self._job.topology.operators[envelope.address]
-        names = operator.ports[port_of(envelope)] if operator.ports else ()
+        names = operator.ports[envelope.port] if operator.ports else ()
         return row_records(table_of(envelope).slice(0, most), names, operator.name, why, self._sql)
 
     def _gathered(self, envelopes: Sequence[Envelope], kind: Kind) -> dict[int, list[pa.Table]]:

@@ -28,7 +28,7 @@ PARTITIONS_REFRESH_SECONDS = 60.0
 
 SPARK_SCHEMA = (
     "shard INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
-    " idle BOOLEAN, payload BINARY, file STRING"
+    " idle BOOLEAN, payload BINARY, file STRING, port INT"
 )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from operators.columns import no_changes
 from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.clipping import StatePart, clipped
@@ -19,7 +20,6 @@ from service.plan.program import Operator
 from service.runtime.counting import count_changes, count_step, measure_state
 from service.runtime.envelope import EGRESS, Envelope, Kind, packed, table_of
 from service.runtime.exchange import partition_by_hash
-from service.runtime.ingest import empty
 from service.runtime.layout import Layout
 from service.runtime.level_clock import Moment
 from service.runtime.task_metrics import TaskMetrics
@@ -190,7 +190,7 @@ class ShardOperators:
                 tables.append(_whole(produced[edge.producer]))
                 continue
             parts = exchanged_rows.get(self._topology.address_of(edge.producer, operator.level, edge.key), [])
-            tables.append(pa.concat_tables(parts) if parts else empty(schema))
+            tables.append(pa.concat_tables(parts) if parts else no_changes(schema))
         return tables
 
 

@@ -1,0 +1,54 @@
+"""From blocks of records to rows: several small blocks at once where that is the same, and whatever a record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.formats.contract import Decoded, Decoder
+from service.formats.records import dead
+from service.formats.rejected import NOT_DECODED
+from service.formats.rejection import Rejection
+from service.runtime.net import OF_THE_MACHINE, without_culprits
+
+
+class BlockDecoder:
+    """Decodes blocks of the records of one source."""
+
+    def __init__(self, decoder: Decoder, sql: Sql) -> None:
+        self._decoder = decoder
+        self._sql = sql
+
+    def decode(self, blocks: Sequence[pa.Table]) -> list[Decoded]:
+        """Decode blocks of records as one where that tells which rows are of which block."""
+        if len(blocks) == 1:
+            return [self._decode_alone(blocks[0])]
+        try:
+            whole = self._decoder.decode(pa.concat_tables(blocks).combine_chunks(), self._sql)
+        except OF_THE_MACHINE:
+            raise
+        except Exception:
+            return [self._decode_alone(block) for block in blocks]
+        ends = np.cumsum([block.num_rows for block in blocks])
+        if whole.dead.num_rows or whole.changes.num_rows != (ends[-1] if whole.records is None else len(whole.records)):
+            return [self._decode_alone(block) for block in blocks]
+        places = ends if whole.records is None else np.searchsorted(whole.records, ends)
+        starts = [0, *places[:-1].tolist()]
+        return [
+            Decoded(whole.changes.slice(first, int(last) - first), whole.dead)
+            for first, last in zip(starts, places, strict=True)
+        ]
+
+    def _decode_alone(self, records: pa.Table) -> Decoded:
+        """The rows of a block of records; a record with which the decoder cannot cope is a dead letter like others."""
+        found, culprits = without_culprits(records, lambda block: self._decoder.decode(block, self._sql))
+        if len(found) == 1 and not culprits:
+            return found[0]
+        if not found:
+            found = [self._decoder.decode(records.slice(0, 0), self._sql)]
+        bad = [dead(each.row, {0: Rejection(NOT_DECODED, each.reason)}) for each in culprits]
+        rejected = pa.concat_tables([*(each.dead for each in found), *bad])
+        return Decoded(pa.concat_tables([each.changes for each in found]), rejected.sort_by("offset"))

@@ -22,11 +22,11 @@ class KernelDefaults:
     __slots__ = ()
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """No state."""
+        """Return no table: without one of its own a kernel keeps no state."""
         return {}
 
     def steps(self: Kernel, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
-        """The answer in one step."""
+        """Yield the answer in one step."""
         yield self.advance(state, inputs, clock, sql)
 
     @property
@@ -35,7 +35,7 @@ class KernelDefaults:
         return False
 
     def output_watermark(self, watermark: int) -> int:
-        """The watermark passes unchanged."""
+        """Return the watermark unchanged."""
         return watermark
 
     @property
@@ -44,9 +44,9 @@ class KernelDefaults:
         return False
 
     def per_block(self) -> PerBlock | None:
-        """One block at a time."""
+        """Return one block at a time."""
         return None
 
     def fingerprint(self) -> str:
-        """A digest of the specification, the format version and a canary of the hash function."""
+        """Return a digest of the specification, the format version and a canary of the hash function."""
         return fingerprint(self)

@@ -17,12 +17,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 def weigh(rows: pa.Table, weight: int) -> pa.Table:
-    """`rows`, each with the same weight."""
+    """Return `rows`, each with the same weight."""
     return rows.append_column(WEIGHT, pa.array(np.full(rows.num_rows, weight, dtype=np.int64)))
 
 
 def net(sql: Sql, changes: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The net change of each row of `columns`: equal rows as one, with the sum of their weights.
+    """Return the net change of each row of `columns`: equal rows as one, with the sum of their weights.
 
     Rows whose weights cancel are left out, but a row that was written again unchanged (weight 0) is kept.
     """
@@ -40,7 +40,8 @@ def difference(
     output: pa.Schema,
     refresh: bool,
 ) -> pa.Table:
-    """What is taken back, then what is new, then (to `refresh` those who keep it) what was written again unchanged.
+    """Return what is taken back, then what is new, then (to `refresh` those who keep it) what was written again
+    unchanged.
 
     `old` and `new` name the columns of each row as it was and as it is; `was` and `is_` say whether it was and is at
     all.

@@ -28,7 +28,7 @@ _SIMPLE: dict[pa.DataType, str] = {
 
 
 def duckdb_type(type_: pa.DataType) -> str:
-    """How DuckDB writes `type_`, as in CAST(x AS ...)."""
+    """Return how DuckDB writes `type_`, as in CAST(x AS ...)."""
     if (simple := _SIMPLE.get(type_)) is not None:
         return simple
     if pa.types.is_decimal(type_):
@@ -43,27 +43,27 @@ def duckdb_type(type_: pa.DataType) -> str:
 
 
 def positional(types: Iterable[pa.DataType]) -> pa.Schema:
-    """A schema with the columns c0, c1, ... of `types`."""
+    """Return a schema with the columns c0, c1, ... of `types`."""
     return pa.schema([pa.field(column(i), t) for i, t in enumerate(types)])
 
 
 def weighted(schema: pa.Schema) -> pa.Schema:
-    """The schema of changes of a relation: its visible columns and the weight."""
+    """Return the schema of changes of a relation: its visible columns and the weight."""
     return pa.schema([*schema, pa.field(WEIGHT, pa.int64())])
 
 
 def as_changes(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` with exactly the columns of `weighted(schema)`, cast where DuckDB chose a neighbouring type."""
+    """Return `table` with exactly the columns of `weighted(schema)`, cast where DuckDB chose a neighbouring type."""
     target = weighted(schema)
     table = table.select(target.names)
     return table if table.schema == target else table.cast(target)
 
 
 def no_changes(schema: pa.Schema) -> pa.Table:
-    """An empty block of changes of a relation with the columns `schema`."""
+    """Return an empty block of changes of a relation with the columns `schema`."""
     return weighted(schema).empty_table()
 
 
 def listed(positions: Sequence[int], prefix: str = "") -> str:
-    """The columns at `positions` as a SELECT list: 'c0, c2', or 'a.c0, a.c2' with a prefix 'a.'."""
+    """Return the columns at `positions` as a SELECT list: 'c0, c2', or 'a.c0, a.c2' with a prefix 'a.'."""
     return comma(f"{prefix}{column(i)}" for i in positions)

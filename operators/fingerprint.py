@@ -51,6 +51,6 @@ def _part(name: str, value: object) -> str:
 
 
 def fingerprint(spec: object) -> str:
-    """The fingerprint of the operator `spec`, a dataclass of plain values and Arrow schemas."""
+    """Return the fingerprint of the operator `spec`, a dataclass of plain values and Arrow schemas."""
     text = f"{FORMAT} {_canary()} {_canonical(spec)}"
     return hashlib.sha256(text.encode()).hexdigest()

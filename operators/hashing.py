@@ -37,7 +37,8 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def bucket_hash(table: pa.Table, columns: Sequence[int]) -> Hashes:
-    """One uint64 a row of `table`, over the columns at the positions `columns`; without columns all rows agree."""
+    """Return one uint64 a row of `table`, over the columns at the positions `columns`; without columns all rows
+    agree."""
     hashes = np.full(table.num_rows, _SEED, dtype=np.uint64)
     if table.num_rows == 0:
         return hashes

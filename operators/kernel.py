@@ -35,7 +35,8 @@ class Step:
 
 
 def together(steps: Iterable[Step], empty: pa.Table) -> Step:
-    """Steps of one operator, one after the other, as one; `empty` is a block of its changes without rows."""
+    """Put steps of one operator, one after the other, together as one; `empty` is a block of its changes
+    without rows."""
     steps = list(steps)
     if len(steps) == 1:
         return steps[0]
@@ -64,7 +65,7 @@ class PerBlock(NamedTuple):
 
 
 def tag_of(schema: pa.Schema) -> pa.Field:
-    """The column behind those of `schema` that tells a row's block."""
+    """Return the column behind those of `schema` that tells a row's block."""
     return pa.field(column(len(schema)), pa.int64())
 
 
@@ -84,14 +85,14 @@ class Kernel(Protocol):
         """The visible columns (c0, c1, ...) of the changes that come out."""
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """The state tables this operator keeps, by name; empty for a stateless operator."""
+        """Return the state tables this operator keeps, by name; empty for a stateless operator."""
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         """Fold one batch of changes (one table a port, possibly empty) into `state` and return what follows from it."""
 
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
-        """The answer of `advance` in one step or more, each of a bounded size where one batch may answer without bound;
-        `state` is that after the batch when the last step is out."""
+        """Return the answer of `advance` in one step or more, each of a bounded size where one batch may answer without
+        bound; `state` is that after the batch when the last step is out."""
 
     @property
     def piecewise(self) -> bool:
@@ -99,14 +100,14 @@ class Kernel(Protocol):
         answered to two blocks serves as well as what is answered to both in one."""
 
     def output_watermark(self, watermark: int) -> int:
-        """The watermark of the output when that of the inputs is `watermark` (both in milliseconds)."""
+        """Return the watermark of the output when that of the inputs is `watermark` (both in milliseconds)."""
 
     @property
     def reads_now(self) -> bool:
         """Whether an expression of this operator asks for the processing time, `$now`."""
 
     def per_block(self) -> PerBlock | None:
-        """The kernel for several blocks at once; None where there is none."""
+        """Return the kernel for several blocks at once; None where there is none."""
 
     def fingerprint(self) -> str:
-        """A text that changes when state written by this operator can no longer be read by it."""
+        """Return a text that changes when state written by this operator can no longer be read by it."""

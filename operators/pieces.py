@@ -26,7 +26,7 @@ def pieces(table: pa.Table, largest: int = LARGEST) -> Iterator[pa.Table]:
 
 
 def gathered(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
-    """Groups of `tables`, in order, each of at most LARGEST bytes unless one table alone is larger."""
+    """Yield groups of `tables`, in order, each of at most LARGEST bytes unless one table alone is larger."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:
@@ -40,7 +40,7 @@ def gathered(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
 
 
 def row_bytes(table: pa.Table) -> Sizes:
-    """The bytes of each row, near enough: texts as long as they are, what is nested as long as the mean."""
+    """Return the bytes of each row, near enough: texts as long as they are, what is nested as long as the mean."""
     sizes = np.zeros(table.num_rows, dtype=np.int64)
     if not table.num_rows:
         return sizes

@@ -25,17 +25,18 @@ _WITHIN = np.uint64(SLOT_BITS)
 
 
 def slots_of(hashes: Hashes) -> npt.NDArray[np.int64]:
-    """The slot of each hash."""
+    """Return the slot of each hash."""
     return (hashes >> _SHIFT).astype(np.int64)
 
 
 def first_hash(slot: int) -> int:
-    """The lowest hash of a slot."""
+    """Return the lowest hash of a slot."""
     return slot << (64 - SLOT_BITS)
 
 
 def placed_hash(table: pa.Table, columns: Sequence[int], order: Sequence[int] | None) -> Hashes:
-    """A hash of the rows by `columns`, in the slot that those of them at `order` choose; without `order`, all do."""
+    """Return a hash of the rows by `columns`, in the slot that those of them at `order` choose; without `order`, all
+    do."""
     whole = bucket_hash(table, columns)
     if order is None:
         return whole

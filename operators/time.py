@@ -32,10 +32,11 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def asks_time(text: str) -> bool:
-    """Whether DuckDB text has the parameter `$now`; inside of quotes it is a text like any other."""
+    """Return whether DuckDB text has the parameter `$now`; inside of quotes it is a text like any other."""
     return "$now" in text and "$now" in _QUOTED.sub("", text)
 
 
 def time_parameter(text: str, now: int) -> dict[str, datetime] | None:
-    """The parameters of a statement: `$now` as a TIMESTAMP in UTC where it asks for it. `now` is in milliseconds."""
+    """Return the parameters of a statement: `$now` as a TIMESTAMP in UTC where it asks for it. `now` is in
+    milliseconds."""
     return {"now": _EPOCH + timedelta(milliseconds=now)} if asks_time(text) else None

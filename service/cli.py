@@ -16,7 +16,7 @@ COMMANDS = (run, check, explain, test, demo, checkpoint, upgrade)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="tailrace",
         description="Streaming SQL from Kafka to Kafka, exactly once.",

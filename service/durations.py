@@ -9,7 +9,7 @@ _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def milliseconds(text: str | int | float) -> int:
-    """The duration in milliseconds; ValueError says what is allowed."""
+    """Return the duration in milliseconds; ValueError says what is allowed."""
     match = _FORM.fullmatch(str(text))
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError(f'"{text}" is no duration; write a number with ms, s, m, h or d, such as "30s"')
@@ -17,7 +17,7 @@ def milliseconds(text: str | int | float) -> int:
 
 
 def text(milliseconds: int) -> str:
-    """A duration as `milliseconds` reads it back, in the largest unit that leaves a whole number."""
+    """Return a duration as `milliseconds` reads it back, in the largest unit that leaves a whole number."""
     for unit in ("d", "h", "m", "s"):
         if milliseconds and milliseconds % _UNITS[unit] == 0:
             return f"{milliseconds // _UNITS[unit]}{unit}"

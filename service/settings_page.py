@@ -38,7 +38,7 @@ Not settings of the service: `make` and the tests read them.
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows: dict[str, list[str]] = {group: [] for group in _GROUPS}
     for name, (default, meaning) in variables().items():
         group = name.removeprefix("TAILRACE_").partition("__")[0] if "__" in name else ""

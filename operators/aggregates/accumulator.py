@@ -40,12 +40,13 @@ class Argument:
     distinct: bool = False
 
     def where(self, *conditions: str) -> str:
-        """What stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the window."""
+        """Return what stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the
+        window."""
         condition = every([self.filter, *conditions])
         return (f" FILTER (WHERE {condition})" if condition else "") + self.over
 
     def taken(self, text: str) -> str:
-        """What is computed of the argument, as DuckDB's aggregates take it."""
+        """Return what is computed of the argument, as DuckDB's aggregates take it."""
         return f"DISTINCT {text}" if self.distinct else text
 
     @property

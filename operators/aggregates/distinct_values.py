@@ -140,7 +140,8 @@ def combined(values: ValueSet, at: int) -> list[str]:
 
 
 def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept: pa.Table, sql: Sql) -> pa.Table:
-    """`kept` with what has to be read anew of all values of its key: each extreme whose value has left, each list."""
+    """Return `kept` with what has to be read anew of all values of its key: each extreme whose value has left, each
+    list."""
     for i, values in enumerate(layout.sets):
         for extreme in values.extremes:
             flag = rescan_column(extreme.name)

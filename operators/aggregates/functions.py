@@ -133,12 +133,12 @@ def _as_is(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) ->
 
 
 def separator_of(constants: Sequence[str]) -> str:
-    """What LISTAGG puts between values, as DuckDB text."""
+    """Return what LISTAGG puts between values, as DuckDB text."""
     return constants[0] if constants else "','"
 
 
 def json_item(constants: Sequence[str], value: str) -> str:
-    """The DuckDB text that writes `value` as an item of JSON_ARRAYAGG; NULL where it is left out."""
+    """Return the DuckDB text that writes `value` as an item of JSON_ARRAYAGG; NULL where it is left out."""
     written, *nulls = (text.format(value) for text in constants)
     return f"COALESCE({comma([written, *nulls])})" if nulls else written
 
@@ -269,7 +269,7 @@ ARRIVED_END = AggregateFunction(
 
 
 def arrivals() -> Accumulator:
-    """How many rows have ever come, those since taken back included."""
+    """Return how many rows have ever come, those since taken back included."""
     return Accumulator(
         create=(f"CAST(COALESCE(SUM(GREATEST({WEIGHT}, 0)), 0) AS BIGINT)",),
         combine=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
@@ -293,7 +293,7 @@ def refusal(
     bounded: bool = True,
     windowed: bool = False,
 ) -> str | None:
-    """Why an aggregate cannot be computed, or None if it can.
+    """Return why an aggregate cannot be computed, or None if it can.
 
     `append` says that its rows are never taken back, `over` that it stands in an OVER window, `bounded` that its frame
     is, `windowed` that it is computed of the rows of a window.

@@ -45,13 +45,16 @@ class PlacedAccumulator:
     names: tuple[str, ...]
 
     def create(self) -> Iterable[str]:
+        """Return the SELECT items that compute the columns from rows."""
         return all_named(self.accumulator.create, self.names)
 
     def combine(self) -> Iterable[str]:
+        """Return the SELECT items that put the columns of many partials together."""
         return all_named((text.format(*self.names) for text in self.accumulator.combine), self.names)
 
     def merge(self, before: str) -> Iterable[str]:
-        """What is kept after the columns named like this accumulator's are merged to those that begin with `before`."""
+        """Return what is kept after the columns named like this accumulator's are merged to those that begin with
+        `before`."""
         sides = {f"a{i}": before + name for i, name in enumerate(self.names)}
         sides |= {f"b{i}": name for i, name in enumerate(self.names)}
         return all_named((text.format(**sides) for text in self.accumulator.merge), self.names)
@@ -99,7 +102,7 @@ class ValueSet:
     lists: list[ValueList] = field(default_factory=list)
 
     def ranked(self, by: Sequence[str], source: str) -> str:
-        """The relation `source` of the values of each group `by`, with what the lists read beside each value."""
+        """Return the relation `source` of the values of each group `by`, with what the lists read beside each value."""
         clauses = {"order": over(by, [VALUE]), "all": over(by)}
         beside = {name: text.format(**clauses) for each in self.lists for name, text in each.beside.items()}
         return inner(select(["*", *all_named(beside.values(), beside)], source)) if beside else source
@@ -215,7 +218,7 @@ class AccumulatorLayout:
         return [name for placed in self.accumulators for name in placed.names]
 
     def partial_types(self) -> dict[str, pa.DataType]:
-        """The columns of a partial after its key, by name."""
+        """Return the columns of a partial after its key, by name."""
         types = {name: self.types[name] for name in self.plain}
         if not self.sets:
             return types
@@ -223,7 +226,7 @@ class AccumulatorLayout:
         return {TAG: pa.int8(), **types, **values, TIMES: pa.int64()}
 
     def partials(self, keys: Sequence[tuple[str, str]], source: str) -> str:
-        """The statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
+        """Return the statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
         key = [named(text, name) for text, name in keys]
         by = [str(i + 1) for i in range(len(keys))]
         starts = [text for placed in self.accumulators for text in placed.create()]
@@ -249,15 +252,15 @@ class AccumulatorLayout:
     # -- accumulators
 
     def all_accumulators(self) -> list[PlacedAccumulator]:
-        """The accumulators over rows and over distinct values."""
+        """Return the accumulators over rows and over distinct values."""
         return [*self.accumulators, *(placed for values in self.sets for placed in values.accumulators)]
 
     def combined(self) -> list[str]:
-        """SELECT items that put many rows of accumulators of one key together."""
+        """Return SELECT items that put many rows of accumulators of one key together."""
         return [text for placed in self.all_accumulators() for text in placed.combine()]
 
     def read(self, prefix: str, names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:
-        """SELECT items that read the answers, as `names`, from accumulators whose names begin with `prefix`."""
+        """Return SELECT items that read the answers, as `names`, from accumulators whose names begin with `prefix`."""
         items = []
         for answer, name, type_ in zip(self.results, names, types, strict=True):
             kept = [[prefix + each for each in group] for group in answer.columns]

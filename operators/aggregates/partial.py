@@ -39,10 +39,12 @@ class PartialAggregate(KernelDefaults):
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
+        """The rows that are aggregated."""
         return (self.input,)
 
     @property
     def output(self) -> pa.Schema:
+        """The columns of `partial_types`, by position."""
         return positional(partial_types(self).values())
 
     @property

@@ -20,7 +20,7 @@ _SAFE_DIGITS = 28
 
 
 def counted(argument: Argument) -> Accumulator:
-    """How many rows (or values that are not NULL) there are."""
+    """Return how many rows (or values that are not NULL) there are."""
     if argument.append:
         start = f"COUNT({'*' if argument.x is None else argument.taken(argument.x)}){argument.where()}"
     else:
@@ -35,13 +35,13 @@ def counted(argument: Argument) -> Accumulator:
 
 
 def wrapped(whole: str, type_: pa.DataType) -> str:
-    """The HUGEINT `whole` in the integer type `type_`, around and around as often as it does not fit."""
+    """Return the HUGEINT `whole` in the integer type `type_`, around and around as often as it does not fit."""
     half, full = 2 ** (type_.bit_width - 1), 2**type_.bit_width
     return f"CAST(((({whole} + {half}) % {full}) + {full}) % {full} - {half} AS {duckdb_type(type_)})"
 
 
 def narrowed(text: str, type_: pa.DataType) -> str:
-    """The whole number `text` in the integer type `type_`, wrapped around where it does not fit, as in Flink."""
+    """Return the whole number `text` in the integer type `type_`, wrapped around where it does not fit, as in Flink."""
     return f"COALESCE(TRY_CAST({text} AS {duckdb_type(type_)}), {wrapped(f'CAST({text} AS HUGEINT)', type_)})"
 
 
@@ -96,7 +96,8 @@ def _wide_total(argument: Argument) -> Accumulator:
 
 
 def compensated_total(argument: Argument, x: str) -> Accumulator:
-    """The sum of floating-point values `x` in two columns: the sum, and what rounding has lost of it (Neumaier)."""
+    """Return the sum of floating-point values `x` in two columns: the sum, and what rounding has lost of it
+    (Neumaier)."""
     weighted = x if argument.append else f"{x} * {WEIGHT}"
     error = "({a0} - (({a0} + {b0}) - (({a0} + {b0}) - {a0}))) + ({b0} - (({a0} + {b0}) - {a0}))"
     lost = f"CASE WHEN isfinite({{a0}} + {{b0}}) THEN {error} ELSE 0 END"
@@ -112,7 +113,7 @@ def compensated_total(argument: Argument, x: str) -> Accumulator:
 
 
 def sum_accumulator(argument: Argument) -> Accumulator:
-    """The sum of the argument in whatever columns its type needs."""
+    """Return the sum of the argument in whatever columns its type needs."""
     assert argument.type is not None
     if pa.types.is_decimal(argument.type):
         wide = argument.type.precision > _SAFE_DIGITS and not argument.distinct
@@ -123,7 +124,7 @@ def sum_accumulator(argument: Argument) -> Accumulator:
 
 
 def total_text(argument: Argument, columns: Sequence[str]) -> str:
-    """The value of a total from its columns; NULL where a decimal has more than 38 digits."""
+    """Return the value of a total from its columns; NULL where a decimal has more than 38 digits."""
     match columns:
         case (high, low, fraction):
             assert argument.type is not None

@@ -78,6 +78,7 @@ class FrameState(ABC):
                 state[name].expire(now - self.ttl)
 
     def with_timestamp(self, schema: pa.Schema) -> pa.Schema:
+        """Return `schema` with the time of writing, if keys are forgotten by it."""
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
 
     def in_windows(self, rows: pa.Table, extra: Mapping[str, str], sql: Sql) -> pa.Table:

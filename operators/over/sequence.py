@@ -20,18 +20,18 @@ NUMBER = "_n"
 
 
 def partition_by(partition: Sequence[int]) -> str:
-    """The PARTITION BY clause of an OVER clause, with a blank behind it, or nothing."""
+    """Return the PARTITION BY clause of an OVER clause, with a blank behind it, or nothing."""
     return f"PARTITION BY {listed(partition)} " if partition else ""
 
 
 def numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
-    """`rows` with their times (ms) and numbers from `first` on."""
+    """Return `rows` with their times (ms) and numbers from `first` on."""
     numbers = np.arange(first, first + rows.num_rows)
     return rows.append_column(TIME, pa.array(times)).append_column(NUMBER, pa.array(numbers))
 
 
 def in_order(rows: pa.Table, times: Times) -> tuple[pa.Table, Times]:
-    """`rows` by their times; those of one time stay as they are."""
+    """Return `rows` by their times; those of one time stay as they are."""
     if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
         order = np.argsort(times, kind="stable")
         return rows.take(pa.array(order)), times[order]
@@ -39,7 +39,7 @@ def in_order(rows: pa.Table, times: Times) -> tuple[pa.Table, Times]:
 
 
 def newer(rows: pa.Table, times: Times, partition: Sequence[int], others: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
-    """Which `rows` are newer than all the `others` (whose times are in `_t`) of their partitions."""
+    """Return which `rows` are newer than all the `others` (whose times are in `_t`) of their partitions."""
     asked = numbered(rows, times, 0)
     keys = [f"c{i}" for i in partition]
     on = " AND ".join(f"r.{k} IS NOT DISTINCT FROM a.{k}" for k in keys) or "true"

@@ -52,7 +52,7 @@ class Waiting(ABC):
 
     @abstractmethod
     def traces(self) -> Mapping[str, TraceSpec]:
-        """The tables that they are kept in."""
+        """Return the tables that they are kept in."""
 
     @abstractmethod
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
@@ -60,10 +60,11 @@ class Waiting(ABC):
 
     @abstractmethod
     def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
-        """Which `rows` behind the watermark come behind all those of their partitions that others count as the next."""
+        """Return which `rows` behind the watermark come behind all those of their partitions that others count as the
+        next."""
 
     def ended(self, state: State, clock: Clock, sql: Sql) -> Due | None:
-        """The rows of partitions that have ended because their time to live has passed; None if none have."""
+        """Return the rows of partitions that have ended because their time to live has passed; None if none have."""
         return None
 
     def _none(self) -> pa.Table:
@@ -90,7 +91,7 @@ class WaitingForTime(Waiting):
         return PartitionHistory(self.schema, self.partition, self.ahead)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """A table by time, and where frames read what is ahead, one by partition."""
+        """Return a table by time, and where frames read what is ahead, one by partition."""
         by_time = TraceSpec(schema=self.schema, kind=TableKind.TIME_ORDERED, key=self._columns)
         return {"rows": by_time, **({"ahead": self._history.spec()} if self.ahead else {})}
 
@@ -143,7 +144,7 @@ class WaitingForRows(Waiting):
         return WaitingForTime(schema=self.schema, partition=self.partition, time=self.time)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """The last rows of each partition, those ahead of the watermark, and when to ask whether a partition has
+        """Return the last rows of each partition, those ahead of the watermark, and when to ask whether a partition has
         ended."""
         schema = pa.schema([*self.schema, pa.field(TIME, pa.int64()), pa.field(WRITTEN, pa.int64())])
         timers = pa.schema([*(self.schema.field(place) for place in self.partition), pa.field(WRITTEN, pa.int64())])

@@ -28,7 +28,7 @@ def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
 def rank_changes(
     rows: pa.Table, before: Ranks, after: Ranks, refreshed: npt.NDArray[np.bool_], ranking: Ranking, sql: Sql
 ) -> pa.Table:
-    """What is taken back, then what is new, each row of the answer once.
+    """Return what is taken back, then what is new, each row of the answer once.
 
     `before` and `after` are the ranks of `rows`. A row whose answer is the same comes out with weight 0 if it is
     `refreshed`: it was written again.
@@ -56,7 +56,7 @@ def rank_changes(
 
 
 def net(table: pa.Table, output: pa.Schema, *, refreshes: bool, sql: Sql) -> pa.Table:
-    """Equal rows as one, with the sum of their weights: two equal rows may have exchanged their places."""
+    """Return equal rows as one, with the sum of their weights: two equal rows may have exchanged their places."""
     numbered = table.append_column(AT, pa.array(np.arange(table.num_rows)))
     names = columns(range(len(output)))
     remains = "" if refreshes else f"SUM({WEIGHT}) <> 0"

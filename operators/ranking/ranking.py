@@ -75,7 +75,8 @@ class Ranking:
         return self.shown or self.first > 1
 
     def over(self, tie_break: str, *groups: str) -> str:
-        """The text of the rank of each row among those of its partition and `groups`; `tie_break` orders peers."""
+        """Return the text of the rank of each row among those of its partition and `groups`; `tie_break` orders
+        peers."""
         keys = [key.text for key in self.order]
         if self.function in (RankFunction.ROW_NUMBER, RankFunction.NTILE):
             keys.append(tie_break)

@@ -61,5 +61,5 @@ def top_rows(rows: pa.Table, ranking: Ranking, sql: Sql) -> pa.Table:
 
 
 def numbered(rows: pa.Table) -> pa.Table:
-    """`rows` with their numbers, from 0 on."""
+    """Return `rows` with their numbers, from 0 on."""
     return rows.append_column(AT, pa.array(np.arange(rows.num_rows)))

@@ -44,7 +44,7 @@ class SetKind(StrEnum):
         return self in (SetKind.INTERSECT_ALL, SetKind.EXCEPT_ALL)
 
     def copies(self, left: Numbers, right: Numbers) -> Numbers:
-        """How often a row is there that is `left` and `right` times on the two sides."""
+        """Return how often a row is there that is `left` and `right` times on the two sides."""
         match self:
             case SetKind.INTERSECT:
                 both: Numbers = ((left > 0) & (right > 0)).astype(np.int64)

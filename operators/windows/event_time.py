@@ -16,7 +16,7 @@ NO_TIME = "the row has no time: its time attribute is NULL"
 
 
 def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
-    """The rows that have a time, and those that have none, as dead rows of port 0."""
+    """Return the rows that have a time, and those that have none, as dead rows of port 0."""
     column = rows.column(time)
     if column.null_count == 0:
         return rows, {}
@@ -26,7 +26,8 @@ def timed(rows: pa.Table, time: int) -> tuple[pa.Table, dict[int, pa.Table]]:
 
 
 def event_clock(clock: Clock, processing: bool) -> Clock:
-    """The clock that windows close by: in processing time all that is before now has passed, and nothing is late."""
+    """Return the clock that windows close by: in processing time all that is before now has passed, and nothing is
+    late."""
     return Clock(now=clock.now, watermark=clock.now - 1, previous=MIN_TIME) if processing else clock
 
 
@@ -40,16 +41,16 @@ def running_clock(state: State, clock: Clock, processing: bool) -> Clock:
 
 
 def milliseconds(column: pa.ChunkedArray) -> Times:
-    """A TIMESTAMP column without NULLs as ms since the epoch."""
+    """Return a TIMESTAMP column without NULLs as ms since the epoch."""
     micros: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
     return np.floor_divide(micros, 1000)
 
 
 def timestamps(ms: Times) -> pa.Array:
-    """Ms since the epoch as a TIMESTAMP column."""
+    """Return ms since the epoch as a TIMESTAMP column."""
     return pa.array(ms * 1000, pa.int64()).cast(pa.timestamp("us"))
 
 
 def window_columns(starts: Times, ends: Times, zone: str | None) -> list[pa.Array]:
-    """window_start, window_end and window_time."""
+    """Return the columns window_start, window_end and window_time."""
     return [timestamps(starts), timestamps(ends), timestamps(instants(ends, zone) - 1)]

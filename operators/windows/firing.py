@@ -68,7 +68,8 @@ class Firings:
     zone: str | None
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """What is shown and what is to be, and two queues of hashes of keys: by event time and by processing time."""
+        """Return what is shown and what is to be, and two queues of hashes of keys: by event time and by processing
+        time."""
         count = len(self.values)
         held = pa.schema(
             [

@@ -35,7 +35,7 @@ class PartitionHistory:
     length: int
 
     def spec(self) -> TraceSpec:
-        """A table whose rows expire by their times."""
+        """Return a table whose rows expire by their times."""
         schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
         return TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp=TIME)
 
@@ -45,11 +45,12 @@ class PartitionHistory:
         trace.add(rows.append_column(TIME, pa.array(times)), prefixes | self._units(times))
 
     def partitions(self, trace: Trace, rows: pa.Table) -> Hashes:
-        """The hash of the partition of each of `rows`."""
+        """Return the hash of the partition of each of `rows`."""
         return trace.key_hash(rows, self.keys)
 
     def read(self, trace: Trace, partitions: Hashes, lows: Times, highs: Times) -> tuple[pa.Table, Times]:
-        """The rows of some `partitions`, by their hashes, and their times, in order; rows of one time as they came.
+        """Return the rows of some `partitions`, by their hashes, and their times, in order; rows of one time as they
+        came.
 
         Of each partition at least those from the least of its `lows` to the greatest of its `highs`, both included, and
         at times others: of partitions that share half of a hash, and of other times.

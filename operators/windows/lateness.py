@@ -18,18 +18,19 @@ Mask = npt.NDArray[np.bool_]
 
 
 def has_passed(times: Times, watermark: int) -> Mask:
-    """Which `times` the watermark has reached."""
+    """Return which `times` the watermark has reached."""
     passed: Mask = times <= watermark
     return passed
 
 
 def out_of_reach(times: Times, reach: int, watermark: int) -> Mask:
-    """Which rows nothing can meet any more: the watermark has passed their `times` by `reach`."""
+    """Return which rows nothing can meet any more: the watermark has passed their `times` by `reach`."""
     return has_passed(times + reach, watermark)
 
 
 def closed_at(watermark: int, ends: Times, zone: str | None) -> Mask:
-    """Which windows are closed once the watermark is `watermark`, by their ends (wall clock of `zone`; not inside)."""
+    """Return which windows are closed once the watermark is `watermark`, by their ends (wall clock of `zone`; not
+    inside)."""
     return has_passed(instants(ends, zone) - 1, watermark)
 
 

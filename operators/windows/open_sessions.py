@@ -39,7 +39,7 @@ class Settled(NamedTuple):
 
 
 def session_traces(partial: SessionPartial) -> Mapping[str, TraceSpec]:
-    """The state of open sessions."""
+    """Return the state of open sessions."""
     pieces = pa.schema([*partial_types(partial).items(), ("due", pa.int64())])
     return {
         "sessions": TraceSpec(schema=pieces, kind=TableKind.KEYED),

@@ -93,7 +93,7 @@ class Partitions:
     wakes: bool = False
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """A table of the rows, one of the records, and one of the times to wake at."""
+        """Return a table of the rows, one of the records, and one of the times to wake at."""
         rows = pa.schema([*self.schema, pa.field(TIME, pa.int64()), pa.field(NUMBER, pa.int64())])
         numbers = [pa.field(name, pa.int64()) for name in self._numbers]
         keys = [self.schema.field(k) for k in self.keys]

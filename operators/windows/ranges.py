@@ -28,11 +28,11 @@ class Ranges(NamedTuple):
     ends: Times
 
     def taken(self, which: npt.NDArray[np.int64] | slice) -> Ranges:
-        """Some of the windows."""
+        """Return some of the windows."""
         return Ranges(*(column[which] for column in self))
 
     def portions(self) -> Iterator[Ranges]:
-        """The windows in order, so many at a time that their rows are about `EXPANDED`, and one at least."""
+        """Yield the windows in order, so many at a time that their rows are about `EXPANDED`, and one at least."""
         ends = np.cumsum(self.last - self.first)
         start = 0
         while start < len(ends):
@@ -50,7 +50,7 @@ class Ordered(NamedTuple):
 
 
 def extremes(values: Times, first: Positions, last: Positions) -> tuple[Times, Times]:
-    """The least and the greatest of `values` in each range; no range is empty."""
+    """Return the least and the greatest of `values` in each range; no range is empty."""
     if len(first) == 0:
         return first, first
     bounds = np.stack([first, last], axis=1).ravel()
@@ -59,7 +59,7 @@ def extremes(values: Times, first: Positions, last: Positions) -> tuple[Times, T
 
 
 def orbit(jump: Positions, starts: Positions) -> Positions:
-    """The positions that are reached from `starts` by following `jump` again and again, in order.
+    """Return the positions that are reached from `starts` by following `jump` again and again, in order.
 
     A jump leads on to a later position, or to len(jump), where it ends; no two of the starts lead to the same position.
     Each round doubles the length of the jumps, so the number of rounds is the logarithm of the longest way.
@@ -88,8 +88,8 @@ def following(flags: Mask, ends: Positions) -> Positions:
 def places_of(
     owners: Positions, times: Times, wanted_owners: Positions, wanted: Times, *, after_equal: bool
 ) -> Positions:
-    """Where each wanted (owner, time) would stand among the sorted (owners, times): before those that are equal to it,
-    or after them."""
+    """Return where each wanted (owner, time) would stand among the sorted (owners, times): before those that are equal
+    to it, or after them."""
     if len(owners) == 0 or owners[0] == owners[-1]:
         found: Positions = np.searchsorted(times, wanted, "right" if after_equal else "left")
         return found

@@ -82,14 +82,14 @@ class SessionAggregate(KernelDefaults):
 
 
 def bounds(partial: SessionPartial) -> list[str]:
-    """DuckDB text for window_start, window_end and window_time of a session from FIRST to LAST."""
+    """Return DuckDB text for window_start, window_end and window_time of a session from FIRST to LAST."""
     start, end = f"make_timestamp({FIRST} * 1000)", f"make_timestamp(({LAST} + {partial.gap}) * 1000)"
     time = f"make_timestamp(({LAST} + {partial.gap - 1}) * 1000)"
     return [local(start, partial.zone), local(end, partial.zone), time]
 
 
 def late_rows(partial: SessionPartial, rows: pa.Table, settled: Settled, sql: Sql) -> pa.Table:
-    """Those of `rows` that are in the late pieces of `settled`."""
+    """Return those of `rows` that are in the late pieces of `settled`."""
     if settled.late.num_rows == 0:
         return rows.slice(0, 0)
     rows, _ = timed(rows, partial.time)

@@ -60,13 +60,14 @@ _BEFORE_ALL_TIMES = 10**16
 
 
 def local(column: str, zone: str | None) -> str:
-    """DuckDB text for the wall-clock time in `zone` of a TIMESTAMP in UTC; without a zone it is that already."""
+    """Return DuckDB text for the wall-clock time in `zone` of a TIMESTAMP in UTC; without a zone it is that already."""
     # Through the table of time zones a row takes three times what the rest of its aggregation does.
     return column if zone in (None, "UTC") else f"timezone('{zone}', timezone('UTC', {column}))"
 
 
 def floor_text(time: str, step: int, offset: int) -> str:
-    """DuckDB text for the last multiple of `step` ms (plus `offset`) at or before the TIMESTAMP `time`, in ms."""
+    """Return DuckDB text for the last multiple of `step` ms (plus `offset`) at or before the TIMESTAMP `time`,
+    in ms."""
     ms = f"epoch_ms({time})" if offset % step == 0 else f"(epoch_ms({time}) - {offset % step})"
     # DuckDB's % takes the sign of the time: a multiple of the step is added that makes all times positive.
     floored = f"({ms} - ({ms} + {step * (_BEFORE_ALL_TIMES // step + 1)}) % {step})"
@@ -74,7 +75,8 @@ def floor_text(time: str, step: int, offset: int) -> str:
 
 
 def slice_text(window: Hop | Cumulate, time: str) -> tuple[str, str | None]:
-    """DuckDB text for the start of the slice of a TIMESTAMP `time`, and the condition that it is in a window at all."""
+    """Return DuckDB text for the start of the slice of a TIMESTAMP `time`, and the condition that it is in a window at
+    all."""
     if isinstance(window, Hop) and window.slide > window.size:
         start = floor_text(time, window.slide, window.offset)
         return start, f"epoch_ms({time}) < {start} + {window.size}"
@@ -117,7 +119,8 @@ def windows_of(window: Hop | Cumulate, slices: Times) -> Windows:
 
 
 def instants(walls: Times, zone: str | None) -> Times:
-    """The instant (ms since the epoch) of each wall-clock time; of two the later; a skipped one as if it were not."""
+    """Return the instant (ms since the epoch) of each wall-clock time; of two the later; a skipped one as if it were
+    not."""
     if zone is None or zone == "UTC":
         return walls
     different = distinct(walls)
@@ -135,7 +138,7 @@ def _instant(wall: int, zone: ZoneInfo) -> int:
 
 
 def wall_clock(instant: int, zone: str | None) -> int:
-    """The wall-clock time in `zone` at `instant`, both in ms."""
+    """Return the wall-clock time in `zone` at `instant`, both in ms."""
     if zone is None or zone == "UTC" or abs(instant) > _FAR:
         return instant
     there = (_EPOCH + timedelta(milliseconds=instant)).replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
@@ -143,7 +146,7 @@ def wall_clock(instant: int, zone: str | None) -> int:
 
 
 def walls(times: Times, zone: str | None, sql: Sql) -> Times:
-    """The wall-clock time in `zone` at each instant, all in ms."""
+    """Return the wall-clock time in `zone` at each instant, all in ms."""
     if zone is None or zone == "UTC" or len(times) == 0:
         return times
     statement = select([f"epoch_ms({local('make_timestamp(t * 1000)', zone)}) AS wall"], "times")
@@ -152,7 +155,7 @@ def walls(times: Times, zone: str | None, sql: Sql) -> Times:
 
 
 def reach(window: Window, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:
-    """Which slices (after, up to) are in the windows that close once `previous` becomes `watermark`.
+    """Return which slices (after, up to) are in the windows that close once `previous` becomes `watermark`.
 
     Slices of windows that stay open are not among them, so what is read does not grow with what is open. Close to where
     the clocks of `zone` change the guess is wide.
@@ -185,13 +188,14 @@ def _steady(zone: str | None, previous: int, watermark: int) -> bool:
 
 
 def closed_upto(watermark: int, zone: str | None) -> int:
-    """The last end (wall clock of `zone`) up to which all windows are closed at `watermark`, or one a bit before it."""
+    """Return the last end (wall clock of `zone`) up to which all windows are closed at `watermark`, or one a bit before
+    it."""
     slack = 0 if zone is None or zone == "UTC" else _DAY // 8
     return wall_clock(watermark, zone) + 1 - slack
 
 
 def horizon(window: Window, watermark: int, zone: str | None) -> int:
-    """The last slice that is in no window still open at `watermark`."""
+    """Return the last slice that is in no window still open at `watermark`."""
     closed = closed_upto(watermark, zone)
     if isinstance(window, Attached):
         return closed

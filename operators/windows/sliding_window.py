@@ -63,7 +63,7 @@ class SlidingWindow(KernelDefaults):
         return self.time is None and self.delay == 0
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """The rows of each partition, and when those that fire a window do."""
+        """Return the rows of each partition, and when those that fire a window do."""
         rows = {"rows": self._history.spec()}
         if self._at_arrival:
             return rows

@@ -27,13 +27,13 @@ class Released(NamedTuple):
 
 
 def waiting(schema: pa.Schema, time: int | None, key: Sequence[int]) -> Mapping[str, TraceSpec]:
-    """The table of rows ahead of the watermark, by `key`; in processing time (`time` is None) no row waits."""
+    """Return the table of rows ahead of the watermark, by `key`; in processing time (`time` is None) no row waits."""
     names = tuple(schema.names[place] for place in key)
     return {} if time is None else {_WAITING: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=names)}
 
 
 def released(state: State, changes: pa.Table, time: int | None, clock: Clock) -> Released:
-    """The rows whose time the watermark has reached; in processing time all, at the time of the batch.
+    """Return the rows whose time the watermark has reached; in processing time all, at the time of the batch.
 
     Rows of one time stay in the order of arrival. A row is late when the watermark had reached its time before.
     """

@@ -41,7 +41,7 @@ class WindowOutput:
     aggregates: tuple[AggregateSpec, ...] = ()
 
     def changes(self, ordered: Ordered, windows: Ranges, sql: Sql) -> pa.Table:
-        """The answers of `windows`, one after the other."""
+        """Return the answers of `windows`, one after the other."""
         parts = [no_changes(self.output)]
         parts += [self._portion(ordered, portion, sql) for portion in windows.portions()]
         return pa.concat_tables(parts)

@@ -10,7 +10,8 @@ from operators.sql_text import inner, named, select, total, union_all
 
 
 def totals(layout: AccumulatorLayout, by: Sequence[str], rows: str) -> str:
-    """The statement that puts the partials of each window and key together, those of values as distinct values."""
+    """Return the statement that puts the partials of each window and key together, those of values as distinct
+    values."""
     if not layout.sets:
         return select([*by, *layout.combined()], rows, group_by=by)
     parts = [select([*by, *layout.plain], "rows", where=f"{TAG} = 0")]

@@ -11,6 +11,7 @@ from service.host.machine import MachineError
 
 
 def main() -> int:
+    """Fetch the archives of the lists that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m service.archives", description="Fetch and check Java archives.")
     parser.add_argument("lists", nargs="+", metavar="LIST", help="spark, kafka, s3a, gs, or the path of a .toml list")
     try:

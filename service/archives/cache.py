@@ -28,7 +28,7 @@ def cache_folder() -> Path:
 
 
 def ensure(listing: Listing, folder: Path | None = None) -> tuple[Path, ...]:
-    """The paths of the archives of `listing`, every one checked; those that are missing or damaged are fetched.
+    """Return the paths of the archives of `listing`, every one checked; those that are missing or damaged are fetched.
 
     With all of them there it needs neither the network nor Java. Two processes may do this at the same time: an archive
     appears in the folder whole or not at all.

@@ -22,6 +22,7 @@ class Archive:
 
     @property
     def file_name(self) -> str:
+        """The name of its file."""
         return f"{self.artifact}-{self.version}.jar"
 
     def __str__(self) -> str:

@@ -37,7 +37,7 @@ class CheckpointAddress:
     cache_bytes: int = 0
 
     def open(self) -> Files:
-        """The files; the same object for the same address in one process."""
+        """Return the files; the same object for the same address in one process."""
         return _opened(self.url, tuple(sorted(self.hadoop.items())), self.scratch, self.cache_bytes)
 
 

@@ -46,7 +46,7 @@ class Range(NamedTuple):
 
 
 def unfinished(files: Files) -> PlannedBatch | None:
-    """The batch that is planned and not done, None if there is none."""
+    """Return the batch that is planned and not done, None if there is none."""
     number = last(files, OFFSETS)
     if number <= last(files, COMMITS):
         return None
@@ -56,7 +56,7 @@ def unfinished(files: Files) -> PlannedBatch | None:
 
 
 def last(files: Files, log: str) -> int:
-    """The last batch of a log, -1 if there is none."""
+    """Return the last batch of a log, -1 if there is none."""
     return max((int(name) for name in files.names(log) if name.isdigit()), default=-1)
 
 
@@ -112,7 +112,7 @@ def note_done(files: Files, number: int) -> None:
 
 
 def ranges(start: Offsets | None, end: Offsets | None) -> list[Range]:
-    """What a batch reads of a Kafka source, partition by partition; nothing where `end` is not that of one."""
+    """Return what a batch reads of a Kafka source, partition by partition; nothing where `end` is not that of one."""
     before, after = _of_kafka(start), _of_kafka(end)
     found = [
         Range(topic, int(partition), before.get(topic, {}).get(partition), int(offset))
@@ -128,7 +128,7 @@ def _of_kafka(offsets: Offsets | None) -> Mapping[str, Mapping[str, int]]:
 
 
 def ends(files: Files, number: int) -> list[Offsets | None]:
-    """Where a batch ends, source by source; nothing where the log does not know it."""
+    """Return where a batch ends, source by source; nothing where the log does not know it."""
     written = files.get(f"{OFFSETS}/{number}")
     if written is None:
         return []

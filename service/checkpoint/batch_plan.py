@@ -47,7 +47,7 @@ class BatchPlan:
     def planned(
         files: Files, number: int, *, shards: int, readers: int, plan: int, growing: Iterable[int] = ()
     ) -> BatchPlan:
-        """The plan of a batch whose offsets are in the log. `growing` are the positions of the sources to which
+        """Return the plan of a batch whose offsets are in the log. `growing` are the positions of the sources to which
         partitions may come. Raises StateMissing."""
         metadata, *ends = _lines(files, number)
         told = json.loads(metadata)
@@ -73,12 +73,12 @@ class BatchPlan:
         put_offsets(files, self.number, json.dumps({**json.loads(metadata), **self.times}), self.ends)
 
     def to_bytes(self) -> bytes:
-        """The plan, packed."""
+        """Return the plan, packed."""
         return zlib.compress(json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":")).encode())
 
     @staticmethod
     def from_bytes(packed: bytes) -> BatchPlan | None:
-        """What `to_bytes` wrote; None for that of a version that writes something else."""
+        """Return what `to_bytes` wrote; None for that of a version that writes something else."""
         told = json.loads(zlib.decompress(packed))
         if told.pop("format") != FORMAT:
             return None

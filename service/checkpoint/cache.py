@@ -26,7 +26,7 @@ class Cache:
         self._added = 0
 
     def fetch(self, name: str, load: Callable[[], pa.Buffer]) -> pa.Buffer:
-        """The block, mapped; from `load` where there is no copy."""
+        """Return the block, mapped; from `load` where there is no copy."""
         path = self._folder / name
         try:
             os.utime(path)

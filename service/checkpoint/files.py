@@ -49,7 +49,7 @@ class Files(ABC):
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
-        """All of a small file, or None."""
+        """Return all of a small file, or None."""
 
     @abstractmethod
     def block(self, place: StoredAt) -> pa.Buffer:
@@ -57,14 +57,14 @@ class Files(ABC):
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """The names, within it, of the files in `folder`."""
+        """Return the names, within it, of the files in `folder`."""
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, of which some may be gone already."""
 
     def written(self, place: StoredAt, data: pa.Buffer) -> None:  # noqa: B027  (nothing to do where files are mapped)
-        """A block was just written to `place`, and will be read soon."""
+        """Note that a block was just written to `place`, and will be read soon."""
 
 
 class FolderFiles(Files):

@@ -18,7 +18,7 @@ class SmallFiles:
         self._files = files
 
     def read(self, name: str) -> Any:
-        """The value of a file, None where it was never written."""
+        """Return the value of a file, None where it was never written."""
         written = self._files.get(f"{FOLDER}/{name}.json")
         if written is not None:
             return json.loads(written)

@@ -27,12 +27,12 @@ class ShardState(NamedTuple):
     manifest: StoredAt
 
     def to_json(self) -> bytes:
-        """The payload of an envelope."""
+        """Return the payload of an envelope."""
         return json.dumps(self).encode()
 
     @staticmethod
     def from_json(payload: bytes) -> ShardState:
-        """What `to_json` wrote."""
+        """Return what `to_json` wrote."""
         level, shard, clocks, place = json.loads(payload)
         return ShardState(level, shard, clocks, StoredAt(*place))
 
@@ -52,7 +52,7 @@ class Version:
 
     @staticmethod
     def of(told: Iterable[ShardState], levels: int, shards: int) -> Version:
-        """The version that the tasks of a batch have told of. Raises ValueError where a shard is missing."""
+        """Return the version that the tasks of a batch have told of. Raises ValueError where a shard is missing."""
         clocks: dict[int, Mapping[str, Any]] = {}
         manifests: dict[int, dict[int, StoredAt]] = {level: {} for level in range(1, levels + 1)}
         for each in told:
@@ -78,7 +78,7 @@ class Version:
 
     @staticmethod
     def before(files: Files, batch: int) -> Version:
-        """The state that `batch` starts from: none before the first. Raises StateMissing."""
+        """Return the state that `batch` starts from: none before the first. Raises StateMissing."""
         if batch == 0:
             return Version({})
         written = files.get(_name(batch - 1))
@@ -97,5 +97,5 @@ def _name(batch: int) -> str:
 
 
 def batch_of(name: str) -> int:
-    """The batch that a file in FOLDER, or one of blocks, is of."""
+    """Return the batch that a file in FOLDER, or one of blocks, is of."""
     return int(name[:9])

@@ -18,12 +18,12 @@ from service.sql.pipeline import Pipeline, load
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """The argument that names a pipeline file."""
+    """Add the argument that names a pipeline file."""
     parser.add_argument("file", type=Path, help="the pipeline, a file of SQL statements")
 
 
 def read(path: Path) -> Pipeline | None:
-    """The pipeline of a file; None, with its mistakes shown, if it has any."""
+    """Return the pipeline of a file; None, with its mistakes shown, if it has any."""
     try:
         return _checked(load(path, os.environ))
     except OSError as error:
@@ -52,21 +52,21 @@ def _checked(pipeline: Pipeline) -> Pipeline:
 
 
 def variable_secrets(path: Path) -> tuple[str, ...]:
-    """The values of the variables that a file asks for and whose names say that they are secret."""
+    """Return the values of the variables that a file asks for and whose names say that they are secret."""
     source = read_source(path.name, decoded(path.read_bytes())[0], os.environ)
     return tuple(secrets_of_variables(source.asked, os.environ))
 
 
 def redaction_of(path: Path, pipeline: Pipeline) -> Redaction:
-    """What hides the secrets of a pipeline in what is told of it."""
+    """Return what hides the secrets of a pipeline in what is told of it."""
     return Redaction([*variable_secrets(path), *secrets_of_tables(pipeline.tables.values())])
 
 
 def mistake(file: str, problem: Problem) -> Mistake:
-    """A problem of a plan, told as a mistake of its file."""
+    """Return a problem of a plan, told as a mistake of its file."""
     return Mistake(file, problem.place, problem.primary, problem.detail, problem.hint)
 
 
 def job_named(pipeline: Pipeline, name: str) -> tuple[Job, ...]:
-    """All jobs, or the one of that name."""
+    """Return all jobs, or the one of that name."""
     return tuple(j for j in pipeline.jobs if not name or j.name == name)

@@ -98,7 +98,7 @@ def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 
 def hadoop_settings(settings: Settings) -> dict[str, str]:
-    """What the settings tell of the client of an object store."""
+    """Return what the settings tell of the client of an object store."""
     told = settings.spark.conf.items()
     return {name.removeprefix("spark.hadoop."): text for name, text in told if name.startswith("spark.hadoop.fs.")}
 

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def cases_in(folder: Path) -> Iterator[Path]:
-    """The folder itself if it is a case, else the cases in it."""
+    """Yield the folder itself if it is a case, else the cases in it."""
     if (folder / PIPELINE).exists():
         yield folder
     elif folder.is_dir():

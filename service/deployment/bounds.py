@@ -26,7 +26,7 @@ class Store(Protocol):
     """Small JSON files of a checkpoint."""
 
     def read(self, name: str) -> Any:
-        """The value of a file, None where it was never written."""
+        """Return the value of a file, None where it was never written."""
 
     def write(self, name: str, value: Any) -> None:
         """Replace a file."""
@@ -69,8 +69,8 @@ def agree_on_bounds(
 
 
 def reached(source: int, limits: Mapping[str, int], read: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether `read`, the next offsets by topic and partition, are at or past every end of `source`; a source without
-    an end never gets there."""
+    """Return whether `read`, the next offsets by topic and partition, are at or past every end of `source`; a source
+    without an end never gets there."""
     at = {channel_name(source, t, int(p)): o for t, each in read.items() for p, o in each.items()}
     mine = _channels(source, limits)
     return bool(mine) and all(at.get(channel, 0) >= end for channel, end in mine.items())

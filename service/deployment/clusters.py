@@ -44,7 +44,7 @@ class Address:
 
 
 def address_of(properties: Mapping[str, str], settings: Kafka) -> Address:
-    """The address for a table's Java properties; KafkaConfigError where they do not fit together."""
+    """Return the address for a table's Java properties; KafkaConfigError where they do not fit together."""
     merged = dict(_from_settings(settings)) if not _says_security(properties) else {}
     merged.update(properties)
     security, rest = security_of(merged)
@@ -65,7 +65,7 @@ def address_of(properties: Mapping[str, str], settings: Kafka) -> Address:
 
 
 def address_of_table(table: Table, settings: Kafka) -> Address | None:
-    """The address of a table's cluster; None where its connector is not Kafka."""
+    """Return the address of a table's cluster; None where its connector is not Kafka."""
     if table.connector.kind not in ("kafka", "upsert-kafka"):
         return None
     return address_of(table.connector.properties, settings)

@@ -26,7 +26,7 @@ class GroupOffsets:
         self._thread.start()
 
     def batch(self, progress: Progress) -> None:
-        """A batch is committed."""
+        """Note that a batch is committed."""
         with self._changed:
             for source in self._deployment.program.sources:
                 read: dict[str, dict[int, int]] = {}

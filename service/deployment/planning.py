@@ -62,7 +62,7 @@ class Deployment:
         return checkpoint_of(self.program, self.settings)
 
     def starting_offsets(self, source: int) -> str:
-        """Where Spark's source begins when the checkpoint is new, as its JSON."""
+        """Return where Spark's source begins when the checkpoint is new, as its JSON."""
         table = self._table(source)
         startup = table.connector.startup
         asked = admin.StartPosition(
@@ -76,12 +76,12 @@ class Deployment:
         return json.dumps({t: {str(p): o for p, o in each.items()} for t, each in offsets.items()})
 
     def first_offsets(self, source: int) -> Mapping[str, Mapping[int, int]]:
-        """Where the records of a source begin that Kafka keeps, by topic and partition."""
+        """Return where the records of a source begin that Kafka keeps, by topic and partition."""
         topics = self._table(source).connector.topics
         return self._cluster(source).start_offsets(topics, admin.StartPosition(mode="earliest-offset"))
 
     def limits(self, source: int) -> Mapping[str, Mapping[int, int]]:
-        """The end offsets of a bounded source, by topic and partition."""
+        """Return the end offsets of a bounded source, by topic and partition."""
         table = self._table(source)
         if table.connector.kind == "datagen":
             return {table.name: {0: datagen.rows_in_all(table) or 0}}
@@ -101,15 +101,15 @@ class Deployment:
                 return {topic: dict(bounded.offsets) for topic in table.connector.topics}
 
     def partitions_of(self, output: int) -> int | None:
-        """How many partitions the topic of an output has; None where it goes to no topic."""
+        """Return how many partitions the topic of an output has; None where it goes to no topic."""
         if output not in self.output_addresses:
             return None
         topic = next(o.table.connector.topics[0] for o in self.program.outputs if o.id == output)
         return admin.Cluster(self.output_addresses[output].librdkafka).describe([topic]).get(topic)
 
     def writer(self, number: int, checkpoint_id: str, plan: int) -> WriterSettings:
-        """What writes the outputs of writer `number`, for the checkpoint of that id and its plan number. Which process
-        does so, and where it is met, is not known yet."""
+        """Return what writes the outputs of writer `number`, for the checkpoint of that id and its plan number. Which
+        process does so, and where it is met, is not known yet."""
         return WriterSettings(
             query=self.program.name,
             checkpoint_id=self.writers.identity(checkpoint_id, number),
@@ -128,7 +128,7 @@ class Deployment:
         return self.settings.batch.bytes or memory_of_tasks(self.settings.spark) // BATCH_SHARE
 
     def group(self, source: int) -> str:
-        """The consumer group whose offsets are committed, for lag tools only."""
+        """Return the consumer group whose offsets are committed, for lag tools only."""
         return self._table(source).connector.properties.get("group.id") or f"tailrace-{self.program.name}"
 
     def _table(self, source: int) -> Table:
@@ -139,7 +139,7 @@ class Deployment:
 
 
 def checkpoint_of(program: Program, settings: Settings) -> str:
-    """The folder or URL of a job's checkpoint."""
+    """Return the folder or URL of a job's checkpoint."""
     return f"{settings.checkpoint.rstrip('/')}/{program.name}"
 
 
@@ -261,7 +261,7 @@ def _record_bytes(assignment: Deployment) -> dict[int, float]:
 
 
 def bounded_sources(program: Program) -> frozenset[int]:
-    """The sources that end."""
+    """Return the sources that end."""
     return frozenset(source.id for source in program.sources if not _endless(source.table))
 
 
@@ -289,7 +289,7 @@ _UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def memory_of_tasks(spark: Spark) -> int:
-    """Bytes of memory of the machines that tasks run on, as far as that is known here."""
+    """Return bytes of memory of the machines that tasks run on, as far as that is known here."""
     if spark.master.startswith("local") and not spark.master.startswith("local-cluster"):
         return machine.memory()
     count = spark.executor.instances

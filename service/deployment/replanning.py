@@ -79,11 +79,11 @@ class Replanning:
         self._store = store
 
     def pending(self) -> PlannedBatch | None:
-        """The batch that is planned and not done."""
+        """Return the batch that is planned and not done."""
         return batch_log.unfinished(self._files)
 
     def records(self, batch: PlannedBatch) -> list[tuple[str, Range]]:
-        """What a batch reads, by table and partition."""
+        """Return what a batch reads, by table and partition."""
         sources = self._deployment.program.sources
         return [
             (source.table.name, each)
@@ -167,8 +167,8 @@ class Replanning:
 
 
 def places_of(program: Program, store: Store, batch: PlannedBatch) -> Sequence[int]:
-    """The numbers of the tasks that write a batch: of a program with levels those of the last one, else those that read
-    each source, or where no number of those is fixed one for each partition that is read."""
+    """Return the numbers of the tasks that write a batch: of a program with levels those of the last one, else those
+    that read each source, or where no number of those is fixed one for each partition that is read."""
     if program.levels:
         return range(int(store.read("shards") or 0))
     readers = int(store.read("readers") or 0)

@@ -90,8 +90,8 @@ class RollForward:
 
 
 def roll_forward(deployment: Deployment, files: Files, store: Store, shards: int) -> RollForward | None:
-    """What has to be done before the job goes on with this checkpoint, None for nothing. Its next batches would run in
-    so many `shards`. Raises TooOld, KafkaFailure."""
+    """Return what has to be done before the job goes on with this checkpoint, None for nothing. Its next batches would
+    run in so many `shards`. Raises TooOld, KafkaFailure."""
     identifier, planned = store.read("id"), last(files, OFFSETS)
     if identifier is None or planned < 0:
         return None

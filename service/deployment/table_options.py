@@ -25,7 +25,7 @@ class WrongOption:
 
 
 def wrong_options(tables: Iterable[Table]) -> Iterator[WrongOption]:
-    """The options that a job with these tables would be refused for before it starts."""
+    """Yield the options that a job with these tables would be refused for before it starts."""
     # Brokers that the table does not name may come from the settings, which nobody needs to check a file.
     anywhere = Kafka(bootstrap_servers="localhost:9092")
     for table in tables:

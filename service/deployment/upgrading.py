@@ -15,12 +15,13 @@ _AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start afresh"
 
 
 def remembered(now: Meaning) -> dict[str, Any]:
-    """What the checkpoint of a query remembers, as JSON values."""
+    """Return what the checkpoint of a query remembers, as JSON values."""
     return {"format": FORMAT, "meaning": now.to_json()}
 
 
 def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
-    """What becomes of the state under the query that means `now`; None where there is none, or it is that of the query.
+    """Return what becomes of the state under the query that means `now`; None where there is none, or it is that of the
+    query.
 
     `known` is what `remembered` gave when the checkpoint at `url` was last taken, None for a new one. Raises
     StateMismatch where another version of Tailrace wrote it.
@@ -38,8 +39,8 @@ def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
 
 
 def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade | None:
-    """The same, for a job that is to go on. Raises StateMismatch, with all reasons, where it cannot; `begun` is the
-    batch that is planned and not done: the query that planned it has to end it."""
+    """Return the same, for a job that is to go on. Raises StateMismatch, with all reasons, where it cannot; `begun` is
+    the batch that is planned and not done: the query that planned it has to end it."""
     found = compared(known, now, url)
     if found is None:
         return None
@@ -55,7 +56,7 @@ def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade
 
 
 def obstacles(found: Upgrade, begun: int | None) -> list[str]:
-    """All that stands in the way of a changed query."""
+    """Return all that stands in the way of a changed query."""
     waiting = (
         []
         if begun is None

@@ -30,8 +30,8 @@ class Writers:
     side: int | None = None
 
     def numbers(self, tables: Mapping[int, str]) -> dict[str, int]:
-        """What a checkpoint remembers: the number of each output, by the name of its table, of which there may be
-        several, and that of dead letters and late rows."""
+        """Return what a checkpoint remembers: the number of each output, by the name of its table, of which there may
+        be several, and that of dead letters and late rows."""
         found = {} if self.side is None else {SIDE: self.side}
         times: Counter[str] = Counter()
         for output, number in sorted(self.of_output.items()):
@@ -41,7 +41,8 @@ class Writers:
         return found
 
     def identity(self, checkpoint: str, number: int) -> str:
-        """What a writer's markers and transactional ids are named after; `checkpoint` is the id of the checkpoint."""
+        """Return what a writer's markers and transactional ids are named after; `checkpoint` is the id of the
+        checkpoint."""
         return f"{checkpoint}.{number}" if number else checkpoint
 
 
@@ -50,7 +51,7 @@ NOBODY = Writers(of_output={})
 
 
 def writers_of(outputs: Mapping[int, Address], side: Address | None, cluster_of: Callable[[Address], str]) -> Writers:
-    """The writers of a job. `cluster_of` asks Kafka which cluster it is: one cluster has many addresses."""
+    """Return the writers of a job. `cluster_of` asks Kafka which cluster it is: one cluster has many addresses."""
     written = [*outputs.values(), *([] if side is None else [side])]
     several = any(_place(each) != _place(written[0]) for each in written)
     found: list[tuple[tuple[str, Properties], list[Address]]] = []

@@ -56,7 +56,7 @@ class Decoder(Protocol):
     """Picklable; made once a job from a table and the columns that the plan reads."""
 
     def needs(self) -> tuple[str, ...]:
-        """The columns of RECORD that `decode` reads besides topic, partition and offset."""
+        """Return the columns of RECORD that `decode` reads besides topic, partition and offset."""
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
         """Decode one block of records; a bad record goes to `dead` and never disturbs its neighbours."""
@@ -66,7 +66,7 @@ class Encoder(Protocol):
     """Picklable; made once a job from a table and the columns that are written."""
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
-        """Records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row."""
+        """Return records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row."""
 
 
 class PartReader(Protocol):

@@ -61,11 +61,11 @@ class DatagenDecoder:
         self._types = [arrow(table.columns[c].type) for c in columns]
 
     def needs(self) -> tuple[str, ...]:
-        """The time of a record is that of its making."""
+        """Return the timestamp alone: a record is as old as its making."""
         return ("timestamp",)
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        """A row for each record; none is bad."""
+        """Return a row for each record; none is bad."""
         chosen = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*self._expressions, "CAST(1 AS BIGINT)"]))
         made = pa.table({"n": records["offset"], "now": records["timestamp"].cast(pa.timestamp("us"))})
         rows = sql(f"SELECT {chosen} FROM r", {"r": made})
@@ -75,12 +75,12 @@ class DatagenDecoder:
 
 
 def rate(table: Table) -> int:
-    """Rows a second."""
+    """Return rows a second."""
     return int(table.connector.options.get("rows-per-second", RATE))
 
 
 def rows_in_all(table: Table) -> int | None:
-    """How many rows there are; None = without end. Checks every option of the table's columns."""
+    """Return how many rows there are; None = without end. Checks every option of the table's columns."""
     bounds = []
     names = [c.name for c in table.columns if c.kind is ColumnKind.PHYSICAL]
     for key in table.connector.options:

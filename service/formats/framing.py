@@ -28,7 +28,7 @@ UNFRAMED = "the record does not begin with a zero byte and the id of its schema"
 
 
 def header(schema: int) -> bytes:
-    """The bytes in front of a value of this schema."""
+    """Return the bytes in front of a value of this schema."""
     return struct.pack(">bI", 0, schema)
 
 
@@ -46,6 +46,7 @@ def schema_ids(data: Any, starts: Ints, ends: Ints) -> tuple[Ints, Flags]:
 
 
 def schema_id(form: Format, text: str, kind: str) -> int:
-    """The id of a schema of this kind (AVRO, JSON) in the form's registry, registered there if the form says so."""
+    """Return the id of a schema of this kind (AVRO, JSON) in the form's registry, registered there if the form
+    says so."""
     found = registry(registry_settings(form.registry))
     return found.id_of(form.options["subject"], text, kind, register=flag(form, "auto.register.schemas", default=True))

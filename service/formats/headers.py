@@ -19,8 +19,8 @@ _LIST = OUT.field("headers").type
 def row_headers(
     kinds: np.ndarray[Any, np.dtype[np.int64]], query: str, times: pa.Array | None, own: pa.Array | None
 ) -> pa.Array:
-    """A list of headers a record: tailrace-kind, tailrace-query, tailrace-event-time (milliseconds since the epoch as
-    text, where the table has an event time), then those of the row's own `headers` column."""
+    """Return a list of headers a record: tailrace-kind, tailrace-query, tailrace-event-time (milliseconds since the
+    epoch as text, where the table has an event time), then those of the row's own `headers` column."""
     count = len(kinds)
     names = [KIND, QUERY]
     constants = [word.encode() for word in (*KINDS, query)]
@@ -48,6 +48,6 @@ def row_headers(
 
 
 def own_headers(column: pa.Array) -> pa.Array:
-    """A MAP<STRING, BYTES> column as lists of headers."""
+    """Return a MAP<STRING, BYTES> column as lists of headers."""
     lists = [None if each is None else [{"key": k, "value": v} for k, v in each] for each in column.to_pylist()]
     return pa.array(lists, _LIST)

@@ -19,7 +19,7 @@ class Part:
     required: frozenset[int] = frozenset()
 
     def only(self, wanted: frozenset[int]) -> Part:
-        """The part without the columns that are not wanted."""
+        """Return the part without the columns that are not wanted."""
         kept = [i for i, column in enumerate(self.columns) if column in wanted]
         return Part(
             tuple(self.columns[i] for i in kept),
@@ -34,7 +34,8 @@ class Part:
 
 
 def key_part(table: Table) -> Part:
-    """The columns of the record's key: PRIMARY KEY for upsert-kafka, else 'key.fields'; names without their prefix."""
+    """Return the columns of the record's key: PRIMARY KEY for upsert-kafka, else 'key.fields'; names without their
+    prefix."""
     connector = table.connector
     if connector.kind == "upsert-kafka":
         columns = table.key
@@ -48,7 +49,8 @@ def key_part(table: Table) -> Part:
 
 
 def value_part(table: Table) -> Part:
-    """The columns of the record's value: the physical ones, less the key's if 'value.fields-include' is EXCEPT_KEY."""
+    """Return the columns of the record's value: the physical ones, less the key's if 'value.fields-include' is
+    EXCEPT_KEY."""
     left_out = key_part(table).columns if table.connector.value_fields_include == "EXCEPT_KEY" else ()
     columns = tuple(i for i, c in enumerate(table.columns) if c.kind is ColumnKind.PHYSICAL and i not in left_out)
     names = tuple(table.columns[i].name for i in columns)
@@ -60,5 +62,5 @@ def _required(table: Table) -> frozenset[int]:
 
 
 def required(table: Table, index: int) -> bool:
-    """Whether a column may not be NULL; a PRIMARY KEY never is."""
+    """Return whether a column may not be NULL; a PRIMARY KEY never is."""
     return not table.columns[index].nullable or index in table.key

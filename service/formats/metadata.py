@@ -41,12 +41,12 @@ WRITABLE_METADATA = ("timestamp", "headers")
 
 
 def record_column(key: str) -> str:
-    """The column of a record from which the metadata `key` is read."""
+    """Return the column of a record from which the metadata `key` is read."""
     return _READERS[key][0]
 
 
 def metadata_column(records: pa.Table, column: TableColumn) -> pa.ChunkedArray:
-    """A METADATA column of every record."""
+    """Return a METADATA column of every record."""
     found = _READERS[column.metadata][1](records)
     wanted = arrow(column.type)
     return found if found.type == wanted else found.cast(wanted)

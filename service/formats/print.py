@@ -27,7 +27,7 @@ class PrintEncoder:
         self._statement = f"SELECT concat('[', {', '.join(parts)}, ']') AS value FROM changes"
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
-        """Records (OUT) whose value is the line."""
+        """Return records (OUT) whose value is the line."""
         if changes.num_rows == 0:
             return OUT.empty_table()
         texts = whole(sql(self._statement, {"changes": changes})["value"])

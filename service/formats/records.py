@@ -16,7 +16,7 @@ BAD_UTF8 = Rejection("bad-utf8", "the value is not UTF-8 text")
 
 
 def texts(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[int]]:
-    """Bytes as text, and the positions of what is no UTF-8 (NULL in the text)."""
+    """Return bytes as text, and the positions of what is no UTF-8 (NULL in the text)."""
     try:
         return values.cast(pa.string()), []
     except pa.ArrowInvalid:
@@ -32,7 +32,7 @@ def texts(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[int]]:
 
 
 def dead(records: pa.Table, bad: Mapping[int, Rejection]) -> pa.Table:
-    """The records at these positions with reason and detail, in order; columns that were not read are NULL."""
+    """Return the records at these positions with reason and detail, in order; columns that were not read are NULL."""
     spoken = {index: rejection for index, rejection in sorted(bad.items()) if rejection.reason}
     if not spoken:
         return DEAD.empty_table()
@@ -60,13 +60,13 @@ def missing(name: str, column: pa.ChunkedArray, bad: dict[int, Rejection], excep
 
 
 def positions(count: int, without: Mapping[int, Rejection]) -> pa.Array:
-    """The positions 0 to `count` that are not in `without`."""
+    """Return the positions 0 to `count` that are not in `without`."""
     kept = np.ones(count, dtype=bool)
     kept[list(without)] = False
     return pa.array(np.flatnonzero(kept))
 
 
 def block(columns: Sequence[pa.ChunkedArray | pa.Array], weights: pa.Array) -> pa.Table:
-    """A block of changes."""
+    """Return a block of changes."""
     named = {f"c{i}": column for i, column in enumerate(columns)}
     return pa.table({**named, "_weight": weights})

@@ -111,7 +111,7 @@ assert {kind for kind, spec in FORMATS.items() if spec.shape is not None} == CAR
 
 
 def decoder(table: Table, columns: tuple[int, ...]) -> Decoder:
-    """A decoder of the physical and METADATA columns at these indexes of `table.columns`, in this order."""
+    """Return a decoder of the physical and METADATA columns at these indexes of `table.columns`, in this order."""
     if table.connector.kind == "datagen":
         return DatagenDecoder(table, columns)
     form = table.connector.value_format
@@ -124,13 +124,13 @@ def decoder(table: Table, columns: tuple[int, ...]) -> Decoder:
 
 
 def reader(part: Part, form: Format | None, whole: Part) -> PartReader:
-    """The reader of the columns of `part`, which is some of `whole`; without a form there is nothing to read."""
+    """Return the reader of the columns of `part`, which is some of `whole`; without a form there is nothing to read."""
     form = form or Format("json")
     return FORMATS[form.kind].reader(part, form, whole)
 
 
 def writer(part: Part, form: Format, place: Mapping[int, str]) -> PartWriter:
-    """The writer of the columns of `part`; `place` names their columns in a block."""
+    """Return the writer of the columns of `part`; `place` names their columns in a block."""
     return FORMATS[form.kind].writer(part, form, place)
 
 
@@ -141,7 +141,7 @@ def encoder(
     key: tuple[int, ...] | None = None,
     partitions: int | None = None,
 ) -> Encoder:
-    """An encoder for the rows of `query`, whose c0, c1, ... fill the columns at these indexes.
+    """Return an encoder for the rows of `query`, whose c0, c1, ... fill the columns at these indexes.
 
     `key` holds the positions whose values tell rows apart (none of them: there is one row at most), by default those of
     the PRIMARY KEY, if there is one: of a key's -row and +row one update is made. `partitions` is the number of the
@@ -155,6 +155,6 @@ def encoder(
 
 
 def change_encoding(table: Table, tombstones: bool) -> ChangeEncoding:
-    """The form that changes of `table` have on the wire; with `tombstones`, a delete is followed by one."""
+    """Return the form that changes of `table` have on the wire; with `tombstones`, a delete is followed by one."""
     form = table.connector.value_format or Format("json")
     return upsert if table.connector.kind == "upsert-kafka" else FORMATS[form.kind].encoding(form, tombstones)

@@ -48,8 +48,8 @@ REASONS = (
 
 
 def rejected_records(dead: pa.Table) -> pa.Table:
-    """Records (OUT) of rejected ones (DEAD): bytes as they came, headers tailrace-reason, -detail, -topic, -partition,
-    -offset after the record's own."""
+    """Return records (OUT) of rejected ones (DEAD): bytes as they came, headers tailrace-reason, -detail, -topic,
+    -partition, -offset after the record's own."""
     rows = dead.num_rows
     names = set(dead.schema.names)
     headers = dead["headers"].to_pylist() if "headers" in names else [None] * rows
@@ -75,8 +75,8 @@ def rejected_records(dead: pa.Table) -> pa.Table:
 
 
 def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, sql: Sql) -> pa.Table:
-    """Records (OUT) of rows that came late or could not be computed (`why`; where there is a `_reason`, that): the
-    value is a JSON object of the columns under their `names` (a column without one is partial work and left out)
+    """Return records (OUT) of rows that came late or could not be computed (`why`; where there is a `_reason`, that):
+    the value is a JSON object of the columns under their `names` (a column without one is partial work and left out)
     and `_weight`; headers name the operator and the reason. BYTES are in base64."""
     named = [(name, f"c{i}", rows.schema.field(f"c{i}").type) for i, name in enumerate(names) if name]
     pairs = ", ".join(
@@ -98,7 +98,8 @@ def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, s
 
 
 def fitted(records: pa.Table, most: int) -> pa.Table:
-    """The records (OUT) with those that are larger than `most` bytes cut, and a header tailrace-cut that says so.
+    """Return the records (OUT) with those that are larger than `most` bytes cut, and a header tailrace-cut that says
+    so.
 
     The value is cut first; a key and headers of the record's own that leave no room for it are left out.
     """

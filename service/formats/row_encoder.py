@@ -65,7 +65,7 @@ class RowEncoder:
         self._event_time = columns.index(table.rowtime) if table.rowtime in columns else None
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
-        """Records (OUT) for the consolidated net changes of one batch."""
+        """Return records (OUT) for the consolidated net changes of one batch."""
         if changes.num_rows == 0:
             return OUT.empty_table()
         pairs = pair(changes, self._key)

@@ -30,7 +30,8 @@ class MachineError(Exception):
 
 
 def find_java() -> str:
-    """The path of a Java runtime that is new enough: that of JAVA_HOME where it is set, else the first on the PATH."""
+    """Return the path of a Java runtime that is new enough: that of JAVA_HOME where it is set, else the first on the
+    PATH."""
     install = f"install a Java {JAVA_NEEDED} runtime (or newer) or point JAVA_HOME at one"
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
@@ -50,14 +51,14 @@ def find_java() -> str:
 
 
 def java_version(said: str) -> int | None:
-    """The feature release in what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
+    """Return the feature release in what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
     match = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(match.group(1)) if match else None
 
 
 def cores(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """How many cores this process may use, as a JVM counts them: those it may run on, and no more than its control
-    groups are given the time of, a part of a core being one."""
+    """Return how many cores this process may use, as a JVM counts them: those it may run on, and no more than its
+    control groups are given the time of, a part of a core being one."""
     most = float(len(os.sched_getaffinity(0)))
     for quota in _quotas(proc / "self" / "cgroup", groups):
         most = min(most, quota)
@@ -65,7 +66,7 @@ def cores(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> 
 
 
 def memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory of this machine, or of the smallest control group that this process is in."""
+    """Return bytes of memory of this machine, or of the smallest control group that this process is in."""
     total = re.search(r"MemTotal:\s+(\d+) kB", (proc / "meminfo").read_text())
     assert total is not None, "/proc/meminfo always has a total"
     most = int(total[1]) * 1024
@@ -106,7 +107,7 @@ def _quota(group: Path) -> Iterator[float]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different TCP ports of this machine that nobody listens on now.
+    """Return different TCP ports of this machine that nobody listens on now.
 
     They lie below the range from which systems take the port of an outgoing connection: a client that keeps trying a
     server which is down would otherwise, sooner or later, be given the server's own port and connect to itself.
@@ -144,5 +145,5 @@ def writing_to(folder: Path) -> Iterator[None]:
 
 
 def disk_full(folder: Path) -> MachineError:
-    """The error for a disk that filled up while `folder` was written."""
+    """Return the error for a disk that filled up while `folder` was written."""
     return MachineError(f"the disk that holds {folder} is full", "make room and run it again")

@@ -26,8 +26,11 @@ whoever removes all but hidden files removes it last."""
 
 @contextmanager
 def scratch(place: str = "") -> Iterator[Path]:
-    """A new folder in the folder `place`, or in the system's temporary one, removed when the block is left. Those of
-    dead runs beside it are removed meanwhile, which nobody waits for. Raises MachineError where none can be made."""
+    """Make a folder in the folder `place`, or in the system's temporary one, and remove it when the block is left.
+
+    Those of dead runs beside it are removed meanwhile, which nobody waits for. Raises MachineError where none can be
+    made.
+    """
     beside = Path(place or tempfile.gettempdir())
     with writing_to(beside):
         beside.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ class TopicSpec:
 
 
 def marker_topic(name: str, replication: int = -1) -> TopicSpec:
-    """The topic of the exactly-once markers: compacted, so that a marker outlives any pause."""
+    """Return the topic of the exactly-once markers: compacted, so that a marker outlives any pause."""
     return TopicSpec(name=name, partitions=marker.PARTITIONS, replication=replication, config=marker.TOPIC_CONFIG)
 
 
@@ -87,11 +87,11 @@ class Cluster:
         self._topics()
 
     def identifier(self) -> str:
-        """The id of the cluster, the same at each of its addresses."""
+        """Return the id of the cluster, the same at each of its addresses."""
         return str(self._metadata().cluster_id)
 
     def describe(self, topics: Iterable[str]) -> dict[str, int]:
-        """The number of partitions of each of these topics that exists, whether or not each has a leader now."""
+        """Return the number of partitions of each of these topics that exists, whether or not each has a leader now."""
         known, found = self._metadata().topics, {}
         for topic in topics:
             if topic not in known:
@@ -146,14 +146,14 @@ class Cluster:
             )
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The ids of topics, where brokers have such: one that is deleted and made again has another."""
+        """Return the ids of topics, where brokers have such: one that is deleted and made again has another."""
         ids = {name: str(each.topic_id) for name, each in self._described(topics).items()}
         return {
             name: each for name, each in ids.items() if each.strip("A=")
         }  # zeros, in base64, say that there is none
 
     def matching(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
-        """The topics whose whole names match, in order; Kafka's internal ones match nothing."""
+        """Return the topics whose whole names match, in order; Kafka's internal ones match nothing."""
         names = [name for name in self._metadata().topics if pattern.fullmatch(name)]
         described = self._described(names) if names else {}
         return tuple(sorted(name for name, each in described.items() if not each.is_internal))
@@ -169,7 +169,7 @@ class Cluster:
         )
 
     def compacts_within(self, topic: str, milliseconds: int) -> bool:
-        """Whether Kafka may compact `topic` so soon after a record was written; false where we may not ask."""
+        """Return whether Kafka may compact `topic` so soon after a record was written; false where we may not ask."""
         try:
             config = self._config(topic, f'the topic "{topic}" cannot be described')
         except KafkaConfigError:
@@ -178,7 +178,7 @@ class Cluster:
         return compacts and int(config["min.compaction.lag.ms"].value or 0) < milliseconds
 
     def largest_record(self, topic: str) -> int:
-        """The bytes of the largest record that `topic` takes; what is known to be taken where we may not ask."""
+        """Return the bytes of the largest record that `topic` takes; what is known to be taken where we may not ask."""
         try:
             told = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
         except KafkaConfigError:
@@ -192,17 +192,18 @@ class Cluster:
         )
 
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
-        """The offset after the last record that a read_committed reader may see."""
+        """Return the offset after the last record that a read_committed reader may see."""
         return self._at(self._partitions(topics), OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def first_later(self, topics: Iterable[str], milliseconds: int) -> Offsets:
-        """The first record of each partition whose timestamp is later than `milliseconds`, where there is one."""
+        """Return the first record of each partition whose timestamp is later than `milliseconds`, where there
+        is one."""
         found = self._at(self._partitions(topics), OffsetSpec.for_timestamp(milliseconds + 1))
         there = {topic: {p: o for p, o in each.items() if o >= 0} for topic, each in found.items()}
         return {topic: each for topic, each in there.items() if each}
 
     def start_offsets(self, topics: Iterable[str], startup: StartPosition) -> Offsets:
-        """Where to begin to read."""
+        """Return where to begin to read."""
         partitions = self._partitions(topics)
         match startup.mode:
             case "earliest-offset":
@@ -231,7 +232,7 @@ class Cluster:
         self._patiently(tell, f'the offsets of group "{group}" cannot be committed')
 
     def group_offsets(self, group: str, topics: Iterable[str]) -> Offsets:
-        """What `group` has committed, for the partitions where it has."""
+        """Return what `group` has committed, for the partitions where it has."""
         return self._committed(group, self._partitions(topics))
 
     def _topics(self) -> dict[str, int]:

@@ -94,5 +94,5 @@ def to_message(error: KafkaFailure) -> dict[str, str | None]:
 
 
 def from_message(message: Mapping[str, str | None]) -> KafkaFailure:
-    """The error that `to_message` described."""
+    """Return the error that `to_message` described."""
     return _CLASSES[message["kind"] or ""](message["primary"] or "", message["detail"], message["hint"])

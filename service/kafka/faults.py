@@ -81,7 +81,7 @@ _OF_A_CERTIFICATE = re.compile(r"alert (?:bad certificate|certificate \w+|unsupp
 
 
 def failure(code: int, text: str, primary: str) -> KafkaFailure:
-    """The failure behind `code`; `primary` says what could not be done, `text` is librdkafka's explanation."""
+    """Return the failure behind `code`; `primary` says what could not be done, `text` is librdkafka's explanation."""
     detail = text or str(Code(code))
     if code == Code._TRANSPORT and _OF_A_CERTIFICATE.search(text):
         code = Code._SSL  # with TLS 1.3 a broker says only after the handshake that it does not take our certificate
@@ -97,7 +97,7 @@ def failure(code: int, text: str, primary: str) -> KafkaFailure:
 
 
 def failure_of(error: Exception, primary: str) -> KafkaFailure:
-    """The failure behind what a confluent-kafka call raised."""
+    """Return the failure behind what a confluent-kafka call raised."""
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], Code):
         return failure(error.args[0].code(), error.args[0].str(), primary)
     if isinstance(error, TimeoutError):
@@ -116,10 +116,11 @@ class Troubles:
             self._last = error
 
     def forget(self) -> None:
+        """Forget the last trouble: Kafka answers again."""
         self._last = None
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
-        """What is behind a call that failed: the trouble, where the call only waited in vain."""
+        """Return what is behind a call that failed: the trouble, where the call only waited in vain."""
         told = failure_of(failed, primary)
         if self._last is None or not isinstance(told, KafkaUnreachable):
             return told
@@ -127,7 +128,8 @@ class Troubles:
 
 
 def patiently(ask: Callable[[], Answer], cannot: str, seconds: float) -> Answer:
-    """What `ask` answers, asked again while brokers come and go; a KafkaFailure that begins with `cannot` otherwise."""
+    """Return what `ask` answers, asked again while brokers come and go; a KafkaFailure that begins with `cannot`
+    otherwise."""
     until = time.monotonic() + seconds
     while True:
         try:

@@ -12,7 +12,7 @@ _OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|
 
 
 def read(text: str) -> tuple[str, dict[str, str]]:
-    """The login module and its options."""
+    """Return the login module and its options."""
     entry = _ENTRY.fullmatch(text)
     options: dict[str, str] = {}
     rest = entry[2] if entry else ""
@@ -32,7 +32,7 @@ def read(text: str) -> tuple[str, dict[str, str]]:
 
 
 def write(module: str, options: Mapping[str, str]) -> str:
-    """The text that `read` reads back."""
+    """Return the text that `read` reads back."""
     written = " ".join(f'{name}="{_escaped(value)}"' for name, value in options.items())
     return f"{module} required {written};"
 

@@ -19,8 +19,8 @@ SECONDS = 2.0
 
 
 def largest_average(kafka: Mapping[str, str], topics: Iterable[str]) -> float | None:
-    """The mean bytes of the first or the last records, key and value, of that topic where it is greatest; None if there
-    are none.
+    """Return the mean bytes of the first or the last records, key and value, of that topic where it is greatest; None
+    if there are none.
 
     `kafka` are librdkafka's properties. A broker that does not answer in time is no error here.
     """

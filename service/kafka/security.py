@@ -81,7 +81,7 @@ class Security:
     tls: Tls | None = None
 
     def for_librdkafka(self) -> dict[str, str]:
-        """Properties of a librdkafka client."""
+        """Return properties of a librdkafka client."""
         properties = {"security.protocol": self.protocol}
         if self.sasl is not None:
             properties |= _librdkafka_sasl(self.sasl)
@@ -90,7 +90,7 @@ class Security:
         return properties
 
     def for_java(self) -> dict[str, str]:
-        """Properties of a Java client."""
+        """Return properties of a Java client."""
         properties = {"security.protocol": self.protocol}
         if self.sasl is not None:
             properties |= _java_sasl(self.sasl)

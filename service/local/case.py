@@ -46,7 +46,7 @@ class Outcome:
     dead: list[list[Section]] = field(default_factory=list)
 
     def files(self) -> dict[str, list[Sections]]:
-        """The expectation files that say just this, by name."""
+        """Return the expectation files that say just this, by name."""
         found: dict[str, list[Sections]] = {}
         for name, output in self.tables.items():
             head = changelog.names(output)

@@ -34,7 +34,7 @@ class CellError(Exception):
 
 
 def parse(texts: Sequence[str], type_: DataType, sql: Sql) -> pa.Array:
-    """The values of one column."""
+    """Return the values of one column."""
     if isinstance(type_, Array | Map | Row):
         return _parse_nested(texts, type_, sql)
     read = _reader(type_)
@@ -48,7 +48,7 @@ def parse(texts: Sequence[str], type_: DataType, sql: Sql) -> pa.Array:
 
 
 def render(column: pa.ChunkedArray, type_: DataType, sql: Sql) -> list[str]:
-    """The texts of one column; parsing them gives the same values."""
+    """Return the texts of one column; parsing them gives the same values."""
     if isinstance(type_, Array | Map | Row):
         answer = sql("SELECT CAST(to_json(c) AS VARCHAR) AS t FROM cells", {"cells": pa.table({"c": column})})
         return [NULL if t is None else t for t in answer["t"].to_pylist()]

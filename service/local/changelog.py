@@ -32,12 +32,12 @@ class NotThere(Exception):
 
 
 def names(output: Output) -> Texts:
-    """The columns that an output writes."""
+    """Return the columns that an output writes."""
     return tuple(output.table.columns[c].name for c in output.columns)
 
 
 def changes(output: Output, table: pa.Table, sql: Sql) -> list[Change]:
-    """The changes of one batch, sorted by key and row, a -U just before its +U."""
+    """Return the changes of one batch, sorted by key and row, a -U just before its +U."""
     if table.num_rows == 0:
         return []
     key = [f"c{k}" for k in output.key or ()]
@@ -57,7 +57,7 @@ def changes(output: Output, table: pa.Table, sql: Sql) -> list[Change]:
 
 
 def applied(batches: Iterable[Sequence[Change]], key: Sequence[int] | None) -> list[Texts]:
-    """The rows that are left after all changes, sorted; NotThere if one takes back what is not there.
+    """Return the rows that are left after all changes, sorted; NotThere if one takes back what is not there.
 
     With a key a new row replaces the row of its key, as where state was forgotten and a group begins anew.
     """

@@ -10,5 +10,5 @@ class CaseError(Exception):
 
     @staticmethod
     def at(path: Path, line: int, message: str) -> CaseError:
-        """A mistake in one line of a file."""
+        """Return a mistake in one line of a file."""
         return CaseError(f"{path}:{line}: {message}")

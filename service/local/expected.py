@@ -30,7 +30,7 @@ CUT = "---"
 
 
 def written(batches: Sequence[Sections]) -> str:
-    """The text of a file: what `read` gives back."""
+    """Return the text of a file: what `read` gives back."""
     head: Texts = ()
     lines: list[str] = []
     wide = _widths(batches)
@@ -54,7 +54,7 @@ def _widths(batches: Sequence[Sections]) -> dict[Texts, list[int]]:
 
 
 def read(path: Path) -> list[Sections]:
-    """The batches of a file; a head that is not repeated stays that of the batch before."""
+    """Return the batches of a file; a head that is not repeated stays that of the batch before."""
     batches = []
     head: Texts = ()
     for batch in text_table.read_batches(path):
@@ -84,8 +84,8 @@ def _is_head(lines: Sequence[Line], index: int) -> bool:
 
 
 def differences(name: str, wanted: Sequence[Sections], came: Sequence[Sections]) -> list[str]:
-    """What differs, batch by batch, as lines to read; nothing if both agree. The order of rows within a batch does not
-    count."""
+    """Return what differs, batch by batch, as lines to read; nothing if both agree. The order of rows within a batch
+    does not count."""
     lines: list[str] = []
     for number in range(max(len(wanted), len(came))):
         before = wanted[number] if number < len(wanted) else ()

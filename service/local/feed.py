@@ -30,7 +30,7 @@ class Feed:
         return topics[0] if topics else self.table.name
 
     def records(self, batch: int, now: int) -> list[pa.Table]:
-        """The records of a batch, a table a partition, written at the wall-clock time `now`."""
+        """Return the records of a batch, a table a partition, written at the wall-clock time `now`."""
         if batch >= len(self.input.arrivals):
             return []
         arrived = sorted(self.input.arrivals[batch].partitions.items())

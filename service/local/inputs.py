@@ -56,7 +56,7 @@ class InputRows:
 
 
 def read(folder: Path, table: Table) -> InputRows:
-    """The input file of a table; CaseError if there is none, or two."""
+    """Return the input file of a table; CaseError if there is none, or two."""
     found = [p for p in (folder / f"{table.name}{e}" for e in (ROWS, RECORDS)) if p.exists()]
     if not found and table.connector.kind == "datagen" and (count := datagen.rows_in_all(table)) is not None:
         return _made(folder, table, count)
@@ -79,7 +79,7 @@ def _made(folder: Path, table: Table, count: int) -> InputRows:
 
 
 def clock(inputs: Sequence[InputRows], start: int, step: int) -> list[int]:
-    """The wall clock of each batch, in ms: as the files say, else `step` after the batch before."""
+    """Return the wall clock of each batch, in ms: as the files say, else `step` after the batch before."""
     times: list[int] = []
     for batch in range(max((len(i.arrivals) for i in inputs), default=0)):
         said = [i.arrivals[batch].now for i in inputs if batch < len(i.arrivals)]

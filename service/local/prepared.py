@@ -47,11 +47,11 @@ class PreparedRows:
         self._told = pa.array([not (table.upserts and kinds and kinds[i][1] == "-U") for i in range(len(rows))])
 
     def needs(self) -> tuple[str, ...]:
-        """The number of the line, and whatever a METADATA column may ask for."""
+        """Return the number of the line, and whatever a METADATA column may ask for."""
         return tuple(RECORD.names)
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        """The rows of these lines."""
+        """Return the rows of these lines."""
         chosen = pa.array([self._places[v] for v in records["value"].to_pylist()], pa.int64())
         told = self._told.take(chosen)
         records, chosen = records.filter(told), chosen.filter(told)

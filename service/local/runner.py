@@ -140,7 +140,7 @@ class LocalRunner:
         return _gathered(e for e in waiting if e.level == EGRESS)
 
     def state_rows(self, answer: BatchOutput) -> int:
-        """How many rows all operators kept after the batch of `answer`."""
+        """Return how many rows all operators kept after the batch of `answer`."""
         return int(sum(v for name, v in answer.metrics.levels.items() if name.startswith("state_rows{")))
 
     def _ticks(self, tick: Tick, layout: Layout, now: int) -> Iterable[Envelope]:

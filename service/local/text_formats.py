@@ -16,7 +16,7 @@ IN_TEXT = {
 
 
 def in_text(table: Table) -> Table:
-    """`table`, with formats that people can read and write."""
+    """Return `table`, with formats that people can read and write."""
     connector = table.connector
     return replace(
         table,

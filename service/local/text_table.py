@@ -37,7 +37,7 @@ class TextBatch(NamedTuple):
 
 
 def batches(text: str) -> list[TextBatch]:
-    """The text cut at its lines of dashes; blank lines and comments are left out."""
+    """Return the text cut at its lines of dashes; blank lines and comments are left out."""
     found: list[list[Line]] = [[]]
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -49,7 +49,7 @@ def batches(text: str) -> list[TextBatch]:
 
 
 def read_batches(path: Path) -> list[TextBatch]:
-    """The batches of a file; CaseError where it is not UTF-8."""
+    """Return the batches of a file; CaseError where it is not UTF-8."""
     raw = path.read_bytes()
     try:
         return batches(raw.decode("utf-8-sig"))
@@ -58,28 +58,28 @@ def read_batches(path: Path) -> list[TextBatch]:
 
 
 def is_row(line: Line) -> bool:
-    """Whether a line is one of a table."""
+    """Return whether a line is one of a table."""
     return line.text.startswith("|")
 
 
 def is_rule(line: Line) -> bool:
-    """Whether a line is the rule under a table's head."""
+    """Return whether a line is the rule under a table's head."""
     return _RULE.match(line.text) is not None
 
 
 def cells(line: Line) -> tuple[str, ...]:
-    """The cells of a row, as written, without the spaces around them."""
+    """Return the cells of a row, as written, without the spaces around them."""
     inner = line.text[1:-1] if line.text.endswith("|") else line.text[1:]
     return tuple(c.strip().replace("\\|", "|") for c in _BAR.split(inner))
 
 
 def widths(table: Sequence[Sequence[str]]) -> list[int]:
-    """How wide each column must be."""
+    """Return how wide each column must be."""
     return [max(len(_escaped(cell)) for cell in column) for column in zip(*table, strict=True)]
 
 
 def aligned(table: Sequence[Sequence[str]], wide: Sequence[int] | None = None) -> list[str]:
-    """Rows as lines of one width; the first one is the head and gets a rule under it."""
+    """Return rows as lines of one width; the first one is the head and gets a rule under it."""
     wide = widths(table) if wide is None else wide
     lines = [
         "| " + " | ".join(_escaped(cell).ljust(w) for cell, w in zip(row, wide, strict=True)) + " |" for row in table

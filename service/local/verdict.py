@@ -15,7 +15,7 @@ from service.plan.program import Output
 
 
 def compare(folder: Path, outcome: Outcome, sql: Sql) -> list[str]:
-    """The differences between what a case says and what came, as lines to read; nothing if they agree."""
+    """Return the differences between what a case says and what came, as lines to read; nothing if they agree."""
     files = outcome.files()
     lines: list[str] = []
     for name in sorted({*files, *expectation_files(folder)}):
@@ -48,7 +48,7 @@ def update(folder: Path, outcome: Outcome) -> list[str]:
 
 
 def expectation_files(folder: Path) -> list[str]:
-    """The names of the files of a case that say what is expected."""
+    """Return the names of the files of a case that say what is expected."""
     return sorted(p.name for p in folder.iterdir() if p.suffix in (".changes", ".result"))
 
 

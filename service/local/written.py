@@ -15,23 +15,23 @@ from service.plan.program import Output, Program
 
 
 def wanted(folder: Path, program: Program) -> set[str]:
-    """The tables of which a case shows the records."""
+    """Return the tables of which a case shows the records."""
     return {o.table.name for o in program.outputs if (folder / f"{o.table.name}{RECORDS}").exists()}
 
 
 def lines(program: Program, output: Output, changes: pa.Table, sql: Sql) -> list[str]:
-    """The records of one batch."""
+    """Return the records of one batch."""
     records = encoder(in_text(output.table), output.columns, program.name, output.key).encode(changes, sql)
     return [_line(key, value) for key, value in zip(*(records[n].to_pylist() for n in ("key", "value")), strict=True)]
 
 
 def text(batches: list[list[str]]) -> str:
-    """The text of a file."""
+    """Return the text of a file."""
     return "\n---\n".join("\n".join(batch) for batch in batches) + "\n"
 
 
 def differences(path: Path, came: list[list[str]]) -> list[str]:
-    """What differs, batch by batch; the order of records within a batch does not count."""
+    """Return what differs, batch by batch; the order of records within a batch does not count."""
     expected = [[line.text for line in batch.lines] for batch in text_table.read_batches(path)]
     found: list[str] = []
     for number in range(max(len(expected), len(came))):

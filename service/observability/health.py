@@ -30,19 +30,19 @@ class Health:
         self._dead = ""
 
     def expect(self, query: str) -> None:
-        """A query will run."""
+        """Note that a query will run."""
         with self._lock:
             self._expected.add(query)
 
     def started(self, query: str) -> None:
-        """The query runs, from where it was."""
+        """Note that the query runs, from where it was."""
         with self._lock:
             self._waiting.pop(query, None)
             self._points.pop(query, None)
             self._started[query] = 0
 
     def point(self, query: str, point: Hashable | None) -> None:
-        """The query's batch has come to `point`, whatever that is; None says that no batch runs."""
+        """Note that the query's batch has come to `point`, whatever that is; None says that no batch runs."""
         with self._lock:
             if point is None or not self._started.get(query):
                 self._points.pop(query, None)
@@ -50,7 +50,7 @@ class Health:
                 self._points[query] = point, self._clock()
 
     def completed(self, query: str) -> None:
-        """A batch of the query is done."""
+        """Note that a batch of the query is done."""
         with self._lock:
             self._completed.add(query)
             self._failed.pop(query, None)
@@ -58,42 +58,42 @@ class Health:
             self._started[query] = self._started.get(query, 0) + 1
 
     def wait(self, query: str, why: str) -> None:
-        """The query waits for Kafka."""
+        """Note that the query waits for Kafka."""
         with self._lock:
             self._waiting[query] = why
             self._points.pop(query, None)
 
     def fail(self, query: str, why: str) -> None:
-        """The query failed and will be started again."""
+        """Note that the query failed and will be started again."""
         with self._lock:
             self._failed[query] = why
             self._points.pop(query, None)
 
     def finish(self, query: str) -> None:
-        """All the query's sources have ended."""
+        """Note that all the query's sources have ended."""
         with self._lock:
             self._finished.add(query)
             self._points.pop(query, None)
 
     def give_up(self, query: str, why: str) -> None:
-        """The query is not started again; the others go on."""
+        """Note that the query is not started again; the others go on."""
         with self._lock:
             self._given_up[query] = why
             self._failed.pop(query, None)
             self._points.pop(query, None)
 
     def stop(self) -> None:
-        """The service is about to end."""
+        """Note that the service is about to end."""
         with self._lock:
             self._stopping = True
 
     def die(self, why: str) -> None:
-        """Nothing will run any more."""
+        """Note that nothing will run any more."""
         with self._lock:
             self._dead = why
 
     def live(self) -> tuple[bool, dict[str, str]]:
-        """Whether a restart would not help, and what is known."""
+        """Return whether a restart would not help, and what is known."""
         with self._lock:
             if self._dead:
                 return False, {"service": self._dead}
@@ -106,7 +106,7 @@ class Health:
             return not stuck, stuck
 
     def ready(self) -> tuple[bool, dict[str, str]]:
-        """Whether every query has done its first batch and none is in trouble."""
+        """Return whether every query has done its first batch and none is in trouble."""
         with self._lock:
             troubles = dict(self._waiting) | self._failed | self._given_up
             for query in self._expected - self._completed - set(troubles) - self._finished:

@@ -49,7 +49,7 @@ class Observer:
         metrics.set("up", 1)
 
     def starting(self, queries: Iterable[str]) -> None:
-        """The service is about to start these queries."""
+        """Note that the service is about to start these queries."""
         for query in queries:
             self.health.expect(query)
             self.metrics.set("query_active", 0, query=query)
@@ -58,7 +58,7 @@ class Observer:
         self.say("info", "starting", queries=list(queries))
 
     def waiting(self, query: str, reason: str) -> None:
-        """Kafka does not answer; the query waits for as long as it takes."""
+        """Note that Kafka does not answer; the query waits for as long as it takes."""
         reason = self._clean(reason)
         self.health.wait(query, reason)
         self.metrics.set("query_active", 0, query=query)
@@ -66,7 +66,7 @@ class Observer:
         self.say("warning", "waiting for Kafka", query=query, reason=reason)
 
     def started(self, query: str) -> None:
-        """The query runs."""
+        """Note that the query runs."""
         self.health.started(query)
         self.metrics.set("query_active", 1, query=query)
         self.metrics.set("query_started_timestamp_seconds", time.time(), query=query)
@@ -74,7 +74,8 @@ class Observer:
         self.say("info", "started", query=query)
 
     def upgraded(self, query: str, kept: int, dropped: Sequence[str], notes: Sequence[str]) -> None:
-        """The query is another than the one that wrote the checkpoint, and goes on with the state of `kept` operators;
+        """Note that the query is another than the one that wrote the checkpoint, and goes on with the state of `kept`
+        operators;
         that of others is `dropped`."""
         more = {"dropped": ", ".join(dropped)} if dropped else {}
         more |= {"note": self._clean("; ".join(notes))} if notes else {}
@@ -89,7 +90,7 @@ class Observer:
         self._print(told["lines"])
 
     def batch(self, query: str, progress: Progress) -> None:
-        """A batch is done."""
+        """Note that a batch is done."""
         self.health.completed(query)
         self.metrics.add("batches_total", 1, query=query)
         self.metrics.observe("batch_duration_seconds", progress.seconds, query=query)
@@ -105,13 +106,14 @@ class Observer:
         self._show(query, progress)
 
     def ends(self, query: str, source: str, offsets: Offsets) -> None:
-        """Where the topics of a source end now."""
+        """Note where the topics of a source end now."""
         for topic, partitions in offsets.items():
             for partition, offset in partitions.items():
                 self._end({"query": query, "source": source, "topic": topic, "partition": str(partition)}, offset)
 
     def failed(self, query: str, error: str, attempt: int, wait: float, full: str = "") -> None:
-        """The query failed and will be started again in `wait` seconds; `full` is all that is known of the error."""
+        """Note that the query failed and will be started again in `wait` seconds; `full` is all that is known of the
+        error."""
         error, full = self._clean(error), self._clean(full)
         self.health.fail(query, error)
         self.metrics.add("batch_failures_total", 1, query=query)
@@ -120,33 +122,34 @@ class Observer:
         self.say("error", "batch failed", query=query, attempt=attempt, retry_in_seconds=wait, error=error)
 
     def topics_added(self, query: str, table: str, topics: Sequence[str]) -> None:
-        """Topics match the pattern of a table that its checkpoint did not know."""
+        """Note that topics match the pattern of a table that its checkpoint did not know."""
         self.say("info", "new topics are read", query=query, table=table, topics=", ".join(topics))
 
     def rolls_forward(self, query: str, first: int, last: int) -> None:
-        """The checkpoint is an older copy; batches `first` to `last`, which are committed, are done again."""
+        """Note that the checkpoint is an older copy; batches `first` to `last`, which are committed, are done again."""
         self.say("warning", "the checkpoint is an older copy and rolls forward", query=query, first=first, last=last)
 
     def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
-        """A batch did not fit into memory and is planned anew, with at most `rows` records of a table."""
+        """Note that a batch did not fit into memory and is planned anew, with at most `rows` records of a table."""
         self.metrics.add("batches_cut_anew_total", 1, query=query)
         self.say("warning", "batch is cut anew", query=query, batch=batch, rows_before=before, rows=rows)
 
     def kept_plan(self, query: str, reason: str) -> None:
-        """A batch that did not fit into memory is done again as it was."""
+        """Note that a batch that did not fit into memory is done again as it was."""
         self.say("warning", "batch is kept as it is", query=query, reason=self._clean(reason))
 
     def skipped(self, query: str, source: str, topic: str, records: int) -> None:
-        """Records that somebody has passed by, since the checkpoint was made."""
+        """Note records that somebody has passed by since the checkpoint was made."""
         self.metrics.set("skipped_records", records, query=query, source=source, topic=topic)
         self.say("warning", "records were skipped by hand", query=query, source=source, topic=topic, records=records)
 
     def at(self, query: str, point: Hashable | None) -> None:
-        """The query's batch has come to `point`; None: no batch runs."""
+        """Note that the query's batch has come to `point`; None: no batch runs."""
         self.health.point(query, point)
 
     def gave_up(self, query: str, error: str, full: str = "", *, alone: bool = True) -> None:
-        """The query will not be started again; `full` is all that is known of the error, if that is more. Where it is
+        """Note that the query will not be started again; `full` is all that is known of the error, if that is more.
+        Where it is
         not `alone`, others of the service go on."""
         error, full = self._clean(error), self._clean(full)
         if alone:
@@ -158,7 +161,7 @@ class Observer:
         self.say("error", "gave up", query=query, error=error)
 
     def finished(self, query: str) -> None:
-        """Every source of the query has ended and its last batch is done."""
+        """Note that every source of the query has ended and its last batch is done."""
         self.health.finish(query)
         self.metrics.set("query_active", 0, query=query)
         self.metrics.set("query_finished", 1, query=query)
@@ -167,13 +170,13 @@ class Observer:
         self.say("info", "finished", query=query)
 
     def stopping(self) -> None:
-        """The service ends."""
+        """Note that the service ends."""
         self.health.stop()
         self.recorder.stopping()
         self.say("info", "stopping")
 
     def say(self, level: str, event: str, **fields: Any) -> None:
-        """One log line."""
+        """Write one log line."""
         if self._form == "trouble" and level == "info":
             return
         if self._form == "json":
@@ -185,7 +188,7 @@ class Observer:
         self._write(f"{line}\n")
 
     def jvm_says(self, line: str) -> None:
-        """A line that the JVM, or a Python process that it started, wrote for people."""
+        """Take in a line that the JVM, or a Python process that it started, wrote for people."""
         line = self._clean(line)
         if self._form == "json":
             self.say("warning", "jvm", line=line)

@@ -41,7 +41,7 @@ class Progress:
 
 
 def progress_of(program: Program, report: Mapping[str, Any]) -> Progress:
-    """Spark's report of a batch; its sources are in the order of the program's, the tick comes last."""
+    """Return Spark's report of a batch; its sources are in the order of the program's, the tick comes last."""
     phases = {name: milliseconds / 1000 for name, milliseconds in report["durationMs"].items()}
     seconds = phases.pop("triggerExecution", 0.0)
     sources = list(zip(program.sources, report["sources"], strict=False))

@@ -95,16 +95,17 @@ class Redaction:
         self._known = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
     def text(self, text: str) -> str:
-        """A text of ours without known secrets."""
+        """Return a text of ours without known secrets."""
         return text if self._known is None else self._known.sub(HIDDEN, text)
 
     def foreign(self, text: str) -> str:
-        """A text that others wrote (an error, a record): without what looks like a secret, too."""
+        """Return a text that others wrote (an error, a record): without what looks like a secret, too."""
         text = _PEM.sub(HIDDEN, self.text(text))
         return _USER_OF_URL.sub(f"{HIDDEN}@", _ASSIGNED.sub(rf"\g<1>{HIDDEN}", text))
 
     def all(self, value: Value) -> Value:
-        """`value` with every text in it as `text` leaves it: dataclasses, tuples, lists and mappings are walked."""
+        """Return `value` with every text in it as `text` leaves it: dataclasses, tuples, lists and mappings are
+        walked."""
         return self._walk(value)  # type: ignore[no-any-return]
 
     def _walk(self, value: Any) -> Any:
@@ -123,7 +124,7 @@ class Redaction:
 
 
 def shown_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
-    """Settings of Spark and Hadoop for people: values only where they are known to be harmless."""
+    """Return settings of Spark and Hadoop for people: values only where they are known to be harmless."""
     return {
         name: text if name.startswith(HARMLESS_OF_SPARK) and not SENSITIVE.search(name) else HIDDEN
         for name, text in conf.items()
@@ -131,7 +132,7 @@ def shown_of_spark(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def secrets_of_tables(tables: Iterable[Table]) -> Iterator[str]:
-    """Every value that a table gives as a secret."""
+    """Yield every value that a table gives as a secret."""
     for table in tables:
         connector = table.connector
         yield from sensitive(connector.properties)
@@ -140,12 +141,12 @@ def secrets_of_tables(tables: Iterable[Table]) -> Iterator[str]:
 
 
 def secrets_of_variables(names: Iterable[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """The values of those variables whose names say that they are secret."""
+    """Return the values of those variables whose names say that they are secret."""
     return (environment[name] for name in names if SENSITIVE.search(name) and name in environment)
 
 
 def sensitive(properties: Mapping[str, str]) -> Iterator[str]:
-    """The values of those properties whose names say that they are secret, and the secrets inside of them."""
+    """Yield the values of those properties whose names say that they are secret, and the secrets inside of them."""
     for name, value in properties.items():
         if SENSITIVE.search(name):
             yield value

@@ -26,7 +26,7 @@ _changing = threading.Lock()
 
 
 def on_a_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
-    """`function`, run on a deep stack; one that such a function calls shares its stack."""
+    """Return `function`, run on a deep stack; one that such a function calls shares its stack."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -62,7 +62,7 @@ def balanced(terms: Sequence[T], join: Callable[[T, T], T]) -> T:
 
 
 def depth(expression: Expression) -> int:
-    """How many calls are nested in `expression`."""
+    """Return how many calls are nested in `expression`."""
     deepest = 0
     pending: list[tuple[Expression, int]] = [(expression, 0)]
     while pending:
@@ -74,7 +74,7 @@ def depth(expression: Expression) -> int:
 
 
 def render(expression: Expression, column: Callable[[int], str] = "c{}".format) -> str:
-    """The DuckDB text of `expression`, where `column` names the column at an index."""
+    """Return the DuckDB text of `expression`, where `column` names the column at an index."""
     match expression:
         case Column(index):
             return column(index)
@@ -85,7 +85,7 @@ def render(expression: Expression, column: Callable[[int], str] = "c{}".format) 
 
 
 def deterministic(expression: Expression) -> bool:
-    """Whether `expression` has one value however often it is evaluated for a row in one batch."""
+    """Return whether `expression` has one value however often it is evaluated for a row in one batch."""
     match expression:
         case Call(arguments=arguments, deterministic=own):
             return own and all(deterministic(a) for a in arguments)
@@ -94,7 +94,8 @@ def deterministic(expression: Expression) -> bool:
 
 
 def repeatable(expression: Expression) -> bool:
-    """Whether `expression` has the same value for a row in every batch: it neither draws lots nor asks for the time."""
+    """Return whether `expression` has the same value for a row in every batch: it neither draws lots nor asks for the
+    time."""
     match expression:
         case Call(arguments=arguments, template=template):
             return deterministic(expression) and not asks_time(template) and all(repeatable(a) for a in arguments)
@@ -107,7 +108,7 @@ ENFORCED = "NOT NULL"
 
 
 def enforces(expression: Expression) -> bool:
-    """Whether `expression` asks for something that a row must have where it stands, not anywhere before."""
+    """Return whether `expression` asks for something that a row must have where it stands, not anywhere before."""
     match expression:
         case Call(name=name, arguments=arguments):
             return name == ENFORCED or any(enforces(a) for a in arguments)
@@ -116,7 +117,7 @@ def enforces(expression: Expression) -> bool:
 
 
 def columns_of(expression: Expression) -> Iterator[int]:
-    """The indexes of the columns that `expression` reads, in order, with repetitions."""
+    """Yield the indexes of the columns that `expression` reads, in order, with repetitions."""
     match expression:
         case Column(index):
             yield index
@@ -128,7 +129,7 @@ def columns_of(expression: Expression) -> Iterator[int]:
 
 
 def moved(expression: Expression, places: Mapping[int, int]) -> Expression:
-    """`expression` with each column index i replaced by places[i]."""
+    """Return `expression` with each column index i replaced by places[i]."""
     match expression:
         case Column(index):
             return replace(expression, index=places[index])
@@ -139,7 +140,7 @@ def moved(expression: Expression, places: Mapping[int, int]) -> Expression:
 
 
 def substituted(expression: Expression, inner: tuple[Expression, ...]) -> Expression:
-    """`expression` with each column i replaced by inner[i]: the composition of two projections."""
+    """Return `expression` with each column i replaced by inner[i]: the composition of two projections."""
     match expression:
         case Column(index):
             return inner[index]
@@ -150,7 +151,7 @@ def substituted(expression: Expression, inner: tuple[Expression, ...]) -> Expres
 
 
 def describe(expression: Expression) -> str:
-    """`expression` for a person, in `explain` and in messages."""
+    """Return `expression` for a person, in `explain` and in messages."""
     match expression:
         case Column(index, _, name):
             return name or f"${index}"

@@ -78,7 +78,7 @@ class Meaning:
     operators: tuple[OperatorMeaning, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What a checkpoint remembers, as JSON values."""
+        """Return what a checkpoint remembers, as JSON values."""
         told = asdict(self)
         for operator in told["operators"]:
             del operator["text"], operator["texts"]
@@ -86,7 +86,7 @@ class Meaning:
 
     @staticmethod
     def from_json(told: Mapping[str, Any]) -> Meaning:
-        """What `to_json` wrote."""
+        """Return what `to_json` wrote."""
         return Meaning(
             query=told["query"],
             zone=told["zone"],
@@ -119,8 +119,8 @@ class Lineage:
         self._given: Counter[str] = Counter()
 
     def identity(self, of: Node | Sink, name: str, spec: str, placing: str, level: int) -> str:
-        """The identity of an operator that computes `spec` for the step `of`, spread by `placing`. Of operators that
-        are equal in all of it, those after the first have a number."""
+        """Return the identity of an operator that computes `spec` for the step `of`, spread by `placing`. Of operators
+        that are equal in all of it, those after the first have a number."""
         text = "\n".join([spec, placing, str(level), self._zone, self._text(of)])
         found = f"{name}-{_digest(text)}"
         self._given[found] += 1
@@ -130,7 +130,7 @@ class Lineage:
     def operator(
         self, of: Node | Sink, identity: str, name: str, spec: str, placing: str, level: int
     ) -> OperatorMeaning:
-        """What is remembered of such an operator, whose identity and name are known."""
+        """Return what is remembered of such an operator, whose identity and name are known."""
         below = [node for node in in_order([of]) if node is not of]
         digests = [_digest(headline(self._timeless[id(node)])) for node in below]
         return OperatorMeaning(
@@ -160,13 +160,13 @@ def _timeless(node: Node) -> Node:
 
 
 def source_meaning(table: Table) -> SourceMeaning:
-    """What is remembered of a table that is read; which topics match a pattern, is remembered elsewhere."""
+    """Return what is remembered of a table that is read; which topics match a pattern, is remembered elsewhere."""
     connector = table.connector
     return SourceMeaning(table.name, connector.kind, connector.topics or tuple(filter(None, [connector.topic_pattern])))
 
 
 def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | None, *, append: bool) -> OutputMeaning:
-    """What is remembered of a table that is written, whose rows have `columns` and are told apart by `key`."""
+    """Return what is remembered of a table that is written, whose rows have `columns` and are told apart by `key`."""
     told = None if key is None else [table.columns[columns[position]].name for position in key]
     return OutputMeaning(
         table=table.name,

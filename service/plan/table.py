@@ -19,6 +19,8 @@ class TimeKind(Enum):
 
 
 class ColumnKind(Enum):
+    """The source of the values of a column: the record, its metadata or an expression."""
+
     PHYSICAL = "physical"
     METADATA = "metadata"
     COMPUTED = "computed"

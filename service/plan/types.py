@@ -70,11 +70,15 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Array:
+    """ARRAY<element>."""
+
     element: DataType
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
+    """MAP<key, value>."""
+
     key: DataType
     value: DataType
 
@@ -124,7 +128,7 @@ _DUCKDB = {
 
 
 def arrow(type_: DataType) -> pa.DataType:
-    """The Arrow type that carries `type_` in a block."""
+    """Return the Arrow type that carries `type_` in a block."""
     match type_:
         case Simple(name):
             return _ARROW[name]
@@ -151,7 +155,7 @@ def arrow(type_: DataType) -> pa.DataType:
 
 
 def duckdb(type_: DataType) -> str:
-    """How DuckDB writes `type_`, as in CAST(x AS ...)."""
+    """Return how DuckDB writes `type_`, as in CAST(x AS ...)."""
     match type_:
         case Simple(name):
             return _DUCKDB.get(name, name)
@@ -181,7 +185,7 @@ def duckdb(type_: DataType) -> str:
 
 
 def flink(type_: DataType) -> str:
-    """How Flink SQL writes `type_`, for messages and `explain`."""
+    """Return how Flink SQL writes `type_`, for messages and `explain`."""
     match type_:
         case Simple(name):
             return name

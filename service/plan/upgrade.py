@@ -51,7 +51,7 @@ class Upgrade:
         return (*self.obstacles, *lost)
 
     def of(self, fate: Fate) -> list[str]:
-        """The operators of one fate."""
+        """Return the operators of one fate."""
         return [each.operator for each in self.verdicts if each.fate is fate]
 
 

@@ -36,20 +36,20 @@ def count_step(metrics: TaskMetrics, operator: Operator, step: Step) -> None:
 
 
 def measure_state(metrics: TaskMetrics, operator: Operator, state: State) -> None:
-    """The rows and bytes that an operator keeps in this shard."""
+    """Measure the rows and bytes that an operator keeps in this shard."""
     for trace in state.table_sizes().values():
         metrics.level("state_rows", trace.rows, operator=operator.name)
         metrics.level("state_bytes", trace.bytes, operator=operator.name)
 
 
 def measure_time(metrics: TaskMetrics, operator: Operator, watermark: int) -> None:
-    """The watermark (milliseconds) of an operator that is not idle."""
+    """Measure the watermark (milliseconds) of an operator that is not idle."""
     if watermark > MIN_TIME:
         metrics.low("watermark_timestamp_seconds", _seconds(watermark), operator=operator.name)
 
 
 def measure_partitions(metrics: TaskMetrics, tracker: WatermarkTracker, sources: Iterable[Source]) -> None:
-    """The watermark of each Kafka partition of `sources`, and whether it is idle."""
+    """Measure the watermark of each Kafka partition of `sources`, and whether it is idle."""
     for source in sources:
         clock = tracker.sources[source.id]
         for name, channel in clock.channels.items():

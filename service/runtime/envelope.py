@@ -76,7 +76,7 @@ SCHEMA = pa.schema(
 
 
 def batch_of(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
-    """Envelopes as one Arrow record batch of SCHEMA."""
+    """Return envelopes as one Arrow record batch of SCHEMA."""
     columns = list(zip(*envelopes, strict=True)) or [()] * len(SCHEMA)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
@@ -85,7 +85,7 @@ _TOGETHER = 256, 32 << 20
 
 
 def blocks_of(envelopes: Iterator[Envelope]) -> Iterator[pa.RecordBatch]:
-    """Envelopes in record batches of a bounded number and size."""
+    """Yield envelopes in record batches of a bounded number and size."""
     most, largest = _TOGETHER
     held: list[Envelope] = []
     size = 0
@@ -100,12 +100,12 @@ def blocks_of(envelopes: Iterator[Envelope]) -> Iterator[pa.RecordBatch]:
 
 
 def from_batch(batch: pa.RecordBatch) -> list[Envelope]:
-    """The envelopes of a record batch of SCHEMA."""
+    """Return the envelopes of a record batch of SCHEMA."""
     return [Envelope(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
 def pack(table: pa.Table) -> bytes:
-    """A table as an Arrow IPC stream."""
+    """Return a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -113,8 +113,8 @@ def pack(table: pa.Table) -> bytes:
 
 
 def packed(tables: Iterable[pa.Table], largest: int = LARGEST) -> Iterator[bytes]:
-    """The payloads that carry the rows of `tables`, which have one schema, in order; each holds at most `largest` bytes
-    of rows, unless one row alone is larger."""
+    """Yield the payloads that carry the rows of `tables`, which have one schema, in order; each holds at most `largest`
+    bytes of rows, unless one row alone is larger."""
     held: list[pa.Table] = []
     size = 0
     for piece in (piece for table in tables for piece in pieces(table, largest)):
@@ -128,12 +128,12 @@ def packed(tables: Iterable[pa.Table], largest: int = LARGEST) -> Iterator[bytes
 
 
 def unpack(payload: bytes) -> pa.Table:
-    """The table of an Arrow IPC stream, read in place."""
+    """Return the table of an Arrow IPC stream, read in place."""
     return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
 
 
 def table_of(envelope: Envelope) -> pa.Table:
-    """The rows that an envelope carries, read in place, also where they are in a file."""
+    """Return the rows that an envelope carries, read in place, also where they are in a file."""
     if not envelope.file:
         return unpack(envelope.payload)
     with pa.memory_map(envelope.file) as mapped:

@@ -16,7 +16,8 @@ Tags = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def partition_by_hash(table: pa.Table, key: tuple[int, ...], layout: Layout) -> list[tuple[int, pa.Table]]:
-    """The non-empty parts of `table`, by shard, each in the order of the rows; without a key there is one part."""
+    """Return the non-empty parts of `table`, by shard, each in the order of the rows; without a key there is
+    one part."""
     if table.num_rows == 0:
         return []
     if layout.shards == 1:
@@ -34,7 +35,7 @@ def partition_by_hash(table: pa.Table, key: tuple[int, ...], layout: Layout) -> 
 def partition_blocks(
     table: pa.Table, tags: Tags, key: tuple[int, ...], layout: Layout
 ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
-    """The same for several blocks in one table, of which `tags` tells each row's: the parts by (block, shard)."""
+    """Yield the same for several blocks in one table, of which `tags` tells each row's: the parts by (block, shard)."""
     if table.num_rows == 0:
         return
     codes = tags * layout.shards

@@ -18,17 +18,17 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, shards: int) -> Layout:
-        """The layout of so many shards, of which none is left without a slot."""
+        """Return the layout of so many shards, of which none is left without a slot."""
         return cls(min(SLOTS, shards))
 
     def slots_of(self, shard: int) -> range:
-        """The slots of a shard."""
+        """Return the slots of a shard."""
         return range(-(-shard * SLOTS // self.shards), -(-(shard + 1) * SLOTS // self.shards))
 
     def shard_of(self, hashes: Hashes) -> npt.NDArray[np.int64]:
-        """The shard of each hash."""
+        """Return the shard of each hash."""
         return slots_of(hashes) * self.shards // SLOTS
 
     def sharing(self, slots: range) -> range:
-        """The shards that have some of `slots`, which are at least one."""
+        """Return the shards that have some of `slots`, which are at least one."""
         return range(slots.start * self.shards // SLOTS, (slots.stop - 1) * self.shards // SLOTS + 1)

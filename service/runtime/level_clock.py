@@ -44,7 +44,7 @@ class LevelClock:
             self._clocks.restore(saved)
 
     def save(self) -> dict[str, Any]:
-        """What the next batch is to start from, as JSON values."""
+        """Return what the next batch is to start from, as JSON values."""
         return self._clocks.save()
 
     def hear(self, here: Sequence[Envelope]) -> Moment:

@@ -52,13 +52,13 @@ def without_culprits(rows: pa.Table, compute: Callable[[pa.Table], Answer]) -> t
 
 
 def dead_rows(culprits: list[Culprit]) -> pa.Table:
-    """The culprits as an operator's dead rows, which have a `_reason`; there is one at least."""
+    """Return the culprits as an operator's dead rows, which have a `_reason`; there is one at least."""
     rows = pa.concat_tables([each.row for each in culprits])
     return rows.append_column("_reason", pa.array([each.reason for each in culprits], pa.string()))
 
 
 def with_culprits(step: Step, culprits: list[Culprit]) -> Step:
-    """The step of an operator with one input, and the culprits among its dead rows."""
+    """Return the step of an operator with one input, and the culprits among its dead rows."""
     if not culprits:
         return step
     found = dead_rows(culprits)

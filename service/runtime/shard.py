@@ -28,7 +28,7 @@ class Shard:
         self._clock = LevelClock(topology, level, layout.shards, clocks)
 
     def save(self) -> dict[str, Any]:
-        """The clocks after the batch, the same in every shard of the level."""
+        """Return the clocks after the batch, the same in every shard of the level."""
         return self._clock.save()
 
     def advance(self, envelopes: Sequence[Envelope], take: Callable[[], ShardOperators]) -> Iterator[Envelope]:

@@ -15,23 +15,25 @@ LENGTH = 8
 
 
 def digest_range(channel: str, first: int, last: int, count: int) -> bytes:
-    """The digest of the `count` records from `first` to `last` (offsets, both inclusive) of a channel."""
+    """Return the digest of the `count` records from `first` to `last` (offsets, both inclusive) of a channel."""
     return hashlib.blake2b(f"{channel}:{first}:{last}:{count}".encode(), digest_size=LENGTH).digest()
 
 
 def union(payloads: Iterable[bytes]) -> bytes:
-    """The digests of several payloads, each once, in order."""
+    """Return the digests of several payloads, each once, in order."""
     marks = {p[i : i + LENGTH] for p in payloads for i in range(0, len(p), LENGTH)}
     return b"".join(sorted(marks))
 
 
 def digest(planned: int, payloads: Iterable[bytes]) -> bytes:
-    """The digest of a batch: that of the time at which it was `planned`, then that of all that was read for it."""
+    """Return the digest of a batch: that of the time at which it was `planned`, then that of all that was read
+    for it."""
     plan = hashlib.blake2b(planned.to_bytes(8), digest_size=LENGTH).digest()
     return plan + hashlib.blake2b(union(payloads), digest_size=LENGTH).digest()
 
 
 def brief(payloads: Iterable[bytes]) -> bytes:
-    """All of them as one, so that what is passed on does not grow with the number of channels; nothing for none."""
+    """Return all of them as one, so that what is passed on does not grow with the number of channels; nothing
+    for none."""
     marks = union(payloads)
     return hashlib.blake2b(marks, digest_size=LENGTH).digest() if marks else b""

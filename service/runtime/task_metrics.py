@@ -15,13 +15,13 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def sample(name: str, **labels: object) -> str:
-    """A metric name with labels, as Prometheus writes it: late_records_total{operator="agg"}."""
+    """Return a metric name with labels, as Prometheus writes it: late_records_total{operator="agg"}."""
     pairs = (f'{label}="{_escaped(str(value))}"' for label, value in labels.items())
     return f"{name}{{{','.join(pairs)}}}" if labels else name
 
 
 def parsed(written: str) -> tuple[str, dict[str, str]]:
-    """The name and the labels that `sample` wrote."""
+    """Return the name and the labels that `sample` wrote."""
     match = _SAMPLE.fullmatch(written)
     if match is None:
         raise ValueError(f"{written!r} is no sample")
@@ -73,7 +73,7 @@ class TaskMetrics:
             self.count("task_seconds_total", perf_counter() - began, phase=phase)
 
     def to_json(self) -> bytes:
-        """The metrics as the payload of an envelope."""
+        """Return the metrics as the payload of an envelope."""
         return json.dumps(asdict(self)).encode()
 
     def absorb(self, payload: bytes | TaskMetrics) -> None:

@@ -41,34 +41,34 @@ class Topology:
         return {exchange: i for i, exchange in enumerate(self.exchanges)}
 
     def address_of(self, producer: int, level: int, key: tuple[int, ...]) -> int:
-        """The address of one exchange."""
+        """Return the address of one exchange."""
         return self.address[Exchange(producer, level, key)]
 
     def exchanges_from(self, producer: int) -> list[tuple[int, Exchange]]:
-        """The exchanges of one producer, with their addresses."""
+        """Return the exchanges of one producer, with their addresses."""
         return [(i, c) for i, c in enumerate(self.exchanges) if c.producer == producer]
 
     def outputs_of(self, producer: int) -> list[Output]:
-        """The outputs that `producer` feeds."""
+        """Return the outputs that `producer` feeds."""
         return [o for o in self.program.outputs if o.edge.producer == producer]
 
     def operators_at(self, level: int) -> list[Operator]:
-        """The operators of a level, in topological order."""
+        """Return the operators of a level, in topological order."""
         return [o for o in self.program.operators if o.level == level]
 
     def sources_of(self, producer: int) -> frozenset[int]:
-        """The sources whose rows reach a producer of level 0."""
+        """Return the sources whose rows reach a producer of level 0."""
         if producer in self.sources:
             return frozenset({producer})
         return frozenset().union(*(self.sources_of(e.producer) for e in self.operators[producer].inputs))
 
     def levels_heard_by(self, source: int) -> list[int]:
-        """The levels that take changes straight from level 0 of `source`, and so need its clock."""
+        """Return the levels that take changes straight from level 0 of `source`, and so need its clock."""
         levels = {
             c.level for c in self.exchanges if self.level_of[c.producer] == 0 and source in self.sources_of(c.producer)
         }
         return sorted(levels)
 
     def levels_fed_by(self, producer: int) -> list[int]:
-        """The later levels that hear the clock of an operator of level 1 or more."""
+        """Return the later levels that hear the clock of an operator of level 1 or more."""
         return sorted({c.level for c in self.exchanges if c.producer == producer})

@@ -33,14 +33,14 @@ class Tick(NamedTuple):
     ended: tuple[int, ...]
 
     def to_json(self) -> bytes:
-        """The tick as the payload of an envelope."""
+        """Return the tick as the payload of an envelope."""
         return json.dumps(
             {"channels": {str(k): list(v) for k, v in self.channels.items()}, "ended": self.ended}
         ).encode()
 
     @staticmethod
     def from_json(payload: bytes) -> Tick:
-        """The tick that `to_json` wrote."""
+        """Return the tick that `to_json` wrote."""
         value = json.loads(payload)
         return Tick({int(k): tuple(v) for k, v in value["channels"].items()}, tuple(value["ended"]))
 
@@ -97,24 +97,24 @@ class SourceClock:
     watermark: int = MIN_TIME
 
     def observe(self, channel: str, watermark: int, running: int) -> None:
-        """A batch had rows of `channel`, which asserts `watermark`."""
+        """Note that a batch had rows of `channel`, which asserts `watermark`."""
         known = self.channels.setdefault(channel, ChannelClock())
         known.watermark = max(known.watermark, watermark)
         known.heard = running
 
     def learn(self, names: tuple[str, ...], ended: bool, running: int) -> None:
-        """The source has the channels `names`; a new one counts as heard now."""
+        """Note that the source has the channels `names`; a new one counts as heard now."""
         self.learned = True
         for name in names:
             self.channels.setdefault(name, ChannelClock(heard=running))
         self.ended = self.ended or ended
 
     def is_idle(self, channel: ChannelClock, running: int) -> bool:
-        """Whether a channel has been silent for so long that it holds time back no more."""
+        """Return whether a channel has been silent for so long that it holds time back no more."""
         return bool(self.idle_timeout) and running - channel.heard >= self.idle_timeout
 
     def read(self, running: int) -> Watermark:
-        """The watermark now: it never goes back, and stays where it is while every channel is idle."""
+        """Return the watermark now: it never goes back, and stays where it is while every channel is idle."""
         if self.ended:
             self.watermark = END_OF_TIME
             return Watermark(END_OF_TIME, False)
@@ -127,7 +127,7 @@ class SourceClock:
 
 
 def combine(watermarks: list[Watermark]) -> Watermark:
-    """The watermark of several inputs: the minimum over those that are not idle."""
+    """Return the watermark of several inputs: the minimum over those that are not idle."""
     active = [r.time for r in watermarks if not r.idle]
     if active:
         return Watermark(min(active), False)
@@ -145,13 +145,13 @@ class WatermarkTracker:
     running: int = 0
 
     def begin_batch(self, now: int) -> None:
-        """A batch at processing time `now` begins."""
+        """Begin a batch at processing time `now`."""
         if self.last:
             self.running += min(max(now - self.last, 0), LONGEST_GAP)
         self.last = max(now, self.last)
 
     def save(self) -> dict[str, Any]:
-        """The clocks as JSON values."""
+        """Return the clocks as JSON values."""
         return {
             "sources": {str(k): asdict(v) for k, v in self.sources.items()},
             "previous": dict(self.previous),

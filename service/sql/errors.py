@@ -97,12 +97,12 @@ class Mistakes:
             self.add_error(error, at)
 
     def place(self, at: exp.Expr | int | None) -> Place:
-        """The line and column of a syntax node (its first token that is known) or of an offset."""
+        """Return the line and column of a syntax node (its first token that is known) or of an offset."""
         offset = at if isinstance(at, int) else offset_of(at)
         return self.source.place(self.statement if offset is None else offset)
 
     def all(self) -> tuple[Mistake, ...]:
-        """All mistakes so far, by place."""
+        """Return all mistakes so far, by place."""
         return tuple(sorted(self._found, key=lambda m: (m.place.line, m.place.column)))
 
     def __bool__(self) -> bool:
@@ -113,7 +113,7 @@ class Mistakes:
 
 
 def offset_of(node: exp.Expr | None) -> int | None:
-    """Where a syntax node starts in the text: the least start among its own tokens, as far as they are known."""
+    """Return where a syntax node starts in the text: the least start among its own tokens, as far as they are known."""
     if node is None:
         return None
     known = (n.meta["start"] for n in node.walk() if n._meta and "start" in n._meta)
@@ -121,7 +121,8 @@ def offset_of(node: exp.Expr | None) -> int | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str:
-    """A hint that names the known name most like `name`, or nothing; names that are alike in less are not meant."""
+    """Return a hint that names the known name most like `name`, or nothing; names that are alike in less are
+    not meant."""
     names = list(known)
     folded = {n.lower(): n for n in reversed(names)}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=least)

@@ -61,13 +61,13 @@ class Pipeline:
     option_places: Mapping[tuple[str, str], Place] = field(default_factory=dict)
 
     def place_of(self, table: Table, option: str) -> Place:
-        """Where an option of a table stands; of one that its declaration lacks, where its connector is named."""
+        """Return where an option of a table stands; of one that its declaration lacks, where its connector is named."""
         first = Place(1, 1)
         return self.option_places.get((table.name, option)) or self.option_places.get((table.name, "connector"), first)
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
-    """The pipeline of a file; PipelineErrors with all its mistakes if it has any."""
+    """Return the pipeline of a file; PipelineErrors with all its mistakes if it has any."""
     text, wrong = decoded(path.read_bytes())
     if wrong is not None:
         mistakes = Mistakes(read_source(path.name, text, {}))
@@ -78,7 +78,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Pipeline:
 
 @on_a_deep_stack
 def read(text: str, environment: Mapping[str, str] | None = None, name: str = "pipeline.sql") -> Pipeline:
-    """The pipeline of a text; PipelineErrors with all its mistakes if it has any."""
+    """Return the pipeline of a text; PipelineErrors with all its mistakes if it has any."""
     source = read_source(name, text.removeprefix("\ufeff"), environment or {})
     mistakes = Mistakes(source)
     for missing in source.missing:

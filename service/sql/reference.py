@@ -19,7 +19,7 @@ This page is made by `python -m service.sql.reference`.
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     for kind, known in CONNECTORS.items():
         parts.append(f"## Connector `{kind}`\n\n{_table(known) if known else 'It has no options.'}\n")

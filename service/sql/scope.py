@@ -30,10 +30,12 @@ class ScopeColumn:
 
     @property
     def name(self) -> str:
+        """The name that a query finds it by."""
         return self.alias or self.field.name
 
     @property
     def internal(self) -> bool:
+        """Whether the resolver made it, so that no query can name it."""
         return self.name.startswith(INTERNAL)
 
 
@@ -47,7 +49,8 @@ class Found:
 
 
 def position(parts: Sequence[str]) -> int:
-    """The position that a name of the resolver stands for; raises SqlError, without a place, for another name."""
+    """Return the position that a name of the resolver stands for; raises SqlError, without a place, for another
+    name."""
     if not parts[0].startswith(POSITION):
         raise SqlError(f'column "{".".join(parts)}" does not exist here')
     return int(parts[0].removeprefix(POSITION))
@@ -81,11 +84,12 @@ class Scope:
 
     @staticmethod
     def of(fields: Iterable[Field], qualifier: str = "") -> Scope:
-        """A scope of `fields`, all under one qualifier."""
+        """Return a scope of `fields`, all under one qualifier."""
         return Scope(tuple(ScopeColumn(f, qualifier) for f in fields))
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """The fields of its columns."""
         return tuple(c.field for c in self.columns)
 
     def __len__(self) -> int:
@@ -95,33 +99,35 @@ class Scope:
         return iter(self.columns)
 
     def field(self, index: int) -> Field:
+        """Return the field of the column at `index`."""
         return self.columns[index].field
 
     def beside(self, right: Scope) -> Scope:
-        """The scope of a join: the columns of `self`, then those of `right`."""
+        """Return the scope of a join: the columns of `self`, then those of `right`."""
         return Scope(self.columns + right.columns)
 
     def without_time(self) -> Scope:
-        """The same columns, time attributes being plain timestamps."""
+        """Return the same columns, time attributes being plain timestamps."""
         return Scope(tuple(replace(c, field=replace(c.field, time=TimeKind.NONE)) for c in self.columns))
 
     def qualified(self, qualifier: str) -> Scope:
-        """The same columns as another table would show them, under one alias."""
+        """Return the same columns as another table would show them, under one alias."""
         return Scope(tuple(replace(c, qualifier=qualifier) for c in self.columns))
 
     def starred(self, qualifier: str = "") -> tuple[int, ...]:
-        """The positions that `*`, or `qualifier.*`, stands for."""
+        """Return the positions that `*`, or `qualifier.*`, stands for."""
         if qualifier:
             return tuple(i for i, c in enumerate(self.columns) if c.qualifier == qualifier and not c.internal)
         return tuple(i for i, c in enumerate(self.columns) if c.listed and not c.internal)
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
+        """The names of the tables that its columns are of."""
         return self._names.qualifiers
 
     def lookup(self, parts: Sequence[str]) -> Found:
-        """The column that `parts`, the dotted name as written, refers to: `column`, `table.column`, either followed by
-        fields of a ROW. Raises SqlError, without a place, where there is none or more than one."""
+        """Return the column that `parts`, the dotted name as written, refers to: `column`, `table.column`, either
+        followed by fields of a ROW. Raises SqlError, without a place, where there is none or more than one."""
         if parts[0].startswith(POSITION):
             index = position(parts)
             return Found(index, self.field(index), tuple(parts[1:]))

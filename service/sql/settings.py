@@ -228,7 +228,7 @@ class SqlSettings:
             self._read.pop(each, None)
 
     def value(self, key: str, default: Any) -> Any:
-        """The value of `key`, in the shape that its kind gives it."""
+        """Return the value of `key`, in the shape that its kind gives it."""
         return self._read.get(key, default)
 
     @property

@@ -20,7 +20,7 @@ from service.formats.avro.schema import (
 
 
 def written(schema: Schema, document: ParsedSchema, value: Any) -> bytes:
-    """The bytes of a default; that of a union is one of its first branch. Raises AvroSchemaError."""
+    """Return the bytes of a default; that of a union is one of its first branch. Raises AvroSchemaError."""
     schema = document.resolved(schema)
     try:
         return _written(schema, document, value)
@@ -64,7 +64,7 @@ def _written(schema: Schema, document: ParsedSchema, value: Any) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """An int or a long of Avro."""
+    """Return an int or a long of Avro."""
     rest = (number << 1) ^ (number >> 63)
     made = bytearray()
     while rest > 0x7F:

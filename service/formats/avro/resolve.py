@@ -87,7 +87,7 @@ class Resolver:
     _open: set[str] = field(default_factory=set)
 
     def top(self, part: Part) -> Node:
-        """The node of a whole key or value. Of one that is no record, the part's only column takes it."""
+        """Return the node of a whole key or value. Of one that is no record, the part's only column takes it."""
         root = self._record_of(self.writer.root)
         wanted = Row(part.names, part.types)
         if root is None and len(part.types) == 1:
@@ -281,12 +281,12 @@ class Resolver:
 
 
 def longest_fixed(document: ParsedSchema) -> int:
-    """The bytes of the largest fixed of a schema, named or not."""
+    """Return the bytes of the largest fixed of a schema, named or not."""
     return max((schema.size for schema in document.named.values() if isinstance(schema, Fixed)), default=0)
 
 
 def described(schema: Schema) -> str:
-    """How a message names a schema."""
+    """Return how a message names a schema."""
     match schema:
         case Primitive(name, logical) if logical is not None:
             return f"{name} ({_words(logical)})"

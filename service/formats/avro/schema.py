@@ -106,7 +106,7 @@ class ParsedSchema:
     named: Mapping[str, Schema]
 
     def resolved(self, schema: Schema) -> Schema:
-        """`schema`, or what it refers to."""
+        """Return `schema`, or what it refers to."""
         return self.named[schema.name] if isinstance(schema, Reference) else schema
 
 

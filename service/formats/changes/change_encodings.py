@@ -32,14 +32,14 @@ ChangeEncoding = Callable[[pa.Array, ChangePairs], EncodedChanges]
 
 
 def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """Rows as they are: nothing can be said but that a row is new."""
+    """Return rows as they are: nothing can be said but that a row is new."""
     if (pairs.after == NONE).any():
         raise ValueError("a format that only adds rows was given one to take back")
     return EncodedChanges(texts_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
 
 
 def upsert(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """The row after the change, or nothing."""
+    """Return the row after the change, or nothing."""
     gone = pairs.after == NONE
     return EncodedChanges(texts_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), kinds_of(pairs))
 
@@ -91,7 +91,7 @@ def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
 
 
 def with_tombstones(written: EncodedChanges) -> EncodedChanges:
-    """The records with one without a value behind each delete."""
+    """Return the records with one without a value behind each delete."""
     copies = np.where(written.kinds == DELETE, 2, 1)
     source = np.repeat(np.arange(len(copies)), copies)
     tombstone = np.zeros(len(source), dtype=bool)
@@ -101,12 +101,12 @@ def with_tombstones(written: EncodedChanges) -> EncodedChanges:
 
 
 def kinds_of(pairs: ChangePairs) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The row kind of each change: an update is that of the row after it."""
+    """Return the row kind of each change: an update is that of the row after it."""
     return np.where(pairs.before == NONE, INSERT, np.where(pairs.after == NONE, DELETE, AFTER))
 
 
 def row_by_row(pairs: ChangePairs) -> tuple[Positions, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Each row that leaves or comes for itself, with its kind."""
+    """Return each row that leaves or comes for itself, with its kind."""
     kinds = kinds_of(pairs)
     if not (kinds == AFTER).any():
         return np.where(pairs.after == NONE, pairs.before, pairs.after), kinds
@@ -117,11 +117,12 @@ def row_by_row(pairs: ChangePairs) -> tuple[Positions, np.ndarray[Any, np.dtype[
 
 
 def texts_at(texts: pa.Array, positions: Positions) -> pa.Array:
-    """The texts at these positions, NULL at NONE."""
+    """Return the texts at these positions, NULL at NONE."""
     if len(positions) == len(texts) and (positions == np.arange(len(texts))).all():
         return texts
     return texts.take(pa.array(positions, mask=positions == NONE))
 
 
 def joined(*parts: pa.Array | str) -> pa.Array:
+    """Return the texts of `parts` one behind the other, row by row; NULL where one of them is."""
     return pc.binary_join_element_wise(*parts, "")

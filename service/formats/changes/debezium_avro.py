@@ -31,7 +31,8 @@ _OPERATION = b"\x02\x02"
 
 
 def debezium_avro(*, tombstones: bool, updates: bool) -> ChangeEncoding:
-    """Changes as records; with `updates` an update is one record of op "u", else a "d" and a "c", as Flink writes it.
+    """Return changes as records; with `updates` an update is one record of op "u", else a "d" and a "c", as Flink
+    writes it.
 
     What is encoded is each row behind the id of the schema of changes, as `AvroWriter` leaves it.
     """

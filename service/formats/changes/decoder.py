@@ -43,13 +43,13 @@ class Shape(Protocol):
     """One format: picklable."""
 
     def fields(self, rows: Part, metadata: Sequence[TableColumn]) -> Fields:
-        """What to read of a record whose rows have these columns."""
+        """Return what to read of a record whose rows have these columns."""
 
     def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
-        """What the records say, from the fields that were read; `records` are their bytes."""
+        """Return what the records say, from the fields that were read; `records` are their bytes."""
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
-        """A METADATA column of the format itself."""
+        """Return a METADATA column of the format itself."""
 
 
 class ChangeDecoder:
@@ -136,18 +136,18 @@ class ChangeDecoder:
 
 
 def flags(column: pa.Array) -> Flags:
-    """A boolean column, false where it is NULL."""
+    """Return a boolean column, false where it is NULL."""
     found: Flags = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
     return found
 
 
 def one_of(column: pa.Array, *words: str) -> Flags:
-    """Where a text is one of these."""
+    """Return where a text is one of these."""
     return flags(pc.is_in(column, pa.array(words, pa.string())))
 
 
 def rejections(where: Flags, rejection: Rejection) -> dict[int, Rejection]:
-    """The same verdict on each of these records."""
+    """Return the same verdict on each of these records."""
     return dict.fromkeys(map(int, np.flatnonzero(where)), rejection)
 
 

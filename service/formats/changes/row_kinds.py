@@ -26,7 +26,8 @@ class ChangePairs(NamedTuple):
 
 
 def pair(changes: pa.Table, key: Sequence[int] | None) -> ChangePairs:
-    """The changes of a consolidated block, in which the rows of one key stand together and what leaves comes first.
+    """Return the changes of a consolidated block, in which the rows of one key stand together and what leaves comes
+    first.
 
     A row of weight n is n changes. Without a key no row replaces another; an empty key is that of a single row.
     """

@@ -51,12 +51,13 @@ class ColumnReading:
 
 
 def reading(expression: str, name: str, type_: DataType, options: JsonOptions, *, strict: bool) -> ColumnReading:
-    """How the value of the key `name` is read, once from_json has taken it as `taken_as` and `expression` names it."""
+    """Return how the value of the key `name` is read, once from_json has taken it as `taken_as` and `expression` names
+    it."""
     return _Reader(options, strict).read(expression, name, type_, 0)
 
 
 def readable(type_: DataType) -> bool:
-    """Whether DuckDB can read `type_` at all: its struct fields ignore case and have names."""
+    """Return whether DuckDB can read `type_` at all: its struct fields ignore case and have names."""
     match type_:
         case Row(names, types):
             distinct = len({n.lower() for n in names}) == len(names) and all(names) and bool(names)
@@ -70,17 +71,17 @@ def readable(type_: DataType) -> bool:
 
 
 def quoted(text: str) -> str:
-    """`text` as a DuckDB string literal."""
+    """Return `text` as a DuckDB string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def identifier(name: str) -> str:
-    """`name` as a DuckDB identifier."""
+    """Return `name` as a DuckDB identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def key_pattern(name: str) -> str:
-    """A regular expression for the key `name` as JSON text may write it: plainly, or with \\u escapes."""
+    """Return a regular expression for the key `name` as JSON text may write it: plainly, or with \\u escapes."""
     plain = json.dumps(name, ensure_ascii=False)[1:-1]
     escaped = json.dumps(name)[1:-1]
     if plain == escaped:
@@ -89,12 +90,13 @@ def key_pattern(name: str) -> str:
 
 
 def found(pattern: str) -> str:
-    """Whether the record's text has a match of `pattern`."""
+    """Return whether the record's text has a match of `pattern`."""
     return f"regexp_matches(v, {quoted(pattern)})"
 
 
 def row_suspect(x: str, name: str | None, fields: Sequence[str]) -> str:
-    """Whether a ROW in a lenient statement may have been another thing than an object, and so has nothing but NULLs."""
+    """Return whether a ROW in a lenient statement may have been another thing than an object, and so has nothing but
+    NULLs."""
     nothing = " AND ".join(f"{f} IS NULL" for f in fields)  # which is so too where the ROW itself is NULL
     other = "true" if name is None else found(key_pattern(name) + r"\s*:\s*[^n{\s]")
     return f"(CASE WHEN {nothing} THEN {other} ELSE false END)"

@@ -49,7 +49,7 @@ class Document:
         self._blocks_left = 0
 
     def read(self, texts: pa.ChunkedArray, sql: Sql) -> ReadFields:
-        """The fields of each text; no text is NULL."""
+        """Return the fields of each text; no text is NULL."""
         if len(texts) == 0:
             return ReadFields([pa.chunked_array([], type=t) for t in self._schema], {})
         block = whole(texts)

@@ -35,7 +35,7 @@ _LIKE_NAN[[ord(c) for c in "NnIi"]] = True
 
 
 def fast(name: str, type_: DataType, options: JsonOptions) -> FastValue | None:
-    """The fast way for the key `name`, if its type has one."""
+    """Return the fast way for the key `name`, if its type has one."""
     match type_:
         case Simple("TINYINT" | "SMALLINT" | "INT" | "BIGINT"):
             return partial(_integers, arrow(type_))
@@ -58,13 +58,13 @@ def fast(name: str, type_: DataType, options: JsonOptions) -> FastValue | None:
 
 
 def whole_numbers(name: str, type_: DataType) -> FastValue:
-    """The fast way for an integer that was taken as DOUBLE."""
+    """Return the fast way for an integer that was taken as DOUBLE."""
     return partial(_whole_numbers, arrow(type_), key_pattern(name) + r"\s*:\s*[tf]")
 
 
 def taken_as(type_: DataType, *, strict: bool) -> str:
-    """The type that from_json gives a column that is read fast. As text, NULL is never a value of another type; as a
-    number it is, but in a strict statement."""
+    """Return the type that from_json gives a column that is read fast. As text, NULL is never a value of another type;
+    as a number it is, but in a strict statement."""
     return duckdb(type_) if strict and type_ in (Simple("DOUBLE"), Simple("FLOAT")) else "VARCHAR"
 
 
@@ -176,13 +176,13 @@ def _any_match(texts: pa.Array, rows: np.ndarray[Any, np.dtype[np.int64]], patte
 
 
 def characters(column: pa.Array) -> bytes:
-    """The UTF-8 bytes of a text column, one text after the other."""
+    """Return the UTF-8 bytes of a text column, one text after the other."""
     data, edges = raw(column)
     return data[edges[0] : edges[-1]].tobytes()
 
 
 def raw(column: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.int32]]]:
-    """The bytes that a text column shares, and where in them each text begins and the last one ends."""
+    """Return the bytes that a text column shares, and where in them each text begins and the last one ends."""
     _, offsets, data = column.buffers()
     if offsets is None or data is None:
         return np.zeros(0, dtype=np.uint8), np.zeros(len(column) + 1, dtype=np.int32)

@@ -22,7 +22,7 @@ class JsonOptions:
 
 
 def json_options(form: Format) -> JsonOptions:
-    """The options of a JSON format, whichever envelope it has."""
+    """Return the options of a JSON format, whichever envelope it has."""
     values = form.options
     null_keys = values.get("map-null-key.mode", "FAIL").upper()
     return JsonOptions(
@@ -37,5 +37,5 @@ def json_options(form: Format) -> JsonOptions:
 
 
 def flag(form: Format, option: str, default: bool = False) -> bool:
-    """The value of an option that is true or false."""
+    """Return the value of an option that is true or false."""
     return form.options.get(option, "true" if default else "false").lower() == "true"

@@ -143,7 +143,7 @@ class Statement:
         return len(self._selected) - 1
 
     def read(self, block: pa.Array, sql: Sql) -> FastResult | None:
-        """The fields of each text of `block`, or None if this way fails for it."""
+        """Return the fields of each text of `block`, or None if this way fails for it."""
         try:
             answer = sql(self.text, {"records": pa.table({"v": block})})
         except NOT_COMPUTABLE:
@@ -225,7 +225,7 @@ def _columns(parts: Iterable[_Part]) -> Iterator[_Flat | _Finished]:
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column in one piece."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -250,7 +250,8 @@ def _no_object(block: pa.Array) -> Flags:
 
 
 def long_numbers(block: pa.Array) -> Flags:
-    """Records with a number of 8 digits before or after its point: DuckDB takes it as a double, which keeps 15."""
+    """Return records with a number of 8 digits before or after its point: DuckDB takes it as a double, which
+    keeps 15."""
     suspect = np.zeros(len(block), dtype=bool)
     data, edges = raw(block)
     points = np.flatnonzero(data[edges[0] : edges[-1]] == ord(".")) + edges[0]

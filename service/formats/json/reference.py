@@ -73,7 +73,7 @@ class JsonLiteral(str):
 
 
 def parse(text: str) -> Any:
-    """The JSON value of a record; numbers stay text (Literal), the last of a repeated name counts."""
+    """Return the JSON value of a record; numbers stay text (Literal), the last of a repeated name counts."""
     try:
         value = _DECODER.decode(text)
         if "\\u" in text:
@@ -99,7 +99,8 @@ _DECODER = json.JSONDecoder(parse_float=JsonLiteral, parse_int=JsonLiteral, pars
 
 
 def reference_record(text: str, names: tuple[str, ...], types: tuple[DataType, ...], options: JsonOptions) -> list[Any]:
-    """The wanted fields of a record. Raises Unreadable; with `ignore_errors` a field that is wrong is None instead."""
+    """Return the wanted fields of a record. Raises Unreadable; with `ignore_errors` a field that is wrong is None
+    instead."""
     record = parse(text)
     if not isinstance(record, dict):
         raise Unreadable(BAD_JSON, f"a record is a JSON object, but this is {_kind(record)}")
@@ -127,7 +128,7 @@ def _read(value: Any, type_: DataType, options: JsonOptions, place: str) -> Any:
 
 
 def reference(value: Any, type_: DataType, options: JsonOptions, place: str) -> Any:
-    """A JSON value (not null, numbers as Literal) as the Python value of `type_`."""
+    """Return a JSON value (not null, numbers as Literal) as the Python value of `type_`."""
     if isinstance(value, Constant):
         raise value.refusal
     match type_:
@@ -184,7 +185,7 @@ def _scalar(text: str, type_: DataType, options: JsonOptions, place: str) -> Any
 
 
 def to_text(value: Any) -> str:
-    """The JSON text of a value without spaces; numbers as they were written."""
+    """Return the JSON text of a value without spaces; numbers as they were written."""
     match value:
         case None:
             return "null"

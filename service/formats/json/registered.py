@@ -66,7 +66,7 @@ class RegisteredJsonWriter:
 
 
 def json_schema(part: Part) -> str:
-    """The JSON Schema of an object of these columns."""
+    """Return the JSON Schema of an object of these columns."""
     made = _object(part.names, part.types, part.nullable())
     told = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Record", **made}
     return json.dumps(told, separators=(",", ":"))

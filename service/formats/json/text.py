@@ -32,7 +32,7 @@ from service.plan.types import (
 def object_text(
     expressions: Sequence[str], names: Sequence[str], types: Sequence[DataType], options: JsonOptions, depth: int = 0
 ) -> str:
-    """The text of an object with these members. It is never NULL."""
+    """Return the text of an object with these members. It is never NULL."""
     if not names:
         return "'{}'"
     members = [
@@ -50,7 +50,7 @@ def object_text(
 
 
 def json_text(x: str, type_: DataType, options: JsonOptions, depth: int = 0) -> str:
-    """The text of the value that `x` names."""
+    """Return the text of the value that `x` names."""
     match type_:
         case Simple("BOOLEAN" | "TINYINT" | "SMALLINT" | "INT" | "BIGINT"):
             return f"CAST({x} AS VARCHAR)"

@@ -39,8 +39,8 @@ ONE_NODE = {
 
 
 def server_properties(data: Path, clients: str, internal: int, controller: int, security: str) -> dict[str, str]:
-    """The server properties of a broker that keeps its log in `data` and serves clients with `security` at the address
-    `clients` (HOST:PORT), itself at the ports `internal` and `controller`."""
+    """Return the server properties of a broker that keeps its log in `data` and serves clients with `security` at the
+    address `clients` (HOST:PORT), itself at the ports `internal` and `controller`."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",

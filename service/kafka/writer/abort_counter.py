@@ -21,7 +21,7 @@ def add(path: Path) -> None:
 
 
 def take(path: Path) -> int:
-    """What was counted since the last time."""
+    """Return what was counted since the last time."""
     try:
         with path.open("rb+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

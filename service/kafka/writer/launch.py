@@ -27,7 +27,8 @@ _ROOT = Path(service.kafka.writer.__file__).parents[3]
 
 
 def connect(settings: WriterSettings) -> socket.socket:
-    """A conversation with the query's writer process, which is started if there is none and replaced if it hangs."""
+    """Return a conversation with the query's writer process, which is started if there is none and replaced if it
+    hangs."""
     path = Path(settings.socket_folder) / f"{settings.socket_name()}.socket"
     if len(str(path)) > _LONGEST_PATH:
         raise KafkaConfigError(

@@ -143,7 +143,7 @@ class Library(NamedTuple):
         raise fault
 
     def describe(self, code: int) -> str:
-        """librdkafka's words for an error code."""
+        """Return librdkafka's words for an error code."""
         return text(self.call("err2str", code))
 
 
@@ -189,7 +189,7 @@ def await_broker(producer: int, milliseconds: int) -> None:
 
 
 def partitions(producer: int, topic: int | None, milliseconds: int) -> int:
-    """How many partitions a topic has; 1 where that is not known in so long."""
+    """Return how many partitions a topic has; 1 where that is not known in so long."""
     call = load().call
     metadata = ctypes.POINTER(RdMetadata)()
     if call("metadata", producer, 0, topic, ctypes.byref(metadata), milliseconds) != 0:
@@ -201,4 +201,5 @@ def partitions(producer: int, topic: int | None, milliseconds: int) -> int:
 
 
 def text(value: object) -> str:
+    """Return a value of librdkafka as text."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -64,11 +64,13 @@ class Marker:
     plan: int = 0
 
     def encode(self) -> bytes:
+        """Return the marker as the value of a record."""
         fields = {"format": FORMAT, "batch": self.batch, "digest": self.digest.hex(), "plan": self.plan}
         return json.dumps(fields).encode()
 
     @staticmethod
     def decode(value: bytes) -> Marker:
+        """Return the marker that `encode` wrote; KafkaConfigError for another format."""
         fields = json.loads(value)
         if fields.get("format") != FORMAT:
             raise KafkaConfigError(
@@ -89,6 +91,7 @@ class MarkerPlace:
 
     @staticmethod
     def of(settings: WriterSettings, partition: int) -> MarkerPlace:
+        """Return the place of the marker of a partition of the query."""
         owner = json.dumps([settings.query, settings.checkpoint_id]).encode()
         first = int.from_bytes(hashlib.sha256(owner).digest()[:4], "big")
         key = json.dumps([settings.query, settings.checkpoint_id, partition]).encode()
@@ -119,7 +122,7 @@ class MarkerReader:
         self._admin = self._client()
 
     def committed(self, place: MarkerPlace, seconds: float) -> Marker | None:
-        """The last marker that is known to be committed right now."""
+        """Return the last marker that is known to be committed right now."""
 
         def read(until: float) -> bytes | None:
             return self._last(place, _COMMITTED, 0, self._end(place, _COMMITTED, until), until)
@@ -127,7 +130,7 @@ class MarkerReader:
         return self._patiently(read, seconds)
 
     def settled(self, place: MarkerPlace, seconds: float, check_cancelled: Callable[[], None]) -> Marker | None:
-        """The last marker, once every marker of this place that was written until now is decided.
+        """Return the last marker, once every marker of this place that was written until now is decided.
 
         To be called by the owner of the transactional id, after it took the epoch: then its own transactions are
         decided, but one of another id may hold back what stable readers see. That is waited for only where a marker of
@@ -148,7 +151,7 @@ class MarkerReader:
         return self._patiently(read, seconds)
 
     def everything(self, place: MarkerPlace, until: float) -> list[Record]:
-        """Every committed record of the place's partition, whatever its key, oldest first.
+        """Return every committed record of the place's partition, whatever its key, oldest first.
 
         A transaction that is open is waited for: it may be one of a process that has died, and what lies behind it is
         hidden until it is decided. `until` is a reading of the monotonic clock; raises KafkaFailure.

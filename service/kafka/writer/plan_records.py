@@ -27,7 +27,7 @@ _AT_ONCE = 8
 
 
 def plan_key(settings: WriterSettings, partition: int, batch: int, size: int) -> bytes:
-    """The key of the plan of `batch`, of `size` bytes, that a partition of the query writes."""
+    """Return the key of the plan of `batch`, of `size` bytes, that a partition of the query writes."""
     ring = LONGEST_RING
     while ring > 1 and ring * size > RING_BYTES:
         ring //= 2
@@ -44,8 +44,8 @@ class Written:
 
 
 def last_markers(settings: WriterSettings, partitions: Iterable[int], seconds: float = 30.0) -> dict[int, Marker]:
-    """The last marker of each of these partitions of the query, once every transaction that wrote one is decided; for a
-    look before the query starts.
+    """Return the last marker of each of these partitions of the query, once every transaction that wrote one is
+    decided; for a look before the query starts.
 
     Only a look: what a writer may rely on it reads itself, after it took the epoch.
     """

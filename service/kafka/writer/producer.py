@@ -141,7 +141,7 @@ class Producer:
         self._call("destroy", self._handle)
 
     def fatal(self) -> Fault | None:
-        """Why the producer cannot be used any more, if it cannot."""
+        """Return why the producer cannot be used any more, if it cannot."""
         reason = ctypes.create_string_buffer(512)
         code = self._call("fatal_error", self._handle, reason, len(reason))
         text = reason.value.decode(errors="replace")

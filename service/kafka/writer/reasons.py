@@ -13,7 +13,7 @@ from service.kafka.writer.producer import Refusal
 
 
 def explain(reason: Fault, refusals: Mapping[Refusal, int], cannot: str) -> KafkaFailure:
-    """What stands behind a failed transaction: a refused record says more than the failure that it caused."""
+    """Return what stands behind a failed transaction: a refused record says more than the failure that it caused."""
     for (code, topic), size in sorted(refusals.items(), key=_telling_first):
         detail = f"the largest has {size} bytes (key and value): {Code(code).str()}"
         told = failure(code, detail, f"topic {topic} did not take what was written")

@@ -85,7 +85,7 @@ def by_topic(records: pa.RecordBatch) -> Iterator[TopicRows]:
 
 
 def one_row(topic: str, partition: int, key: bytes, value: bytes) -> TopicRows:
-    """A single record."""
+    """Return a single record."""
     held = [np.frombuffer(text, dtype=np.uint8) for text in (key, value)]
     strings = [Strings(np.array([each.ctypes.data], np.uint64), np.array([each.size]), each) for each in held]
     where = np.array([partition], np.int32)

@@ -95,6 +95,7 @@ class Attempt:
             raise PeerGone("the task has gone")
 
     def receive(self) -> dict[str, Any] | pa.RecordBatch:
+        """Return the next message; Superseded where a later attempt has taken over."""
         try:
             return wire.receive(self.connection)
         except PeerGone:

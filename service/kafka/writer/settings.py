@@ -37,18 +37,21 @@ class WriterSettings:
     plan: int = 0
 
     def transactional_id(self, partition: int) -> str:
-        """The id under which Kafka fences: one owner at a time for each partition of a checkpoint."""
+        """Return the id under which Kafka fences: one owner at a time for each partition of a checkpoint."""
         return f"tailrace-{self.query}-{self.checkpoint_id}-{partition}"
 
     def socket_name(self) -> str:
-        """A short name that differs where any setting differs: a writer never serves settings that it does not have."""
+        """Return a short name that differs where any setting differs: a writer never serves settings that it does not
+        have."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
+        """Return the settings as JSON, for the command line of a writer."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return json.dumps(values | {"kafka": dict(self.kafka)}, sort_keys=True)
 
     @staticmethod
     def from_json(text: str) -> WriterSettings:
+        """Return the settings that `to_json` wrote."""
         values: dict[str, Any] = json.loads(text)
         return WriterSettings(**values)

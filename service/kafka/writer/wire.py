@@ -39,7 +39,7 @@ def send_rows(connection: socket.socket, rows: pa.RecordBatch) -> None:
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | pa.RecordBatch:
-    """The next frame: a message or rows. Raises PeerGone at the end of the conversation."""
+    """Return the next frame: a message or rows. Raises PeerGone at the end of the conversation."""
     kind, size = _HEAD.unpack(_exactly(connection, _HEAD.size))
     if kind not in (MESSAGE, ROWS) or size > _LARGEST_FRAME:
         raise PeerGone("what came over the socket is no frame")

@@ -14,8 +14,8 @@ EXECUTOR = "--executor-id"
 
 
 def memory_of(root: int, kind: str, scratch: str, proc: Path = PROC) -> dict[str, int]:
-    """Bytes held by the process `root`, which is of this `kind`, by those below it and by the writer of `scratch`,
-    which stands apart: by kind (driver, jvm, worker, writer), of those kinds that run.
+    """Return bytes held by the process `root`, which is of this `kind`, by those below it and by the writer of
+    `scratch`, which stands apart: by kind (driver, jvm, worker, writer), of those kinds that run.
 
     Python workers are forked from one process, so pages that they share are counted once (the proportional set size);
     of the others the resident set is taken. A process that ends meanwhile counts nothing.
@@ -29,7 +29,7 @@ def memory_of(root: int, kind: str, scratch: str, proc: Path = PROC) -> dict[str
 
 
 def parent_of(pid: int, proc: Path = PROC) -> int:
-    """The parent of a process, 0 if it is gone."""
+    """Return the parent of a process, 0 if it is gone."""
     try:
         return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
     except (OSError, IndexError):
@@ -37,7 +37,7 @@ def parent_of(pid: int, proc: Path = PROC) -> int:
 
 
 def words_of(pid: int, proc: Path = PROC) -> list[str]:
-    """The command line of a process; empty if it is gone."""
+    """Return the command line of a process; empty if it is gone."""
     try:
         return (proc / str(pid) / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
     except OSError:
@@ -79,7 +79,8 @@ def _kind(words: list[str]) -> str | None:
 
 
 def resident(pid: int, proc: Path) -> int:
-    """Bytes of memory that a process has in reach, a page that several share counted in each; 0 if it is gone."""
+    """Return bytes of memory that a process has in reach, a page that several share counted in each; 0 if it is
+    gone."""
     try:
         return int((proc / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):

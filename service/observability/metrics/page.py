@@ -38,7 +38,7 @@ is in the checkpoint.
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return _HEAD + "".join(map(_table, _GROUPS)) + _TAIL
 
 

@@ -81,23 +81,23 @@ class Metrics(Collector):
                 del self._values[name][key]
 
     def value(self, name: str, **labels: str) -> float:
-        """A sample's value, 0 if it was never heard of."""
+        """Return a sample's value, 0 if it was never heard of."""
         with self._lock:
             return self._samples(name).get(_key(name, labels), 0.0)
 
     def total(self, name: str, **labels: str) -> float:
-        """The sum of the samples of a metric that have these labels."""
+        """Return the sum of the samples of a metric that have these labels."""
         with self._lock:
             samples = self._samples(name)
         return sum(v for k, v in samples.items() if labels.items() <= _named(name, k).items())
 
     def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
-        """Every sample of a counter or gauge: its labels and its value."""
+        """Return every sample of a counter or gauge: its labels and its value."""
         with self._lock:
             return [(_named(name, key), value) for key, value in sorted(self._samples(name).items())]
 
     def collect(self) -> Iterable[Metric]:
-        """All samples, for a scrape."""
+        """Return all samples, for a scrape."""
         with self._lock:
             return list(self._families())
 

@@ -48,7 +48,8 @@ def answers(
     plans: Sequence[Explained],
     redaction: Redaction,
 ) -> Answers:
-    """The answers by path. `plans` and `programs` are of the same jobs in the same order. `redaction` hides secrets."""
+    """Return the answers by path. `plans` and `programs` are of the same jobs in the same order. `redaction` hides
+    secrets."""
     assembler = Assembler(
         recorder=recorder,
         metrics=metrics,

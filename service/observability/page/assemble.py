@@ -44,7 +44,7 @@ class Assembler:
     redaction: Redaction
 
     def status(self) -> Status:
-        """The document as of now."""
+        """Return the document as of now."""
         seen = {job.name: job for job in self.recorder.jobs()}
         alive, dead = self.health.live()
         ready, unready = self.health.ready()

@@ -24,8 +24,8 @@ FULL = 0.95
 
 
 def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSettings, now: float) -> Batches:
-    """What the recent batches were like. Those without rows only tell the time, so they count only if there are no
-    others."""
+    """Return what the recent batches were like. Those without rows only tell the time, so they count only if there are
+    no others."""
     working = [batch for batch in recent if batch.rows] or list(recent)
     lengths = [batch.told.seconds for batch in working]
     last = recent[-1] if recent else None
@@ -69,7 +69,7 @@ def _phases(each: Sequence[Mapping[str, float]], whole: float) -> tuple[Phase, .
 
 
 def pace(recent: Sequence[BatchRecord], lag: int, now: float) -> BatchSizingStatus:
-    """How fast rows come and go."""
+    """Return how fast rows come and go."""
     length = span(recent, now)
     return BatchSizingStatus(
         rows_in=round(sum(batch.rows for batch in recent) / length, 3),
@@ -82,7 +82,7 @@ def pace(recent: Sequence[BatchRecord], lag: int, now: float) -> BatchSizingStat
 
 
 def span(recent: Sequence[BatchRecord], now: float) -> float:
-    """Seconds since the first of these batches began."""
+    """Return seconds since the first of these batches began."""
     return max(1.0, now - recent[0].began) if recent else 1.0
 
 
@@ -99,12 +99,12 @@ def trend(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def table_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[str, float]:
-    """Records read a second, by table."""
+    """Return records read a second, by table."""
     return _rates([batch.by_table for batch in recent], span(recent, now))
 
 
 def partition_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[Place, float]:
-    """Offsets passed a second, by partition."""
+    """Return offsets passed a second, by partition."""
     each = [{place_of(read): passed(read) for read in batch.told.reads} for batch in recent]
     return _rates(each, span(recent, now))
 

@@ -52,7 +52,8 @@ class BatchRecord:
 
 
 def batch_of(told: Progress, counts: Mapping[str, float]) -> BatchRecord:
-    """The batch of a report and of what its tasks counted, by samples such as 'task_seconds_total{phase="decode"}'."""
+    """Return the batch of a report and of what its tasks counted, by samples such as
+    'task_seconds_total{phase="decode"}'."""
     known = [(*parsed(sample), value) for sample, value in counts.items()]
     by_table: dict[str, int] = {}
     for name, labels, value in known:
@@ -66,10 +67,10 @@ def batch_of(told: Progress, counts: Mapping[str, float]) -> BatchRecord:
 
 
 def place_of(read: Read) -> Place:
-    """Which partition was read."""
+    """Return which partition was read."""
     return read.source, read.topic, read.partition
 
 
 def passed(read: Read) -> int:
-    """Offsets that were passed, those of transaction markers included."""
+    """Return offsets that were passed, those of transaction markers included."""
     return max(0, read.last - read.first)

@@ -15,11 +15,11 @@ class Counted:
         self._query = query
 
     def total(self, metric: str, **labels: str) -> int:
-        """The sum of a metric over all samples with these labels."""
+        """Return the sum of a metric over all samples with these labels."""
         return round(sum(value for _, value in self._samples(metric, labels)))
 
     def by(self, metric: str, label: str) -> dict[str, float]:
-        """The sums of a metric by the value of one label."""
+        """Return the sums of a metric by the value of one label."""
         sums: dict[str, float] = {}
         for found, value in self._samples(metric, {}):
             sums[found[label]] = sums.get(found[label], 0.0) + value
@@ -30,7 +30,7 @@ class Counted:
         return {name: round(value) for name, value in self.by(metric, label).items() if value}
 
     def partitions(self, metric: str, source: str, **labels: str) -> dict[tuple[str, int], float]:
-        """A gauge of the partitions of one table, by topic and partition."""
+        """Return a gauge of the partitions of one table, by topic and partition."""
         samples = self._samples(metric, {"source": source, **labels})
         return {(found["topic"], int(found["partition"])): value for found, value in samples}
 

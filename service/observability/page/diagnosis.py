@@ -28,7 +28,7 @@ MANY_ROWS = 10_000
 
 
 def verdict(job: JobStatus, now: float) -> Summary:
-    """How the job is."""
+    """Return how the job is."""
     headline, grade = _headline(job, now)
     rules: tuple[Callable[[JobStatus, float], Iterator[Finding]], ...] = (
         _state,

@@ -57,7 +57,8 @@ class History:
         self._slots: deque[Slot] = deque(maxlen=SLOTS + 1)
 
     def add(self, since: float, ended: float, seconds: float, rows_in: int, rows_out: int, level: Level) -> None:
-        """A batch that took `seconds`; its rows are spread over the time `since` the one before, so that there are no
+        """Add a batch that took `seconds`; its rows are spread over the time `since` the one before, so that there are
+        no
         peaks where batches end."""
         since = min(since, ended - SHORTEST)
         for slot in self._between(since, ended):
@@ -83,7 +84,7 @@ class History:
         return self._slots[-1]
 
     def series(self, now: float) -> Series:
-        """The hour up to the last slot that is over."""
+        """Return the hour up to the last slot that is over."""
         last = int(now // SLOT)
         known = {slot.number: slot for slot in self._slots}
         slots = [known.get(number) for number in range(last - SLOTS, last)]

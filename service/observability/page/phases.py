@@ -84,5 +84,5 @@ TASKS: Mapping[str, Words] = {
 
 
 def words(phase: str) -> Words:
-    """The words of a phase; one that is not known goes by its own name."""
+    """Return the words of a phase; one that is not known goes by its own name."""
     return DRIVER.get(phase) or TASKS.get(phase) or Words(phase.replace("_", " "), "", "")

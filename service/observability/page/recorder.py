@@ -93,22 +93,22 @@ class Recorder:
         self._jobs: dict[str, RecordedJob] = {}
 
     def starting(self, query: str) -> None:
-        """The query will run."""
+        """Note that the query will run."""
         with self._lock:
             self._turn(query, "starting")
 
     def waiting(self, query: str, reason: str) -> None:
-        """Kafka does not answer."""
+        """Note that Kafka does not answer."""
         with self._lock:
             self._turn(query, "waiting", reason)
 
     def started(self, query: str) -> None:
-        """The query runs; what it counted in a batch that was cut short is counted again."""
+        """Note that the query runs; what it counted in a batch that was cut short is counted again."""
         with self._lock:
             self._turn(query, "running").counted.clear()
 
     def heard(self, query: str, number: int, counts: Mapping[str, float], samples: Iterable[Mapping[str, Any]]) -> None:
-        """What the tasks of batch `number` counted, before it is reported; samples are those of `formats.samples`."""
+        """Note what the tasks of batch `number` counted, before its report; samples are those of `formats.samples`."""
         now = self.clock()
         with self._lock:
             job = self._job(query)
@@ -118,7 +118,7 @@ class Recorder:
                 kept.append(ShownSample(now, **{name: value for name, value in told.items() if name != "late"}))
 
     def batch(self, query: str, progress: Progress, state_rows: float) -> None:
-        """A batch is done; the job has `state_rows` rows of state now."""
+        """Note that a batch is done; the job has `state_rows` rows of state now."""
         with self._lock:
             job = self._job(query)
             batch = batch_of(progress, job.counted.pop(progress.batch, {}))
@@ -134,31 +134,31 @@ class Recorder:
             job.history.add(since, batch.ended, progress.seconds, batch.rows, batch.written, level)
 
     def failed(self, query: str, summary: str, text: str, attempt: int, wait: float) -> None:
-        """The query failed, for the `attempt`-th time in a row, and is started again in `wait` seconds."""
+        """Note that the query failed, for the `attempt`-th time in a row, and is started again in `wait` seconds."""
         now = self.clock()
         with self._lock:
             self._turn(query, "retrying", summary).errors.append(Failure(now, summary, _cut(text), attempt, now + wait))
 
     def gave_up(self, query: str, summary: str, text: str) -> None:
-        """The query failed and is not started again."""
+        """Note that the query failed and is not started again."""
         with self._lock:
             job = self._turn(query, "failed", summary)
             job.errors.append(Failure(self.clock(), summary, _cut(text), None, None))
 
     def finished(self, query: str) -> None:
-        """Every source of the query has ended."""
+        """Note that every source of the query has ended."""
         with self._lock:
             self._turn(query, "finished")
 
     def stopping(self) -> None:
-        """The service ends."""
+        """Note that the service ends."""
         with self._lock:
             for job in self._jobs.values():
                 if job.state not in ("finished", "failed"):
                     self._turn(job.name, "stopping")
 
     def jobs(self) -> tuple[Seen, ...]:
-        """Every job as it is now."""
+        """Return every job as it is now."""
         now = self.clock()
         with self._lock:
             return tuple(_seen(job, now) for job in self._jobs.values())

@@ -16,12 +16,12 @@ from service.settings import PREFIX, Settings, written
 
 
 def shown(settings: Settings, redaction: Redaction) -> tuple[Setting, ...]:
-    """Every setting, in the order in which the documentation lists them."""
+    """Return every setting, in the order in which the documentation lists them."""
     return tuple(_walk(settings, PREFIX, redaction))
 
 
 def secrets_of(settings: BaseModel, programs: Iterable[Program]) -> Iterator[str]:
-    """Every value that the settings or the tables of the pipeline give as a secret."""
+    """Yield every value that the settings or the tables of the pipeline give as a secret."""
     for name in type(settings).model_fields:
         match getattr(settings, name):
             case SecretStr() as secret:

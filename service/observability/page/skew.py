@@ -18,7 +18,7 @@ BEHIND = 30.0
 
 
 def hot_partitions(job: JobStatus, now: float) -> Iterator[Finding]:
-    """A partition with most of the unread rows, if batches leave some, or else with most of those that come."""
+    """Yield a partition with most of the unread rows, if batches leave some, or else with most of those that come."""
     hint = "one task reads one partition: choose a record key that spreads the rows, or spread the hot key"
     for table in job.tables:
         unread = _hottest(table.partitions, lambda p: p.lag, FEW_ROWS) if job.pace.left else None
@@ -36,7 +36,7 @@ def hot_partitions(job: JobStatus, now: float) -> Iterator[Finding]:
 
 
 def watermark_holders(job: JobStatus, now: float) -> Iterator[Finding]:
-    """A partition that keeps the watermark of its table from moving on."""
+    """Yield a partition that keeps the watermark of its table from moving on."""
     stands = {operator.watermark for operator in job.operators}
     for table in job.tables:
         holding = [p for p in table.partitions if not p.idle]

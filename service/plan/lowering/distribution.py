@@ -34,8 +34,8 @@ class Stream:
         places: Mapping[int, Sequence[int]],
         merged: Mapping[tuple[int, int], Sequence[int]] | None = None,
     ) -> Stream:
-        """The stream after a step that works row by row; `places` says where each column is now, if anywhere, and
-        `merged` where COALESCE of two columns is."""
+        """Return the stream after a step that works row by row; `places` says where each column is now, if anywhere,
+        and `merged` where COALESCE of two columns is."""
         if self.distribution is None:
             return Stream(producer, self.level)
         groups = [{p for c in group for p in places.get(c, ())} for group in self.distribution]
@@ -69,7 +69,7 @@ class Placement(NamedTuple):
 
 
 def co_locate(inputs: Sequence[Input]) -> Placement:
-    """The earliest level at which rows of equal keys can meet; of those, the one with the fewest exchanges."""
+    """Return the earliest level at which rows of equal keys can meet; of those, the one with the fewest exchanges."""
     count = len(inputs[0].key)
     candidates = [tuple(range(count))]
     candidates += [key_order for input in inputs if (key_order := _key_order(input)) and key_order not in candidates]

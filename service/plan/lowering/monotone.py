@@ -9,7 +9,8 @@ _INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 
 
 def rises_with(expression: Expression) -> int | None:
-    """The index of the column that `expression` rises with (or stays), wherever it has a value; None if none is known.
+    """Return the index of the column that `expression` rises with (or stays), wherever it has a value; None if none is
+    known.
 
     Known are what watermarks are made of: a time, a time moved by a constant interval, TO_TIMESTAMP_LTZ of a number. A
     time moved by months is not among them: a month before the 30th of March, 23:00, is later than a month before the

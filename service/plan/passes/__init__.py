@@ -37,7 +37,7 @@ PASSES = (
 
 @on_a_deep_stack
 def normalize(job: Job) -> Job:
-    """The job in the form that is explained, lowered and fingerprinted."""
+    """Return the job in the form that is explained, lowered and fingerprinted."""
     for each in PASSES:
         job = each(job)
     return job

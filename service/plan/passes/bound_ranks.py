@@ -36,7 +36,8 @@ def bound_ranks(job: Job) -> Job:
 
 
 def absorb_rank(node: Filter) -> Node:
-    """What is below a filter with its bounds of ranks, and what else it asks for; the same node where it has none."""
+    """Return what is below a filter with its bounds of ranks, and what else it asks for; the same node where it has
+    none."""
     below = node.input
     left: list[Expression] = []
     for each in conjuncts(node.condition):

@@ -16,7 +16,7 @@ def expand_computed(job: Job) -> Job:
 
 
 def declared(table: Table, index: int) -> Expression:
-    """The declared column at `index` in terms of physical and metadata columns, by their declared index."""
+    """Return the declared column at `index` in terms of physical and metadata columns, by their declared index."""
     column = table.columns[index]
     if column.kind is ColumnKind.COMPUTED:
         assert column.expression is not None, f"the computed column {column.name} has no expression"
@@ -25,14 +25,14 @@ def declared(table: Table, index: int) -> Expression:
 
 
 def watermark(table: Table) -> Expression | None:
-    """The watermark that a row asserts, in terms of physical and metadata columns, by their declared index."""
+    """Return the watermark that a row asserts, in terms of physical and metadata columns, by their declared index."""
     if table.watermark is None:
         return None
     return substituted(table.watermark, tuple(declared(table, i) for i in range(len(table.columns))))
 
 
 def watermark_columns(table: Table) -> set[int]:
-    """The physical and metadata columns that the watermark is computed from."""
+    """Return the physical and metadata columns that the watermark is computed from."""
     expression = watermark(table)
     return set() if expression is None else set(columns_of(expression))
 

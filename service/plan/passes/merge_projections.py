@@ -29,7 +29,7 @@ def merge_projections(job: Job) -> Job:
 
 
 def size(expression: Expression) -> int:
-    """How many calls `expression` makes."""
+    """Return how many calls `expression` makes."""
     match expression:
         case Call(arguments=arguments):
             return 1 + sum(size(a) for a in arguments)

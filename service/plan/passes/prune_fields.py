@@ -73,7 +73,7 @@ def _read_by(expression: Expression, wanted: Path) -> Iterator[tuple[int, Path]]
 
 
 def field_taken(call: Call) -> str | None:
-    """The name of the field that `call` takes out of a ROW; None if it does another thing."""
+    """Return the name of the field that `call` takes out of a ROW; None if it does another thing."""
     if not call.name.startswith(".") or len(call.arguments) != 1:
         return None
     name = call.name[1:]
@@ -105,7 +105,7 @@ def _schema_of_all(scan: Scan) -> bool:
 
 
 def narrowed_type(type_: DataType, paths: set[Path]) -> DataType:
-    """`type_` with the fields that `paths` lead to, in the order that they had."""
+    """Return `type_` with the fields that `paths` lead to, in the order that they had."""
     if not isinstance(type_, Row) or _WHOLE in paths or not paths:
         return type_
     below: dict[str, set[Path]] = {}

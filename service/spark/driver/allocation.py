@@ -23,5 +23,5 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 def environment() -> dict[str, str]:
-    """The variables that are not set already."""
+    """Return the variables that are not set already."""
     return {name: value for name, value in ENVIRONMENT.items() if name not in os.environ}

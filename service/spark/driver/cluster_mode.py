@@ -56,17 +56,17 @@ ENCRYPTED: Mapping[str, str] = {
 
 
 def is_local(master: str) -> bool:
-    """Whether the driver's own process runs the tasks."""
+    """Return whether the driver's own process runs the tasks."""
     return master == "local" or master.startswith("local[")
 
 
 def is_kubernetes(master: str) -> bool:
-    """Whether Kubernetes makes the executors."""
+    """Return whether Kubernetes makes the executors."""
     return master.startswith("k8s://")
 
 
 def suggested(spark: Spark) -> dict[str, str]:
-    """What the user's own Spark settings may change."""
+    """Return what the user's own Spark settings may change."""
     if is_local(spark.master):
         return {"spark.driver.memory": spark.driver_memory, "spark.locality.wait": "0"}
     executor = spark.executor
@@ -100,7 +100,7 @@ def suggested(spark: Spark) -> dict[str, str]:
 def required(
     spark: Spark, given: Mapping[str, str], *, jars: Sequence[Path], python_path: Sequence[str], java_options: str
 ) -> dict[str, str]:
-    """What must be so. `given` are the user's own Spark settings, some of which are added to, not replaced."""
+    """Return what must be so. `given` are the user's own Spark settings, some of which are added to, not replaced."""
     if is_local(spark.master):
         return dict(NOBODY_COMES)
     settings = {

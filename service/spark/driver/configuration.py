@@ -41,7 +41,8 @@ PYTHON_PATH: Sequence[str] = (str(Path(__file__).with_name("startup")), str(Path
 
 
 def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str, str]:
-    """The settings of the session but those of one job. `spark.conf` overrides all that answers do not depend on."""
+    """Return the settings of the session but those of one job. `spark.conf` overrides all that answers do not depend
+    on."""
     logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     java_options = " ".join(filter(None, (logging, spark.conf.get("spark.driver.extraJavaOptions"))))
     return {

@@ -168,7 +168,7 @@ class Jvm:
 
 
 def spark_home() -> Path:
-    """Where pyspark is installed, found without importing it."""
+    """Return where pyspark is installed, found without importing it."""
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'pyspark'")
@@ -176,7 +176,7 @@ def spark_home() -> Path:
 
 
 def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]:
-    """The options of the JVM: ours first, so that those of `spark.driver.extraJavaOptions` win."""
+    """Return the options of the JVM: ours first, so that those of `spark.driver.extraJavaOptions` win."""
     heap = settings.get("spark.driver.memory", "1g")
     given = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     archive = class_archive(jars) if jars and not any(CREATE in option for option in given) else None
@@ -186,7 +186,7 @@ def options(settings: Mapping[str, str], jars: Sequence[Path] = ()) -> list[str]
 
 
 def class_archive(jars: Sequence[Path]) -> Path:
-    """Where the archive of classes for this Java and this class path is, or would be; see `class_archive`."""
+    """Return where the archive of classes for this Java and this class path is, or would be; see `class_archive`."""
     path = class_path(spark_home(), jars, {}).split(os.pathsep)
     said = [str(Path(_java()).resolve()), *(f"{jar} {Path(jar).stat().st_size}" for jar in path)]
     digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
@@ -203,7 +203,7 @@ def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) ->
 
 
 def quoted(arguments: Sequence[str]) -> list[str]:
-    """The arguments as a file of arguments for `java` holds them."""
+    """Return the arguments as a file of arguments for `java` holds them."""
     return ['"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"' for argument in arguments]
 
 

@@ -10,5 +10,5 @@ _AT_THE_START = (
 
 
 def is_noise(line: str) -> bool:
-    """Whether nobody needs this line."""
+    """Return whether nobody needs this line."""
     return line.startswith(_AT_THE_START)

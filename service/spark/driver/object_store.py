@@ -32,19 +32,19 @@ STORES: Mapping[str, ObjectStore] = {
 
 
 def archives(checkpoint: str) -> tuple[str, ...]:
-    """The lists of archives that a checkpoint at this place needs beside Spark's own."""
+    """Return the lists of archives that a checkpoint at this place needs beside Spark's own."""
     store = STORES.get(urlparse(checkpoint).scheme)
     return (store.archives,) if store else ()
 
 
 def suggested(checkpoint: str) -> Mapping[str, str]:
-    """What Spark is told of the store, unless the user says it."""
+    """Return what Spark is told of the store, unless the user says it."""
     store = STORES.get(urlparse(checkpoint).scheme)
     return store.settings if store else {}
 
 
 def required(checkpoint: str) -> Mapping[str, str]:
-    """How a file of the checkpoint is put in its place whole.
+    """Return how a file of the checkpoint is put in its place whole.
 
     On a local file system a rename takes the place of what is there, which is all that is needed; Spark's default forks
     chmod and readlink about ten times a batch. In an object store a rename does not replace, and a batch that is done

@@ -18,8 +18,8 @@ from service.spark.query.sink import TailraceSink
 
 
 def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, block_rows: int) -> SparkSession:
-    """A session in `jvm`, with our two data sources registered. `settings` are those that the JVM was started with.
-    Raises `JvmFailed` where Spark will not start with them."""
+    """Return a session in `jvm`, with our two data sources registered. `settings` are those that the JVM was started
+    with. Raises `JvmFailed` where Spark will not start with them."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
     builder = SparkSession.builder.appName(name)
     of_the_job = {
@@ -49,5 +49,5 @@ def _warm_up(session: SparkSession, partitions: int) -> None:
 
 
 def same(blocks: Iterator[Any]) -> Iterator[Any]:
-    """The blocks as they came."""
+    """Return the blocks as they came."""
     return blocks

@@ -29,5 +29,5 @@ def limit_blocks(session: SparkSession, record: float, rows: int, *, careful: bo
 
 
 def limit(record: float, rows: int, *, careful: bool) -> int:
-    """The limit in bytes."""
+    """Return the limit in bytes."""
     return PIECE if careful or record * rows > BYTES else NO_LIMIT

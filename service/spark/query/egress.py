@@ -31,8 +31,8 @@ class Egress:
         self._unwritten: list[tuple[Output, pa.Table]] = []
 
     def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
-        """Records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is named
-        even without records: its marker must say that the batch is done."""
+        """Return records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is
+        named even without records: its marker must say that the batch is done."""
         by_writer: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(len(self._job.spec.writers))}
         lines: list[str] = []
         for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
@@ -62,7 +62,7 @@ class Egress:
         return pa.concat_tables([OUT.empty_table(), *found])
 
     def samples(self, envelopes: Sequence[Envelope]) -> list[Sample]:
-        """The first few dead letters and late rows, whether or not there is a topic for them."""
+        """Return the first few dead letters and late rows, whether or not there is a topic for them."""
         most = self._job.spec.samples
         dead: list[Sample] = []
         late: list[Sample] = []

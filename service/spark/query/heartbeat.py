@@ -38,12 +38,15 @@ class TickSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """Return the name by which queries find this source."""
         return "tailrace-tick"
 
     def schema(self) -> str:
+        """Return the columns of an envelope."""
         return SPARK_SCHEMA
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
+        """Return the reader, which runs in the driver."""
         return TickReader(dict(self.options))
 
 
@@ -62,10 +65,12 @@ class TickReader(SimpleDataSourceStreamReader):
         self._due = 0.0
 
     def initialOffset(self) -> dict[str, Any]:
+        """Return the offset of a query that has no checkpoint yet."""
         return {"now": 0, "channels": {}, "ended": []}
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
-        """The next tick, or nothing while the last one is younger than the interval and no source has ended since."""
+        """Return the next tick, or nothing while the last one is younger than the interval and no source has ended
+        since."""
         with noted():
             return self._read(start)
 
@@ -80,7 +85,7 @@ class TickReader(SimpleDataSourceStreamReader):
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-        """One envelope to every shard of every level that hears a source."""
+        """Return one envelope to every shard of every level that hears a source."""
         tick = Tick({int(k): tuple(v) for k, v in end["channels"].items()}, tuple(end["ended"]))
         payload = tick.to_json()
         rows = [
@@ -91,7 +96,7 @@ class TickReader(SimpleDataSourceStreamReader):
         return iter(rows)  # of a list: Spark copies the iterator
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is held for a tick."""
+        """Do nothing: no more is held for a tick that is done."""
 
     def _read_ended(self) -> list[int]:
         return json.loads(self._ended.read_text()) if self._ended.exists() else []

@@ -79,7 +79,7 @@ class WorkerJob:
 
     @classmethod
     def load(cls, blob: bytes) -> WorkerJob:
-        """The job of a blob, the same object for the same bytes."""
+        """Return the job of a blob, the same object for the same bytes."""
         return _unpacked(blob)
 
 
@@ -101,8 +101,8 @@ MEMORY_SHARE = 0.6
 
 
 def worker_sql(scratch: str) -> Sql:
-    """The DuckDB connection of this worker process: as many run at a time as there are cores, and what is larger than
-    its share of the memory goes to a folder of its own in `scratch`."""
+    """Return the DuckDB connection of this worker process: as many run at a time as there are cores, and what is larger
+    than its share of the memory goes to a folder of its own in `scratch`."""
     if not _SQL:
         _SQL.append(Sql(int(memory() * MEMORY_SHARE / cores()), f"{scratch}/duckdb-{os.getpid()}"))
         # A worker looks for garbage after each task: not in what it keeps for all of them. Once, or what is frozen and

@@ -47,12 +47,14 @@ class PayloadFiles:
             yield envelope._replace(payload=b"", file=str(path))
 
     def remove(self) -> None:
-        """The batch is done: nobody reads its files again. A task that still maps one keeps what it has mapped."""
+        """Remove the files of a batch that is done: nobody reads them again. A task that still maps one keeps what it
+        has mapped."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def outgoing(job: WorkerJob, envelopes: Iterator[Envelope]) -> Iterator[Envelope]:
-    """The envelopes of this task for the next one: where all tasks run on one host, large payloads are in files."""
+    """Return the envelopes of this task for the next one: where all tasks run on one host, large payloads are
+    in files."""
     if not job.spec.one_host:
         return envelopes
     context = TaskContext.get()

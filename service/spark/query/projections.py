@@ -20,7 +20,7 @@ interpreted ones 0.4 microseconds a record."""
 
 
 def worth_interpreting(records: int, partitions: int) -> bool:
-    """Whether a batch of `records` of so many Kafka partitions is read for less without compiled projections."""
+    """Return whether a batch of `records` of so many Kafka partitions is read for less without compiled projections."""
     return records < WORTH_COMPILING * partitions
 
 

@@ -35,16 +35,16 @@ class ShardCache:
         self._batch = 0
 
     def begin(self, batch: int) -> None:
-        """Shards are about to run in this batch."""
+        """Note that shards are about to run in this batch."""
         if batch != self._batch and batch % BATCHES == 0:
             self._kept = {address: kept for address, kept in self._kept.items() if kept[1] > batch - BATCHES}
         self._batch = batch
 
     def take(self, address: Address, place: StoredAt | None) -> CachedShard | None:
-        """The shard, if it is here as the manifest at `place` describes it; it is given back by `keep`."""
+        """Return the shard, if it is here as the manifest at `place` describes it; it is given back by `keep`."""
         kept, _ = self._kept.pop(address, (None, 0))
         return kept if kept is not None and kept.place == place else None
 
     def keep(self, address: Address, cached: CachedShard) -> None:
-        """The shard has done its batch."""
+        """Keep a shard that has done its batch."""
         self._kept[address] = cached, self._batch

@@ -53,9 +53,11 @@ class TailraceSink(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """Return the name by which queries find this sink."""
         return "tailrace"
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """Return the writer of all batches of a query."""
         return SinkWriter(base64.b64decode(self.options["job"]))
 
 
@@ -165,7 +167,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
             return
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """A failed batch needs no undoing: what is committed is found by its marker when the batch runs again."""
+        """Do nothing: a failed batch needs no undoing, as what is committed is found by its marker when the batch runs
+        again."""
 
 
 def _plan(job: WorkerJob, batch: int, source_ranges: bytes) -> bytes:

@@ -48,7 +48,7 @@ class MemoryBound(NamedTuple):
         return self._replace(record=max(record, self.record + (record - self.record) * SMALLER))
 
     def most(self, batch: int) -> float:
-        """How many records of a table `batch` may take."""
+        """Return how many records of a table `batch` may take."""
         by_size = max(1, self.total // self.record) if self.record else float("inf")
         if self.failed_batch < 0:
             return by_size
@@ -69,7 +69,7 @@ class BatchSizing:
         self.rows = self._fitted(next_batch)
 
     def measured(self, record: float) -> None:
-        """The records of a batch were so large, in bytes of the batch for each record of its largest table."""
+        """Note how large the records of a batch were: its bytes for each record of its largest table."""
         if self._bound is not None:
             self._bound = self._bound.measured(record)
 

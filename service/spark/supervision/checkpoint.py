@@ -39,8 +39,8 @@ class Checkpoint:
         return self._path.getFileSystem(self._hadoop)
 
     def agree(self, now: Meaning) -> Upgrade | None:
-        """What becomes of the state under the query that means `now`, None where it is the query that the checkpoint
-        has. Raises StateMismatch where it cannot go on."""
+        """Return what becomes of the state under the query that means `now`, None where it is the query that the
+        checkpoint has. Raises StateMismatch where it cannot go on."""
         return upgrade_of(self.read(QUERY), now, self._begun(), self.url)
 
     def take(self, now: Meaning) -> None:
@@ -48,7 +48,7 @@ class Checkpoint:
         self.write(QUERY, remembered(now))
 
     def taken(self) -> bool:
-        """Whether the checkpoint is that of a query."""
+        """Return whether the checkpoint is that of a query."""
         return self.read(QUERY) is not None
 
     def _begun(self) -> int | None:
@@ -57,8 +57,8 @@ class Checkpoint:
         return planned if planned > self._last("commits") else None
 
     def client_settings(self) -> dict[str, str]:
-        """What Spark was told of the client of the store that the checkpoint is in, as far as others need it too.
-        Raises StateMismatch for a store that tasks cannot reach."""
+        """Return what Spark was told of the client of the store that the checkpoint is in, as far as others need it
+        too. Raises StateMismatch for a store that tasks cannot reach."""
         scheme = urlparse(self.url).scheme
         if scheme not in SCHEMES:
             raise StateMismatch(
@@ -72,8 +72,8 @@ class Checkpoint:
         return {prefix + name: str(told[name]) for name in told if name.startswith("bucket.") or name in NEEDED}
 
     def shards(self, wanted: int) -> int:
-        """How many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun: some of
-        its tasks may have written their rows, and the others must have the rest of them."""
+        """Return how many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun:
+        some of its tasks may have written their rows, and the others must have the rest of them."""
         known = self.read("shards")
         if known is not None and self._begun() is not None:
             return int(known)
@@ -82,8 +82,8 @@ class Checkpoint:
         return wanted
 
     def readers(self, wanted: int) -> int:
-        """How many tasks read each source in the next batch of a plan without levels, where each of them writes what
-        it reads: `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
+        """Return how many tasks read each source in the next batch of a plan without levels, where each of them writes
+        what it reads: `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
         known = self.read("readers")
         if self._begun() is not None:
             return int(known or 0)
@@ -92,7 +92,7 @@ class Checkpoint:
         return wanted
 
     def last_done(self) -> int:
-        """The last batch that is done, -1 if there is none."""
+        """Return the last batch that is done, -1 if there is none."""
         return self._last("commits")
 
     def _last(self, log: str) -> int:
@@ -104,7 +104,7 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def identifier(self) -> str:
-        """A random id, made with the checkpoint: output belongs to it, so a fresh checkpoint writes anew."""
+        """Return a random id, made with the checkpoint: output belongs to it, so a fresh checkpoint writes anew."""
         known = self.read("id")
         if known is None:
             known = uuid.uuid4().hex[:16]
@@ -112,7 +112,7 @@ class Checkpoint:
         return str(known)
 
     def started(self) -> bool:
-        """Whether a batch was ever planned here. Spark keeps the offsets of the last hundred."""
+        """Return whether a batch was ever planned here. Spark keeps the offsets of the last hundred."""
         return any(name.isdigit() for name in self._names("offsets"))
 
     def _names(self, folder: str) -> list[str]:
@@ -122,7 +122,7 @@ class Checkpoint:
         return [str(each.getPath().getName()) for each in self._files.listStatus(path)]
 
     def read(self, name: str) -> Any:
-        """The JSON value of a small file, or None."""
+        """Return the JSON value of a small file, or None."""
         written = self._bytes(self._file(name))
         if written is not None:
             return json.loads(written)

@@ -251,8 +251,8 @@ class Jobs:
 
 
 def summary(error: Exception) -> str:
-    """What a person needs of a failure: of one that Spark reports the exception and where it was raised, without the
-    frames of Spark and without its plan."""
+    """Return what a person needs of a failure: of one that Spark reports the exception and where it was raised, without
+    the frames of Spark and without its plan."""
     if isinstance(error, KafkaFailure | StateMismatch):
         return str(error)
     text = without_notes(str(error))
@@ -273,5 +273,5 @@ def summary(error: Exception) -> str:
 
 
 def full(error: Exception) -> str:
-    """All that is known of a failure, but for Spark's plan: it holds what was shipped to the workers."""
+    """Return all that is known of a failure, but for Spark's plan: it holds what was shipped to the workers."""
     return f"{type(error).__name__}: {without_notes(str(error)).partition('=== Streaming Query ===')[0].rstrip()}"

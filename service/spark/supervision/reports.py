@@ -26,12 +26,12 @@ class Reports:
         self._last: Report = {}
 
     def last_batch(self) -> int:
-        """The last batch that is done, -1 if there is none."""
+        """Return the last batch that is done, -1 if there is none."""
         progress = self._query.lastProgress()
         return -1 if progress is None else int(progress.batchId())
 
     def last(self) -> Report | None:
-        """The newest report, None before the first."""
+        """Return the newest report, None before the first."""
         progress = self._query.lastProgress()
         if progress is None:
             return None
@@ -41,7 +41,7 @@ class Reports:
         return self._last
 
     def since(self, batch: int | None) -> list[Report]:
-        """The reports of the batches after `batch` that Spark still has, oldest first."""
+        """Return the reports of the batches after `batch` that Spark still has, oldest first."""
         newest = self.last()
         if newest is None or newest["batchId"] == batch:
             return []

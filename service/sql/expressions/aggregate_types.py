@@ -13,7 +13,8 @@ Rule = Callable[[str, Sequence[DataType]], DataType]
 
 
 def aggregate_type(function: str, argument_types: Sequence[DataType], distinct: bool = False) -> DataType:
-    """The type of `function` over arguments of these types (none for COUNT(*)); SqlError if it does not take them.
+    """Return the type of `function` over arguments of these types (none for COUNT(*)); SqlError if it does not take
+    them.
 
     All but COUNT and APPROX_COUNT_DISTINCT are NULL over no rows.
     """

@@ -41,7 +41,7 @@ __all__ = ["assignable", "cast", "common_type"]
 def cast(
     expression: Expression, to: DataType, *, try_: bool = False, implicit: bool = False, zone: str = "UTC"
 ) -> Expression:
-    """`expression` as a value of type `to`; SqlError where Flink SQL knows no such cast.
+    """Return `expression` as a value of type `to`; SqlError where Flink SQL knows no such cast.
 
     `implicit` is the cast that INSERT and CASE make on their own: text is neither cut nor padded. `zone` is that of the
     session, through which TIMESTAMP and TIMESTAMP_LTZ are converted.
@@ -71,7 +71,7 @@ def _hint(source: DataType, to: DataType) -> str:
 
 
 def template_of(source: DataType, to: DataType, implicit: bool, zone: str) -> str | None:
-    """DuckDB text that turns {0}, of type `source`, into `to`; None where there is no such cast."""
+    """Return DuckDB text that turns {0}, of type `source`, into `to`; None where there is no such cast."""
     if source == to:
         return "{0}"
     if is_text(to):
@@ -175,5 +175,5 @@ def _within(template: str, argument: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A field's name in DuckDB, in a template."""
+    """Return a field's name in DuckDB, in a template."""
     return '"' + name.replace('"', '""').replace("{", "{{").replace("}", "}}") + '"'

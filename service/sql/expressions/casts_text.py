@@ -12,7 +12,7 @@ _FALSE = "('f', 'false', 'n', 'no', '0')"
 
 
 def to_text(source: DataType, zone: str) -> str | None:
-    """DuckDB text that writes {0}, of type `source`; None for a type without a text form."""
+    """Return DuckDB text that writes {0}, of type `source`; None for a type without a text form."""
     if is_text(source):
         return "{0}"
     if is_approximate(source):
@@ -40,7 +40,7 @@ def to_text(source: DataType, zone: str) -> str | None:
 
 
 def moment_text(value: str, pattern: str, precision: int) -> str:
-    """A time with exactly `precision` digits after the second."""
+    """Return a time with exactly `precision` digits after the second."""
     if precision == 0:
         return f"strftime({value}, '{pattern}')"
     if precision == 3:
@@ -113,7 +113,7 @@ def _rowed(fields: tuple[DataType, ...], zone: str) -> str | None:
 
 
 def to_boolean() -> str:
-    """Text as BOOLEAN; what is neither yes nor no fails."""
+    """Return text as BOOLEAN; what is neither yes nor no fails."""
     text = "lower(trim({0}))"
     known = f"CASE WHEN {text} IN {_TRUE} THEN TRUE WHEN {text} IN {_FALSE} THEN FALSE"
     # The cast of a text that is no boolean is what raises.
@@ -121,7 +121,7 @@ def to_boolean() -> str:
 
 
 def to_number(to: DataType) -> str:
-    """Text as a number. Blanks around it are ignored; a whole number may have a fraction, which is cut off."""
+    """Return text as a number. Blanks around it are ignored; a whole number may have a fraction, which is cut off."""
     target = types.duckdb(to)
     if is_integer(to):
         return rf"CAST(regexp_extract({{0}}, '^\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*$', 1) AS {target})"

@@ -16,7 +16,7 @@ _ON_A_DAY = "(DATE '1970-01-01' + {0})"
 
 
 def to_time(source: DataType, to: DataType, zone: str) -> str | None:
-    """DuckDB text that turns {0}, of type `source`, into the temporal type `to`."""
+    """Return DuckDB text that turns {0}, of type `source`, into the temporal type `to`."""
     if is_text(source):
         return _parsed(to, zone)
     match source, to:
@@ -56,7 +56,7 @@ def _time_of(moment: str) -> str:
 
 
 def truncated(value: str, precision: int) -> str:
-    """A moment without its digits beyond `precision` after the second."""
+    """Return a moment without its digits beyond `precision` after the second."""
     match precision:
         case 0:
             return f"date_trunc('second', {value})"
@@ -94,7 +94,7 @@ def _date_of_text() -> str:
 
 
 def moment_of_text() -> str:
-    """Text as Flink reads a TIMESTAMP: a date, or a date and a time after one blank."""
+    """Return text as Flink reads a TIMESTAMP: a date, or a date and a time after one blank."""
     return f"CAST(regexp_extract({{0}}, '{_braced(_MOMENT)}') AS TIMESTAMP)"
 
 

@@ -18,7 +18,7 @@ _ASSOCIATIVE = ("AND", "OR", "||")
 
 
 def terms(node: exp.Expr) -> list[exp.Expr]:
-    """The operands of `node` and of what is grouped to its left by the same operator, in their order."""
+    """Return the operands of `node` and of what is grouped to its left by the same operator, in their order."""
     kind, found = type(node), []
     while type(node) is kind:
         found.append(node.expression)
@@ -27,7 +27,7 @@ def terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def chained(name: str, operands: Sequence[Expression], context: Context) -> Expression:
-    """`operands` put together by the operator `name`, which groups from the left.
+    """Return `operands` put together by the operator `name`, which groups from the left.
 
     Sums keep their order, since that of DOUBLE and an overflow depend on it: once the type of the total stays the same,
     the rest is folded into it one by one.

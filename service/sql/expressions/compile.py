@@ -30,7 +30,7 @@ _BARE = {"LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CU
 
 
 def compile_expression(node: exp.Expr, scope: Scope, context: Context) -> Expression:
-    """The typed expression of `node`, whose names are columns of `scope`.
+    """Return the typed expression of `node`, whose names are columns of `scope`.
 
     A mistake raises SqlError; where several arguments of a call are wrong, all but the last are noted in
     `context.mistakes` first, so that all are listed.
@@ -186,7 +186,7 @@ class _Compiler:
 
 
 def field_of(value: Expression, name: str) -> Expression:
-    """The field `name` of a ROW."""
+    """Return the field `name` of a ROW."""
     if not isinstance(value.type, Row):
         raise SqlError(f"{flink(value.type)} has no field {name}", hint="only a ROW has fields")
     if name not in value.type.names:

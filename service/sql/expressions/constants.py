@@ -27,7 +27,7 @@ def check_constants(expression: Expression) -> None:
 
 
 def constant_value(expression: Expression) -> object:
-    """The value of an expression that reads no column; None if it reads one, cannot be computed, or is NULL."""
+    """Return the value of an expression that reads no column; None if it reads one, cannot be computed, or is NULL."""
     text = render(expression)
     if not repeatable(expression) or next(columns_of(expression), None) is not None or _failure(text):
         return None

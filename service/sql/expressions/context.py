@@ -21,7 +21,8 @@ class Context:
     nanos_refused: bool = False
 
     def type_of(self, node: exp.DataType) -> DataType:
-        """The type that `node` names; ValueError, with a sentence for the user, for one that is not supported."""
+        """Return the type that `node` names; ValueError, with a sentence for the user, for one that is not
+        supported."""
         type_ = data_type(node)
         fine = too_fine(node)
         if fine is not None:

@@ -49,7 +49,7 @@ _GROUPING = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
 def applied(name: str, arguments: Sequence[Expression], context: Context) -> Expression:
-    """The function `name` of the table applied to `arguments`."""
+    """Return the function `name` of the table applied to `arguments`."""
     given = [a.type for a in arguments]
     for overload in FUNCTIONS[name]:
         if overload.takes(given):
@@ -71,13 +71,13 @@ def _cast_hint(given: Sequence[DataType]) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether a function `name` may be called anywhere in a query."""
+    """Return whether a function `name` may be called anywhere in a query."""
     known = name in FUNCTIONS or name in FORMS or name in AGGREGATES
     return known or name in _WINDOW or name in _GROUPING or name.endswith(TYPED_LITERAL)
 
 
 def unknown_function(name: str) -> SqlError:
-    """Why a call of `name` cannot be compiled."""
+    """Return why a call of `name` cannot be compiled."""
     if name in AGGREGATES:
         return SqlError(f"the aggregate {name} is not allowed here", hint="aggregates stand in SELECT and HAVING")
     if name in _WINDOW:

@@ -31,17 +31,17 @@ _INTEGERS: tuple[tuple[DataType, int], ...] = ((types.INT, 2**31), (types.BIGINT
 
 
 def quoted(text: str) -> str:
-    """`text` as a string constant of DuckDB."""
+    """Return `text` as a string constant of DuckDB."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def string(text: str) -> Literal:
-    """A string constant: CHAR(n), as the standard has it."""
+    """Return a string constant: CHAR(n), as the standard has it."""
     return Literal(quoted(text), types.Text(len(text), fixed=True), quoted(text))
 
 
 def number(text: str) -> Literal:
-    """A number: INT, BIGINT or DECIMAL by its digits, DOUBLE if it has an exponent."""
+    """Return a number: INT, BIGINT or DECIMAL by its digits, DOUBLE if it has an exponent."""
     if "e" in text.lower():
         if not re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
             raise SqlError(f'"{text}" is no number', hint="write the digits of the exponent, as in 1e3")
@@ -64,10 +64,12 @@ def number(text: str) -> Literal:
 
 
 def boolean(value: bool) -> Literal:
+    """Return TRUE or FALSE."""
     return Literal(str(value).upper(), types.BOOLEAN, str(value).upper())
 
 
 def null(type_: DataType = types.NULL) -> Literal:
+    """Return NULL of a type."""
     return Literal(f"CAST(NULL AS {types.duckdb(type_)})", type_, "NULL")
 
 
@@ -101,7 +103,7 @@ def binary(digits: str) -> Literal:
 
 
 def to_microseconds(text: str) -> str:
-    """A time without what stands behind the sixth digit after the second."""
+    """Return a time without what stands behind the sixth digit after the second."""
     whole, point, fraction = text.partition(".")
     return f"{whole}{point}{fraction[:6]}" if fraction.isdigit() else text
 
@@ -127,7 +129,7 @@ def typed(name: str, text: str) -> Literal:
 
 
 def interval_value(node: exp.Expr) -> tuple[types.Interval, int]:
-    """The type and the length, in months or in milliseconds, of INTERVAL '...' UNIT [TO UNIT]."""
+    """Return the type and the length, in months or in milliseconds, of INTERVAL '...' UNIT [TO UNIT]."""
     if isinstance(node, exp.Paren):
         return interval_value(node.this)
     if isinstance(node, exp.Neg):
@@ -190,17 +192,17 @@ def _span(node: exp.Expr, sign: int, text: str, first: str, last: str) -> tuple[
 
 
 def literal_interval(node: exp.Expr) -> Literal:
-    """An interval constant."""
+    """Return an interval constant."""
     type_, value = interval_value(node)
     unit = "months" if type_.months else "milliseconds"
     return Literal(f"INTERVAL '{value} {unit}'", type_, node.sql())
 
 
 def negated(positive: Literal) -> Literal:
-    """A number with a minus before it."""
+    """Return a number with a minus before it."""
     return Literal(f"(-{positive.duckdb})", positive.type, f"-{positive.text}")
 
 
 def negative(absolute: int, type_: DataType) -> Literal:
-    """An integer below zero."""
+    """Return an integer below zero."""
     return Literal(f"CAST('-{absolute}' AS {types.duckdb(type_)})", type_, f"-{absolute}")

@@ -17,7 +17,7 @@ _LONG = 2_000
 
 
 def shared(expression: Expression) -> Expression:
-    """`expression`, its long arguments bound to names if its template repeats them."""
+    """Return `expression`, its long arguments bound to names if its template repeats them."""
     if not isinstance(expression, Call) or not any(_repeated(expression, i) for i in range(len(expression.arguments))):
         return expression
     places = range(len(expression.arguments))
@@ -37,7 +37,7 @@ def _repeated(call: Call, place: int) -> bool:
 
 
 def deterministic(expression: Expression) -> bool:
-    """Whether `expression` has the same value each time it is evaluated over one row."""
+    """Return whether `expression` has the same value each time it is evaluated over one row."""
     if isinstance(expression, Call):
         return expression.deterministic and all(map(deterministic, expression.arguments))
     return True

@@ -27,32 +27,37 @@ _MIN_ADJUSTED_SCALE = 6
 
 
 def is_integer(type_: DataType) -> bool:
+    """Return whether a type has whole numbers only: TINYINT to BIGINT."""
     return type_ in INTEGERS
 
 
 def is_approximate(type_: DataType) -> bool:
+    """Return whether a type is FLOAT or DOUBLE."""
     return type_ in (types.FLOAT, types.DOUBLE)
 
 
 def is_numeric(type_: DataType) -> bool:
+    """Return whether a type has numbers."""
     return is_integer(type_) or is_approximate(type_) or isinstance(type_, Decimal)
 
 
 def is_text(type_: DataType) -> bool:
+    """Return whether a type has character strings."""
     return type_ == types.STRING or isinstance(type_, Text)
 
 
 def is_binary(type_: DataType) -> bool:
+    """Return whether a type has byte strings."""
     return type_ == types.BYTES or isinstance(type_, Binary)
 
 
 def is_moment(type_: DataType) -> bool:
-    """Whether values are points in time to the fraction of a second."""
+    """Return whether values are points in time to the fraction of a second."""
     return isinstance(type_, Timestamp | TimestampLtz)
 
 
 def as_decimal(type_: DataType) -> Decimal:
-    """The DECIMAL that holds all values of an exact type."""
+    """Return the DECIMAL that holds all values of an exact type."""
     return type_ if isinstance(type_, Decimal) else Decimal(_DIGITS[type_], 0)
 
 
@@ -64,7 +69,7 @@ def adjusted(precision: int, scale: int) -> Decimal:
 
 
 def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType:
-    """The type of `left operator right` for two numeric types and one of + - * / %."""
+    """Return the type of `left operator right` for two numeric types and one of + - * / %."""
     if is_approximate(left) or is_approximate(right):
         if is_approximate(left) and is_approximate(right):
             return left
@@ -87,7 +92,7 @@ def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType:
 
 
 def common_type(of: Sequence[DataType]) -> DataType | None:
-    """The type that values of all these types can take without loss, or None."""
+    """Return the type that values of all these types can take without loss, or None."""
     known = [t for t in of if t != types.NULL]
     if not known:
         return types.NULL
@@ -144,7 +149,7 @@ def _common_number(a: DataType, b: DataType) -> DataType:
 
 
 def assignable(source: DataType, target: DataType) -> bool:
-    """Whether INSERT stores a `source` in a column of type `target` without being asked to CAST it."""
+    """Return whether INSERT stores a `source` in a column of type `target` without being asked to CAST it."""
     if source in (target, types.NULL):
         return True
     if is_text(target):

@@ -19,7 +19,8 @@ _CUSTOM = re.compile(r"GMT([+-])(\d{1,2})(?::?00)?")
 
 
 def zone_name(zone: str) -> str:
-    """The name in the time zone database of `zone`, which may also be Java's GMT-08:00; ValueError for any other.
+    """Return the name in the time zone database of `zone`, which may also be Java's GMT-08:00; ValueError for any
+    other.
 
     The database has names for whole hours, in which the sign is turned: Etc/GMT+8 is eight hours behind UTC.
     """
@@ -35,7 +36,7 @@ def zone_name(zone: str) -> str:
 
 @cache
 def checked_zone(zone: str) -> str:
-    """The name in the time zone database of a zone that a constant names; SqlError if it is none."""
+    """Return the name in the time zone database of a zone that a constant names; SqlError if it is none."""
     try:
         return zone_name(zone)
     except ValueError:
@@ -48,23 +49,24 @@ def _known_zones() -> str:
 
 
 def zone_of_row(text: str) -> str:
-    """DuckDB text: the zone that the column `text` names, UTC where it names none, as old Java has it."""
+    """Return DuckDB text: the zone that the column `text` names, UTC where it names none, as old Java has it."""
     custom = "regexp_full_match({0}, 'GMT[+-](?:[01]?[0-9]|2[0-3])(?::?[0-5][0-9])?')".replace("{0}", text)
     return f"CASE WHEN {text} IN ({_known_zones()}) OR {custom} THEN {text} ELSE 'UTC' END"
 
 
 def wall_clock(instant: str, zone: str) -> str:
-    """What the clocks of `zone` show at `instant`."""
+    """Return what the clocks of `zone` show at `instant`."""
     return instant if zone in _UTC else f"timezone({quoted(zone)}, make_timestamptz(epoch_us({instant})))"
 
 
 def later_instant(wall: str, zone: str) -> str:
-    """The instant at which the clocks of `zone` show `wall`; of a time that comes twice the second, as in old Java."""
+    """Return the instant at which the clocks of `zone` show `wall`; of a time that comes twice the second, as in old
+    Java."""
     return wall if zone in _UTC else f"make_timestamp(epoch_us(timezone({quoted(zone)}, {wall})))"
 
 
 def instant(wall: str, zone: str) -> str:
-    """The instant at which the clocks of `zone` show `wall`; of a time that comes twice the first.
+    """Return the instant at which the clocks of `zone` show `wall`; of a time that comes twice the first.
 
     The clocks of the day before tell what the first would be.
     """

@@ -147,7 +147,7 @@ def _pointed(digits: str, type_: Decimal, result: Decimal | None = None) -> str:
 
 
 def shifted(operator: str, arguments: Arguments, context: Context) -> Expression:
-    """A time plus or minus an interval. Months keep the day, or take the last one of a shorter month.
+    """Return a time plus or minus an interval. Months keep the day, or take the last one of a shorter month.
 
     Days of an interval are 24 hours: an instant is moved on the time line, whatever the clocks of the zone do.
     """

@@ -97,7 +97,7 @@ def _unknown(letters: str, pattern: str) -> SqlError:
 
 
 def written(pattern: str) -> str:
-    """DuckDB text that writes the moment {0} by a Java pattern."""
+    """Return DuckDB text that writes the moment {0} by a Java pattern."""
     pieces: list[str] = []
     directives = ""
 
@@ -139,7 +139,7 @@ class Reader(NamedTuple):
     offset: str = ""
 
     def moment(self, text: str) -> str:
-        """DuckDB text: the TIMESTAMP that `text` says, NULL if it does not fit the pattern.
+        """Return DuckDB text: the TIMESTAMP that `text` says, NULL if it does not fit the pattern.
 
         It is the wall clock of the text: a distance from UTC must be there, and is passed over.
         """
@@ -155,7 +155,7 @@ class Reader(NamedTuple):
         return f"CASE WHEN strftime({moment}, {template_text(self.weekday)}) = {named} THEN {moment} END"
 
     def instant(self, text: str) -> str:
-        """DuckDB text: the instant that `text` says with its distance from UTC, as a TIMESTAMP in UTC."""
+        """Return DuckDB text: the instant that `text` says with its distance from UTC, as a TIMESTAMP in UTC."""
         group = 3 if self.weekday else 2
         written = f"regexp_extract({text}, {template_text(self.expression)}, {group})"
         offset = f"rpad(replace(replace({written}, 'Z', '+'), ':', ''), 5, '0')"
@@ -166,7 +166,7 @@ class Reader(NamedTuple):
 
 
 def reader(pattern: str, *, lenient: bool = False) -> Reader:
-    """How to read text by a Java pattern; leniently, a number may have fewer digits and more text may follow.
+    """Return how to read text by a Java pattern; leniently, a number may have fewer digits and more text may follow.
 
     A date without a year is one of 1970. A year of two digits is one of this century; leniently, it is one from 1969 to
     2068.

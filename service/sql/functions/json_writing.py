@@ -20,7 +20,7 @@ JSON_ITEM = "json_item"
 
 
 def json_text(type_: DataType) -> str:
-    """DuckDB text that writes {0}, of type `type_` and not NULL, as JSON."""
+    """Return DuckDB text that writes {0}, of type `type_` and not NULL, as JSON."""
     if is_text(type_):
         return "CAST(to_json({0}) AS VARCHAR)"
     if is_integer(type_) or isinstance(type_, Decimal):
@@ -65,7 +65,7 @@ def _quoted(text: str) -> str:
 
 
 def written_as_json(value: Expression, place: str) -> str:
-    """A value as JSON text; what another function has written stays as it is."""
+    """Return a value as JSON text; what another function has written stays as it is."""
     if value.type == types.NULL:
         return "CAST(NULL AS VARCHAR)"
     if isinstance(value, Call) and value.name in _RAW:

@@ -30,7 +30,7 @@ def _refusal(pattern: str) -> str:
 
 
 def checked_pattern(pattern: Expression) -> str | None:
-    """The text of a constant regular expression, which DuckDB can take."""
+    """Return the text of a constant regular expression, which DuckDB can take."""
     text = constant_text(pattern)
     if text is not None and (why := _refusal(text)):
         raise SqlError(
@@ -72,7 +72,7 @@ def _extract_all(name: str, arguments: Arguments, context: Context) -> Expressio
 
 
 def groups_of(pattern: str) -> int:
-    """How many groups a regular expression captures."""
+    """Return how many groups a regular expression captures."""
     return re.sub(r"\\.|\[[^\]]*\]", "", pattern).replace("(?:", "").count("(")
 
 
@@ -129,7 +129,8 @@ _CLASSES = {
 
 
 def similar_expression(pattern: str, escape: str | None) -> str:
-    """The regular expression of a pattern of SIMILAR TO: % and _ are wildcards, | * + ? {} () [] as in expressions."""
+    """Return the regular expression of a pattern of SIMILAR TO: % and _ are wildcards, | * + ? {} () [] as in
+    expressions."""
     out: list[str] = []
     i, inside = 0, False
     while i < len(pattern):

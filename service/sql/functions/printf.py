@@ -22,7 +22,7 @@ _DEFAULT_FRACTION = 6
 
 
 def printf(name: str, arguments: Arguments, context: Context) -> Expression:
-    """The format with a value in each place; arguments too many are passed over, as in Java."""
+    """Return the format with a value in each place; arguments too many are passed over, as in Java."""
     format_ = constant_text(arguments[0])
     if format_ is None:
         raise SqlError(f"the format of {name} must be a constant")

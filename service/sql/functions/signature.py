@@ -59,19 +59,19 @@ class Overload:
     deterministic: bool = True
 
     def takes(self, given: Sequence[DataType]) -> bool:
-        """Whether arguments of these types fit."""
+        """Return whether arguments of these types fit."""
         kinds = self.kinds(len(given))
         return kinds is not None and all(_fits(kind, t) for kind, t in zip(kinds, given, strict=True))
 
     def kinds(self, count: int) -> tuple[str, ...] | None:
-        """The kind of each of `count` arguments, or None if there cannot be so many."""
+        """Return the kind of each of `count` arguments, or None if there cannot be so many."""
         if self.parameters and self.parameters[-1].endswith("*"):
             fixed, more = self.parameters[:-1], self.parameters[-1][:-1]
             return fixed + (more,) * (count - len(fixed)) if count >= len(fixed) else None
         return self.parameters if count == len(self.parameters) else None
 
     def call(self, name: str, arguments: Arguments, context: Context) -> Expression:
-        """The function applied to arguments that it takes."""
+        """Return the function applied to arguments that it takes."""
         kinds = self.kinds(len(arguments)) or ()
         fitting = tuple(_converted(a, kind, context) for a, kind in zip(arguments, kinds, strict=True))
         if callable(self.template):
@@ -110,12 +110,12 @@ _NULL_AS: Mapping[str, DataType] = {
 
 
 def plain(parameters: str, result: Result, template: str, *, deterministic: bool = True) -> Overload:
-    """A row of the table whose DuckDB text is fixed: plain("STRING, INT", STRING, "left({0}, {1})")."""
+    """Return a row of the table whose DuckDB text is fixed: plain("STRING, INT", STRING, "left({0}, {1})")."""
     return Overload(_split(parameters), result, template, deterministic)
 
 
 def built(parameters: str, build: Build) -> Overload:
-    """A row of the table whose expression depends on the arguments."""
+    """Return a row of the table whose expression depends on the arguments."""
     return Overload(_split(parameters), types.NULL, build)
 
 
@@ -124,7 +124,7 @@ def _split(parameters: str) -> tuple[str, ...]:
 
 
 def same(given: Sequence[DataType]) -> DataType:
-    """The result has the type of the first argument."""
+    """Return the type of the first argument."""
     return given[0]
 
 
@@ -145,19 +145,19 @@ Table = Mapping[str, tuple[Overload, ...]]
 
 
 def constant_text(expression: Expression) -> str | None:
-    """The text of a string constant, or None for any other expression."""
+    """Return the text of a string constant, or None for any other expression."""
     if isinstance(expression, Literal) and is_text(expression.type) and expression.duckdb.startswith("'"):
         return expression.duckdb[1:-1].replace("''", "'")
     return None
 
 
 def is_constant(expression: Expression) -> bool:
-    """Whether `expression` is a constant."""
+    """Return whether `expression` is a constant."""
     return isinstance(expression, Literal)
 
 
 def constant_integer(expression: Expression) -> int | None:
-    """The value of an integer constant, or None for any other expression."""
+    """Return the value of an integer constant, or None for any other expression."""
     if isinstance(expression, Literal) and is_integer(expression.type):
         text = expression.text
         return int(text) if text.lstrip("-").isdigit() else None
@@ -165,5 +165,5 @@ def constant_integer(expression: Expression) -> int | None:
 
 
 def template_text(text: str) -> str:
-    """`text` as a string constant inside a template."""
+    """Return `text` as a string constant inside a template."""
     return "'" + text.replace("'", "''").replace("{", "{{").replace("}", "}}") + "'"

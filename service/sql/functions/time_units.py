@@ -40,7 +40,7 @@ _OF_A_TIME = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 
 def unit_of(form: Form, node: exp.Expr, known: Mapping[str, object]) -> str:
-    """The unit that an argument names: SECOND, or SQL_TSI_SECOND as in JDBC."""
+    """Return the unit that an argument names: SECOND, or SQL_TSI_SECOND as in JDBC."""
     name = node.name.upper().removeprefix("SQL_TSI_")
     if name not in known and name.removesuffix("S") in known:
         name = name.removesuffix("S")

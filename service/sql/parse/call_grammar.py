@@ -37,7 +37,7 @@ _WRAPPERS = (
 
 
 def keyword(name: str, value: exp.Expr | None) -> exp.Expr:
-    """A keyword argument of a call."""
+    """Return a keyword argument of a call."""
     return exp.Kwarg(this=exp.var(name), expression=value)
 
 

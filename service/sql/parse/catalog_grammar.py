@@ -17,7 +17,7 @@ _ONE = f"there is one catalog, {CATALOG}, with one database, {DATABASE}"
 
 
 def drop(parser: Parser, at: int) -> Drop | Passed:
-    """What follows DROP."""
+    """Return what follows DROP."""
     parser._match_text_seq("TEMPORARY")
     parser._match_text_seq("SYSTEM")
     kind = parser._curr.text.upper() if parser._curr else ""
@@ -35,7 +35,7 @@ def drop(parser: Parser, at: int) -> Drop | Passed:
 
 
 def use(parser: Parser, at: int) -> Passed:
-    """What follows USE: of a catalog and of a database only the one that there is."""
+    """Return what follows USE: of a catalog and of a database only the one that there is."""
     if parser._match_text_seq("MODULES"):
         while parser._curr:
             parser._advance()
@@ -54,7 +54,7 @@ def show(parser: Parser, at: int) -> Passed:
 
 
 def create_catalog(parser: Parser, at: int) -> Passed:
-    """What follows CREATE, of a CATALOG or a DATABASE."""
+    """Return what follows CREATE, of a CATALOG or a DATABASE."""
     kind = parser._curr.text.upper()
     parser._advance()
     parser._match_text_seq("IF", "NOT", "EXISTS")

@@ -29,7 +29,7 @@ _SIMPLE: Mapping[exp.DType, DataType] = {
 
 
 def data_type(node: exp.DataType) -> DataType:
-    """The type that `node` names; ValueError, with a sentence for the user, for one that is not supported."""
+    """Return the type that `node` names; ValueError, with a sentence for the user, for one that is not supported."""
     simple = _SIMPLE.get(node.this)
     if simple is not None:
         if node.expressions:
@@ -84,7 +84,7 @@ _TIMES = (exp.DType.TIME, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPLTZ)
 
 
 def too_fine(node: exp.DataType) -> exp.DataType | None:
-    """The first time in a type, perhaps inside a ROW, that has more digits after the second than are kept."""
+    """Return the first time in a type, perhaps inside a ROW, that has more digits after the second than are kept."""
     for each in node.find_all(exp.DataType):
         digits = each.expressions[0].name if each.this in _TIMES and each.expressions else ""
         if digits.isdigit() and int(digits) > MAX_FRACTION:

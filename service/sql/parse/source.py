@@ -39,19 +39,20 @@ class SourceText:
     asked: tuple[str, ...] = ()
 
     def place(self, offset: int) -> Place:
-        """The line and column, both from 1, of the character at `offset` of `text`."""
+        """Return the line and column, both from 1, of the character at `offset` of `text`."""
         at = bisect_right(self.cuts, offset, key=lambda cut: cut[0]) - 1
         start, original, verbatim = self.cuts[at]
         return self.written_place(original + (offset - start if verbatim else 0))
 
     def written_place(self, offset: int) -> Place:
-        """The line and column of the character at `offset` of the file as written."""
+        """Return the line and column of the character at `offset` of the file as written."""
         line = self.written.count("\n", 0, offset) + 1
         return Place(line, offset - (self.written.rfind("\n", 0, offset) + 1) + 1)
 
 
 def decoded(raw: bytes) -> tuple[str, int | None]:
-    """The text of a file, without a byte order mark, and where its first byte stands that is no UTF-8, if there is one.
+    """Return the text of a file, without a byte order mark, and where its first byte stands that is no UTF-8, if there
+    is one.
 
     Such bytes are replaced.
     """

@@ -32,7 +32,7 @@ _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "
 
 
 def read_statements(mistakes: Mistakes) -> list[Statement]:
-    """The statements of a file. One that cannot be read is a mistake, and the rest are read all the same."""
+    """Return the statements of a file. One that cannot be read is a mistake, and the rest are read all the same."""
     text = mistakes.source.text
     statements: list[Statement] = []
     try:
@@ -315,7 +315,7 @@ def _explain(parser: Parser, at: int) -> Explain:
 
 
 def hint_options(hint: exp.Hint | None) -> tuple[Option, ...]:
-    """The options of an OPTIONS('key' = 'value', ...) hint."""
+    """Return the options of an OPTIONS('key' = 'value', ...) hint."""
     found: list[Option] = []
     for call in hint.expressions if hint else []:
         if call.name.upper() != "OPTIONS":

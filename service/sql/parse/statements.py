@@ -84,6 +84,8 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
+    """CREATE [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] AS query."""
+
     name: Name
     columns: tuple[Name, ...]
     query: exp.Expr

@@ -15,7 +15,7 @@ STRATEGIES = ("INCLUDING", "EXCLUDING", "OVERWRITING")
 
 
 def create_table(parser: Parser, at: int) -> CreateTable:
-    """What follows CREATE [TEMPORARY] TABLE."""
+    """Return what follows CREATE [TEMPORARY] TABLE."""
     if_not_exists = parser._match_text_seq("IF", "NOT", "EXISTS")
     name = table_name(parser)
     columns: list[ColumnClause] = []
@@ -196,7 +196,7 @@ def option(parser: Parser) -> Option:
 
 
 def table_name(parser: Parser) -> Name:
-    """A table's name; Flink's default catalog and database may stand before it."""
+    """Return a table's name; Flink's default catalog and database may stand before it."""
     parts = [identifier(parser)]
     while parser._match(TokenType.DOT):
         parts.append(identifier(parser))
@@ -204,7 +204,7 @@ def table_name(parser: Parser) -> Name:
 
 
 def local_name(parts: list[str]) -> str:
-    """`parts` without Flink's default catalog and database."""
+    """Return `parts` without Flink's default catalog and database."""
     for prefix in (["default_catalog", "default_database"], ["default_database"]):
         if parts[:-1] == prefix:
             return parts[-1]
@@ -222,7 +222,7 @@ def names(parser: Parser) -> tuple[Name, ...]:
 
 
 def identifier(parser: Parser) -> Name:
-    """One name; any word will do, since a column may be called `value` or `timestamp`."""
+    """Return one name; any word will do, since a column may be called `value` or `timestamp`."""
     token = parser._curr
     if not token or not (token.token_type == TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()):
         parser.raise_error("Expected a name")
@@ -231,7 +231,7 @@ def identifier(parser: Parser) -> Name:
 
 
 def string(parser: Parser) -> tuple[str, int]:
-    """The text of a string literal and its offset."""
+    """Return the text of a string literal and its offset."""
     token = parser._curr
     if not parser._match(TokenType.STRING):
         parser.raise_error("Expected a text in single quotes")
@@ -239,7 +239,7 @@ def string(parser: Parser) -> tuple[str, int]:
 
 
 def expression(parser: Parser) -> exp.Expr:
-    """A scalar expression."""
+    """Return a scalar expression."""
     found = parser._parse_disjunction()
     if found is None:
         parser.raise_error("Expected an expression")

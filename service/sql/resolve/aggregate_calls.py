@@ -45,7 +45,7 @@ class TypedCall:
         return f"{self.function}({'DISTINCT ' if self.distinct else ''}{arguments})"
 
     def placed(self, place_of: Callable[[Expression], int]) -> AggregateCall:
-        """The call over columns, where `place_of` gives an expression its column."""
+        """Return the call over columns, where `place_of` gives an expression its column."""
         return AggregateCall(
             function=self.function,
             arguments=tuple(place_of(a) for a in self.arguments),
@@ -57,7 +57,8 @@ class TypedCall:
 
 
 def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCall:
-    """The aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); QueryRejected if its mistakes are noted."""
+    """Return the aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); QueryRejected if its mistakes are
+    noted."""
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
         where = node.expression.this
@@ -164,7 +165,7 @@ class AggregateCalls:
                 self.collect(part)
 
     def position(self, node: exp.Expr) -> int | None:
-        """Which of the calls `node` is."""
+        """Return which of the calls `node` is."""
         return self._positions.get(canonical(node, self.scope)) if is_aggregate(node) else None
 
     def _add(self, node: exp.Expr) -> None:

@@ -19,10 +19,12 @@ _SET_SHOWN = "grouping set"
 
 
 def key_alias(position: int) -> str:
+    """Return the internal name of the key of a group at `position`."""
     return f"{INTERNAL}key{position}"
 
 
 def call_alias(position: int) -> str:
+    """Return the internal name of the aggregate at `position`."""
     return f"{INTERNAL}aggregate{position}"
 
 
@@ -44,10 +46,11 @@ class AggregateInputs:
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """The fields of the keys and aggregates."""
         return tuple(c.field for c in self.columns)
 
     def with_column(self, index: int) -> tuple[AggregateInputs, int]:
-        """The parts with the input's column `index` among the projected ones, and where it is."""
+        """Return the parts with the input's column `index` among the projected ones, and where it is."""
         field = self.relation.scope.field(index)
         wanted = Column(index, field.type, field.name)
         for place, expression in enumerate(self.expressions):
@@ -57,7 +60,7 @@ class AggregateInputs:
         return replace(self, expressions=(*self.expressions, wanted)), len(self.expressions)
 
     def projection(self, place: Place) -> Node:
-        """The rows that the aggregate reads."""
+        """Return the rows that the aggregate reads."""
         scope = self.relation.scope
         fields = tuple(field_for(_shown(e, scope), e, scope) for e in self.expressions)
         node = self.relation.node
@@ -89,7 +92,8 @@ def parts_of(
     found: Sequence[TypedCall],
     sets: tuple[frozenset[int], ...] = (),
 ) -> AggregateInputs:
-    """The parts that every kind of aggregate node shares; `sets` has the positions of the keys of each grouping set."""
+    """Return the parts that every kind of aggregate node shares; `sets` has the positions of the keys of each grouping
+    set."""
     scope = relation.scope
     expressions: list[Expression] = [*grouped, _set_number(0)] if sets else []
     replaced = len(expressions)

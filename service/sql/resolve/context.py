@@ -53,6 +53,7 @@ class Catalog:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of all that is declared."""
         return tuple(self.entries)
 
 
@@ -89,14 +90,15 @@ class ResolveContext:
 
     @property
     def context(self) -> Context:
+        """The part of it that expressions need."""
         return Context(self.mistakes, self.zone, self.nanos_refused)
 
     def place(self, node: exp.Expr | int | None) -> Place:
-        """Where in the file `node` stands."""
+        """Return where in the file `node` stands."""
         return self.mistakes.place(node)
 
     def compile(self, node: exp.Expr, scope: Scope) -> Expression | None:
-        """The expression of `node` over `scope`; None, with the mistake noted, if it has one."""
+        """Return the expression of `node` over `scope`; None, with the mistake noted, if it has one."""
         with self.mistakes.collecting(node):
             compiled = compile_expression(node, scope, self.context)
             check_constants(compiled)
@@ -123,7 +125,7 @@ class ResolveContext:
             raise QueryRejected
 
     def inside(self, name: str) -> ResolveContext:
-        """The session in which the view `name` is resolved: its own names only."""
+        """Return the session in which the view `name` is resolved: its own names only."""
         return replace(self, ctes={}, opened=(*self.opened, name))
 
 
@@ -148,5 +150,5 @@ class CommonTable:
 
 
 def not_yet(what: str, at: exp.Expr | int | None, hint: str = "") -> SqlError:
-    """The mistake of a construct that is part of the dialect and does not run yet."""
+    """Return the mistake of a construct that is part of the dialect and does not run yet."""
     return SqlError(f"{what} is not supported yet", hint=hint, at=at)

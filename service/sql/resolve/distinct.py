@@ -12,7 +12,7 @@ from service.sql.scope import Scope
 
 
 def deduplicated(relation: Relation, session: ResolveContext, place: Place, ttl: int | None = None) -> Relation:
-    """The distinct rows of `relation`: a group for each, without aggregates. Time attributes end here."""
+    """Return the distinct rows of `relation`: a group for each, without aggregates. Time attributes end here."""
     relation = visible(relation, place)
     fields = tuple(replace(f, time=TimeKind.NONE) for f in relation.fields)
     node = Aggregate(

@@ -18,7 +18,7 @@ from service.sql.resolve.relation import Relation, column, filtered
 
 
 def without_nulls(relation: Relation, columns: Sequence[tuple[int, str]], session: ResolveContext, at: int) -> Relation:
-    """`relation` with the NULLs of `columns` refused; each has the name of the sink's column."""
+    """Return `relation` with the NULLs of `columns` refused; each has the name of the sink's column."""
     checks = [_check(column(relation.scope, index), name, session) for index, name in columns]
     condition = both(checks)
     return relation if condition is None else filtered(relation, condition, session.place(at))
@@ -34,7 +34,7 @@ def _check(value: Expression, name: str, session: ResolveContext) -> Expression:
 
 
 def fitted(value: Expression, to: DataType, session: ResolveContext) -> Expression:
-    """`value` as the sink's column takes it; 'table.exec.sink.type-length-enforcer' says whether text is cut."""
+    """Return `value` as the sink's column takes it; 'table.exec.sink.type-length-enforcer' says whether text is cut."""
     if session.trims_text and isinstance(to, Text | Binary):
         free = STRING if isinstance(to, Text) else BYTES
         return cast(cast(value, free, implicit=True, zone=session.zone), to, zone=session.zone)

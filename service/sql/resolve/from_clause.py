@@ -32,7 +32,7 @@ _TIMESTAMP = Timestamp(3)
 
 
 def resolve_relation(node: exp.Expr, session: ResolveContext) -> Relation:
-    """The relation that an item of FROM gives, under its alias."""
+    """Return the relation that an item of FROM gives, under its alias."""
     _check(node, session)
     match node:
         case exp.Table(this=exp.Anonymous() as call):
@@ -50,7 +50,7 @@ def resolve_relation(node: exp.Expr, session: ResolveContext) -> Relation:
 
 
 def query_inside(query: exp.Expr, session: ResolveContext) -> Relation:
-    """A query inside a query."""
+    """Return a query inside a query."""
     from service.sql.resolve.query import resolve_query  # queries nest, so the modules do
 
     return resolve_query(query, session)
@@ -71,6 +71,7 @@ def _check(node: exp.Expr, session: ResolveContext) -> None:
 
 
 def aliased(relation: Relation, node: exp.Expr, session: ResolveContext, default: str = "") -> Relation:
+    """Return `relation` under the alias of `node`, with the names that it gives to columns; else under `default`."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.args.get("columns") or ()] if alias is not None else []
     relation = renamed(relation, names, session, alias) if names else uniquely_named(relation, session.place(node))
@@ -80,7 +81,7 @@ def aliased(relation: Relation, node: exp.Expr, session: ResolveContext, default
 
 
 def renamed(relation: Relation, names: list[str], session: ResolveContext, at: exp.Expr | None) -> Relation:
-    """The relation with other names for its columns."""
+    """Return the relation with other names for its columns."""
     listed = relation.scope.starred()
     if len(names) != len(listed):
         raise session.give_up(
@@ -133,14 +134,14 @@ def _named(node: exp.Table, session: ResolveContext) -> Relation:
 
 
 def resolve_view(view: View, session: ResolveContext) -> Relation:
-    """The relation of a view, whose query sees the catalog and nothing of the query around it."""
+    """Return the relation of a view, whose query sees the catalog and nothing of the query around it."""
     relation = query_inside(view.query, session.inside(view.name))
     return renamed(relation, list(view.columns), session, None) if view.columns else relation
 
 
 def scan(table: Table, session: ResolveContext, at: exp.Expr) -> Relation:
-    """All columns of a source table. An upsert stream becomes a relation of rows by its key; so does a keyed CDC stream
-    that may repeat itself, if 'table.exec.source.cdc-events-duplicate' says so."""
+    """Return all columns of a source table. An upsert stream becomes a relation of rows by its key; so does a keyed CDC
+    stream that may repeat itself, if 'table.exec.source.cdc-events-duplicate' says so."""
     if table.connector.kind in ("print", "blackhole"):
         raise session.give_up(
             SqlError(f'table "{table.name}" cannot be read', detail=f"'{table.connector.kind}' is a sink", at=at)
@@ -156,7 +157,7 @@ def scan(table: Table, session: ResolveContext, at: exp.Expr) -> Relation:
 
 
 def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
-    """A window table function: its table's rows, with window_start, window_end and window_time."""
+    """Return a window table function: its table's rows, with window_start, window_end and window_time."""
     if call_name(call) in STREAM_WINDOWS:
         raise session.give_up(
             SqlError(f"{call.name} is no table function", hint=f"write GROUP BY {call.name}(...)", at=call)

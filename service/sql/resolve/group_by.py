@@ -38,13 +38,14 @@ Item = tuple[str, exp.Expr]
 
 
 def is_grouped(select: exp.Select, items: Sequence[exp.Expr], having: exp.Expr | None) -> bool:
-    """Whether a SELECT aggregates: it has GROUP BY, or an aggregate outside of OVER."""
+    """Return whether a SELECT aggregates: it has GROUP BY, or an aggregate outside of OVER."""
     return bool(select.args.get("group")) or any(
         has_aggregate(node) for node in (*items, *([having] if having is not None else []))
     )
 
 
 def has_aggregate(node: exp.Expr) -> bool:
+    """Return whether `node` aggregates rows of its own query, in the arguments of a call with OVER, too."""
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
@@ -58,10 +59,10 @@ class WindowBounds(Protocol):
     """The window of a grouped query: which calls and columns stand for its bounds."""
 
     def is_key(self, node: exp.Expr) -> bool:
-        """Whether `node`, of GROUP BY, is the window or a bound of it."""
+        """Return whether `node`, of GROUP BY, is the window or a bound of it."""
 
     def bound(self, node: exp.Expr) -> str:
-        """The internal name of the bound that `node` computes, or nothing."""
+        """Return the internal name of the bound that `node` computes, or nothing."""
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def resolve_grouped(
     ttl: int,
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
-    """The aggregated relation, with the SELECT list and the HAVING condition written over it."""
+    """Return the aggregated relation, with the SELECT list and the HAVING condition written over it."""
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
         by = _grouped_by(select, relation, session)
         nodes = list(by.nodes)
@@ -115,7 +116,7 @@ def look_further(items: Sequence[exp.Expr], relation: Relation, session: Resolve
 
 
 def group_nodes(select: exp.Select, session: ResolveContext) -> list[exp.Expr]:
-    """The expressions of GROUP BY where there may be no grouping sets."""
+    """Return the expressions of GROUP BY where there may be no grouping sets."""
     group = _group(select, session)
     nodes = list(group.expressions) if group is not None else []
     for node in nodes:
@@ -165,6 +166,7 @@ def _key_sets(by: GroupedBy, keys: Sequence[tuple[exp.Expr, Expression]], scope:
 def group_keys(
     nodes: list[exp.Expr], window: WindowBounds | None, relation: Relation, session: ResolveContext
 ) -> list[tuple[exp.Expr, Expression]]:
+    """Return the keys of GROUP BY, without the window: each as it was written, and compiled."""
     found: list[tuple[exp.Expr, Expression]] = []
     for node in nodes:
         if is_window_call(node) or (window is not None and window.is_key(node)):
@@ -204,6 +206,7 @@ class GroupRewriter:
         self.keys = {canonical(node, scope): key_alias(i) for i, (node, _) in enumerate(grouped.keys)}
 
     def rewrite(self, node: exp.Expr, session: ResolveContext) -> exp.Expr:
+        """Return `node` over the columns of the aggregate; what is neither a key nor aggregated is a mistake."""
         with session.mistakes.collecting(node):
             written = replaced(node, self._part)
             unknown = list(_unknown_calls(written))

@@ -45,11 +45,11 @@ class GroupWindow:
     columns: Mapping[int, str]
 
     def is_key(self, node: exp.Expr) -> bool:
-        """Whether `node`, of GROUP BY, is the window or a bound of it."""
+        """Return whether `node`, of GROUP BY, is the window or a bound of it."""
         return call_name(node) == self.function if self.function else bool(self._column(node))
 
     def bound(self, node: exp.Expr) -> str:
-        """The internal name of the bound that `node` computes, or nothing."""
+        """Return the internal name of the bound that `node` computes, or nothing."""
         return self._end(node) if self.function else self._column(node)
 
     def _column(self, node: exp.Expr) -> str:
@@ -86,7 +86,7 @@ class GroupWindow:
 
 
 def find_group_window(nodes: list[exp.Expr], relation: Relation, session: ResolveContext) -> GroupWindow | None:
-    """The window among the expressions of GROUP BY, if there is one; SqlError for one that cannot be."""
+    """Return the window among the expressions of GROUP BY, if there is one; SqlError for one that cannot be."""
     functions = [n for n in nodes if call_name(n) in GROUP_WINDOWS]
     if len(functions) > 1:
         raise SqlError("a query groups by one window at most", at=functions[1])
@@ -138,8 +138,8 @@ def _carried(columns: WindowColumns, relation: Relation) -> GroupWindow:
 
 
 def windowed(parts: AggregateInputs, window: GroupWindow, place: Place, firing: Firing | None = None) -> Relation:
-    """The aggregate per window and key. Where the windows were just given to the rows by a table function, and nothing
-    else reads them, the rows are aggregated straight away; else by the windows that they carry."""
+    """Return the aggregate per window and key. Where the windows were just given to the rows by a table function, and
+    nothing else reads them, the rows are aggregated straight away; else by the windows that they carry."""
     added = (
         ScopeColumn(Field("window_start", Timestamp(3), False), alias=START),
         ScopeColumn(Field("window_end", Timestamp(3), False), alias=END),

@@ -42,12 +42,12 @@ ALL_KEYS = GroupedBy((), (frozenset(),))
 
 
 def is_grouping_sets(node: exp.Expr) -> bool:
-    """Whether `node`, of GROUP BY, is GROUPING SETS, CUBE or ROLLUP."""
+    """Return whether `node`, of GROUP BY, is GROUPING SETS, CUBE or ROLLUP."""
     return isinstance(node, exp.GroupingSets | exp.Cube | exp.Rollup)
 
 
 def grouped_by(group: exp.Expr | None, scope: Scope) -> GroupedBy:
-    """The grouping sets of a GROUP BY clause: the product of those of its items."""
+    """Return the grouping sets of a GROUP BY clause: the product of those of its items."""
     items = list(group.expressions) if group is not None else []
     count = 1
     listed: list[_Sets] = []
@@ -102,12 +102,12 @@ def _joined(parts: Sequence[list[exp.Expr]]) -> list[exp.Expr]:
 
 
 def is_grouping_function(node: exp.Expr) -> bool:
-    """Whether `node` is GROUPING(...), GROUPING_ID(...) or GROUP_ID()."""
+    """Return whether `node` is GROUPING(...), GROUPING_ID(...) or GROUP_ID()."""
     return call_name(node) in FUNCTIONS
 
 
 def grouping_value(node: exp.Expr, grouped: GroupedBy, scope: Scope) -> exp.Expr:
-    """What GROUPING and its companions answer, as an expression over the column SET.
+    """Return what GROUPING and its companions answer, as an expression over the column SET.
 
     GROUPING(a, b), which GROUPING_ID is another name of, has a bit for each argument, the last the lowest: 1 where the
     set of the row does not group by it. GROUP_ID() numbers the sets that are equal, from 0.

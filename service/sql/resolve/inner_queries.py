@@ -58,14 +58,14 @@ class InnerQuery:
     empty: exp.Expr | None = None
 
     def beside(self, width: int) -> InnerQuery:
-        """The same inside a relation that has got more columns, behind its own."""
+        """Return the same inside a relation that has got more columns, behind its own."""
         more = width - self.width
         ties = tuple(_renumbered(tie, lambda p: p + more if p >= self.width else p) for tie in self.ties)
         return replace(self, ties=ties, width=width)
 
 
 def unwrapped_query(node: exp.Expr) -> exp.Expr:
-    """The query without the parentheses around it."""
+    """Return the query without the parentheses around it."""
     while isinstance(node, exp.Subquery) and not any(node.args.get(key) for key in _MODIFIERS):
         node = node.this
     return node
@@ -133,7 +133,8 @@ def _reads_outer(node: exp.Expr, outer: Scope, inner: Scope) -> bool:
 
 
 def by_position(node: exp.Expr, outer: Scope, inner: Scope) -> exp.Expr:
-    """`node` with its columns by their positions in the outer scope, then the inner one, where they are in one."""
+    """Return `node` with its columns by their positions in the outer scope, then the inner one, where they are
+    in one."""
     width = len(outer)
 
     def part(each: exp.Expr) -> exp.Expr | None:
@@ -217,7 +218,7 @@ def _star(node: exp.Expr) -> tuple[bool, str]:
 def with_columns(
     relation: Relation, nodes: Sequence[exp.Expr], session: ResolveContext
 ) -> tuple[Relation, tuple[int, ...]]:
-    """`relation` with a column for each of `nodes` that is none, and where they are."""
+    """Return `relation` with a column for each of `nodes` that is none, and where they are."""
     places: list[int] = []
     for node in nodes:
         compiled = session.compile(node, relation.scope)
@@ -232,7 +233,7 @@ def with_columns(
 
 
 def hidden(relation: Relation) -> Relation:
-    """The relation without names: its columns are found by their positions."""
+    """Return the relation without names: its columns are found by their positions."""
     scope = relation.scope
     unnamed = (replace(c, qualifier="", listed=False, alias=f"{INTERNAL}inner{i}") for i, c in enumerate(scope))
     return replace(relation, scope=Scope(tuple(unnamed)))
@@ -283,7 +284,7 @@ class TiedByColumns:
     start: int = 0
 
     def equations(self, places: Iterable[int], width: int, at: exp.Expr) -> tuple[exp.Expr, ...]:
-        """The conditions, where the keys are at `places` behind `width` outer columns."""
+        """Return the conditions, where the keys are at `places` behind `width` outer columns."""
         return tuple(
             (exp.NullSafeEQ if safe else exp.EQ)(this=each.copy(), expression=positional(width + place, at))
             for (each, safe), place in zip(self.outer, places, strict=True)
@@ -293,7 +294,8 @@ class TiedByColumns:
 def tied_by_columns(
     outer: Relation, right: Relation, ties: Sequence[exp.Expr], at: exp.Expr, session: ResolveContext
 ) -> TiedByColumns:
-    """The inner rows with columns that tie them: the inner sides of equations, or all outer columns that they meet."""
+    """Return the inner rows with columns that tie them: the inner sides of equations, or all outer columns that they
+    meet."""
     width = len(outer.scope)
     sides = [_equation(each, width) for each in ties]
     known = [side for side in sides if side is not None]

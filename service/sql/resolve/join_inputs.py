@@ -24,6 +24,7 @@ class Keyed:
 
     @staticmethod
     def of(left: Relation, right: Relation, found: Conditions, rest: list[Expression], place: Place) -> Keyed:
+        """Return both inputs with a column for each key, and what is left of the condition: its `rest`."""
         wide_left, left_keys = _with_keys(left, [k[0] for k in found.keys], place)
         wide_right, right_keys = _with_keys(right, [k[1] for k in found.keys], place)
         added = len(wide_left.scope) - len(left.scope)
@@ -45,7 +46,7 @@ def _with_keys(relation: Relation, keys: Iterable[Expression], place: Place) -> 
 
 
 def shifted(condition: Expression, width: int, by: int) -> Expression:
-    """`condition` over joined columns, after `by` columns came behind the `width` ones of the left input."""
+    """Return `condition` over joined columns, after `by` columns came behind the `width` ones of the left input."""
     if not by:
         return condition
     return moved(condition, {i: i + by if i >= width else i for i in columns_of(condition)})

@@ -29,8 +29,8 @@ class Led:
 
 
 def by_leading(first: exp.Expr, joins: Sequence[exp.Join], hint: exp.Expr, session: ResolveContext) -> Led | None:
-    """The joins in the order of LEADING: the tables that it names, then the others as they are written; None where they
-    are in this order already."""
+    """Return the joins in the order of LEADING: the tables that it names, then the others as they are written; None
+    where they are in this order already."""
     written = [_name(source) for source in (first, *(j.this for j in joins))]
     wanted = [each.name for each in hint.expressions]
     for each in hint.expressions:

@@ -29,7 +29,7 @@ from service.sql.resolve.window_joins import joined_windows
 
 
 def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
-    """The relation of FROM, and the conjuncts of WHERE that are still to be filtered by."""
+    """Return the relation of FROM, and the conjuncts of WHERE that are still to be filtered by."""
     where = list(conjuncts(select.args["where"].this)) if select.args.get("where") else []
     joins: list[exp.Join] = select.args.get("joins") or []
     first = select.args["from_"].this

@@ -35,7 +35,7 @@ class OrderColumn:
 def hidden_items(
     query: exp.Select, listed: Sequence[tuple[str, exp.Expr]], session: ResolveContext
 ) -> list[tuple[str, exp.Expr]]:
-    """What ORDER BY computes that is no column of the list: columns that no name of a query finds."""
+    """Return what ORDER BY computes that is no column of the list: columns that no name of a query finds."""
     order = query.args.get("order")
     if order is None:
         return []
@@ -53,7 +53,7 @@ def hidden_items(
 
 
 def with_names(relation: Relation) -> Relation:
-    """The relation, a projection, whose columns of ORDER BY are shown to people as what they compute."""
+    """Return the relation, a projection, whose columns of ORDER BY are shown to people as what they compute."""
     node = relation.node
     if not isinstance(node, Project):
         return relation
@@ -66,7 +66,7 @@ def with_names(relation: Relation) -> Relation:
 
 
 def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: int) -> Relation:
-    """The relation in the order, and of the number of rows, that `query` asks for."""
+    """Return the relation in the order, and of the number of rows, that `query` asks for."""
     order = query.args.get("order")
     first, last = row_bounds(query, session)
     columns = [] if order is None else _columns(order, relation, session)
@@ -155,7 +155,7 @@ def _named(node: exp.Expr) -> str | None:
 
 
 def row_bounds(query: exp.Expr, session: ResolveContext) -> tuple[int, int | None]:
-    """The numbers of the first and the last row that are wanted; None = without an end."""
+    """Return the numbers of the first and the last row that are wanted; None = without an end."""
     limit, offset = query.args.get("limit"), query.args.get("offset")
     skipped = 0 if offset is None else _count(offset.expression, "OFFSET", session)
     if isinstance(limit, exp.Fetch):

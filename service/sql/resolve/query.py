@@ -22,7 +22,7 @@ from service.sql.scope import Scope
 
 
 def resolve_query(query: exp.Expr, session: ResolveContext) -> Relation:
-    """The relation that `query` gives; raises QueryRejected, its mistakes noted, if it has any."""
+    """Return the relation that `query` gives; raises QueryRejected, its mistakes noted, if it has any."""
     session = _with(query, session)
     match query:
         case exp.Select():

@@ -47,7 +47,7 @@ def with_query_values(
     *,
     filters: bool = False,
 ) -> tuple[Relation, list[exp.Expr]]:
-    """`relation` with a column for each query in `nodes`, and the nodes with references to these in their place.
+    """Return `relation` with a column for each query in `nodes`, and the nodes with references to these in their place.
 
     Where a node `filters` rows, a condition may be false that is unknown.
     """
@@ -59,7 +59,7 @@ def with_query_values(
 def with_aggregated_queries(
     relation: Relation, nodes: Sequence[exp.Expr], ttls: Mapping[str, int], session: ResolveContext
 ) -> tuple[Relation, list[exp.Expr]]:
-    """The same for the queries that stand inside the arguments of aggregates."""
+    """Return the same for the queries that stand inside the arguments of aggregates."""
     values = _Values(relation, ttls, session)
 
     def visit(node: exp.Expr) -> exp.Expr:

@@ -52,7 +52,7 @@ def rank_call(
     relation: Relation,
     session: ResolveContext,
 ) -> RankCall:
-    """The call of a rank function, its partition and its order compiled."""
+    """Return the call of a rank function, its partition and its order compiled."""
     if order is None or not order.expressions:
         raise SqlError(f"{function} needs ORDER BY", at=node)
     scope = relation.scope
@@ -81,7 +81,7 @@ def _buckets(node: exp.Expr) -> int:
 
 
 def order_items(order: exp.Expr, scope: Scope, session: ResolveContext) -> tuple[OrderItem, ...]:
-    """The expressions of an ORDER BY clause."""
+    """Return the expressions of an ORDER BY clause."""
     items: list[OrderItem] = []
     for each in order.expressions:
         expression = session.compile(each.this, scope)
@@ -92,7 +92,7 @@ def order_items(order: exp.Expr, scope: Scope, session: ResolveContext) -> tuple
 
 
 def ranked(relation: Relation, call: RankCall, name: str, ttl: int, place: Place) -> Relation:
-    """The relation with the rank of each row as a column found under `name`."""
+    """Return the relation with the rank of each row as a column found under `name`."""
     added: list[Expression] = []
     width = len(relation.scope)
 

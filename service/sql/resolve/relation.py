@@ -23,7 +23,7 @@ class WindowColumns:
     zone: str
 
     def shifted(self, by: int) -> WindowColumns:
-        """The same behind `by` other columns."""
+        """Return the same behind `by` other columns."""
         return replace(self, start=self.start + by, end=self.end + by, time=self.time + by)
 
 
@@ -37,21 +37,22 @@ class Relation:
 
     @property
     def fields(self) -> tuple[Field, ...]:
+        """The fields of its columns."""
         return self.scope.fields
 
     def qualified(self, qualifier: str) -> Relation:
-        """The relation under an alias."""
+        """Return the relation under an alias."""
         return replace(self, scope=self.scope.qualified(qualifier))
 
 
 def column(scope: Scope, index: int) -> Column:
-    """A reference to the column at `index`."""
+    """Return a reference to the column at `index`."""
     field = scope.field(index)
     return Column(index, field.type, field.name)
 
 
 def field_for(name: str, expression: Expression, scope: Scope) -> Field:
-    """The field that `expression` makes; a plain column keeps its time attribute, and whether it may be NULL."""
+    """Return the field that `expression` makes; a plain column keeps its time attribute, and whether it may be NULL."""
     if isinstance(expression, Column):
         return replace(scope.field(expression.index), name=name)
     time = TimeKind.PROCESSING if getattr(expression, "name", "") == "PROCTIME" else TimeKind.NONE
@@ -59,7 +60,7 @@ def field_for(name: str, expression: Expression, scope: Scope) -> Field:
 
 
 def extended(relation: Relation, added: Sequence[Expression], place: Place) -> Relation:
-    """`relation` with more columns behind its own, which no name of the query finds."""
+    """Return `relation` with more columns behind its own, which no name of the query finds."""
     if not added:
         return relation
     scope = relation.scope
@@ -76,14 +77,14 @@ def extended(relation: Relation, added: Sequence[Expression], place: Place) -> R
 
 
 def filtered(relation: Relation, condition: Expression, place: Place) -> Relation:
-    """The rows of `relation` for which `condition` is true."""
+    """Return the rows of `relation` for which `condition` is true."""
     return replace(relation, node=Filter(input=relation.node, condition=condition, place=place))
 
 
 def projected(
     relation: Relation, items: Sequence[tuple[str, Expression]], place: Place, qualifier: str = ""
 ) -> Relation:
-    """One column an item, named; windows are carried on where their start and end are.
+    """Return one column an item, named; windows are carried on where their start and end are.
 
     The window_time of such windows comes along, under no name, since whoever groups by them again needs it.
     """
@@ -108,7 +109,7 @@ def projected(
 
 
 def uniquely_named(relation: Relation, place: Place) -> Relation:
-    """`relation`, of whose columns of one name the later ones get a number: id, id0, id1."""
+    """Return `relation`, of whose columns of one name the later ones get a number: id, id0, id1."""
     listed = relation.scope.starred()
     names = [relation.scope.field(i).name for i in listed]
     if len(set(names)) == len(names):
@@ -123,7 +124,7 @@ def uniquely_named(relation: Relation, place: Place) -> Relation:
 
 
 def visible(relation: Relation, place: Place) -> Relation:
-    """The columns that `*` stands for, alone."""
+    """Return the columns that `*` stands for, alone."""
     listed = relation.scope.starred()
     if len(listed) == len(relation.scope):
         return relation

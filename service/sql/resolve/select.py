@@ -37,7 +37,7 @@ Item = tuple[str, exp.Expr]
 
 
 def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
-    """The relation of one SELECT."""
+    """Return the relation of one SELECT."""
     _check_clauses(select, session)
     with session.all_or_nothing():
         relation, named, ttl = _selected(select, session)

@@ -43,7 +43,8 @@ class Quantified:
 
 
 def quantified(node: exp.Expr) -> Quantified | None:
-    """What `node` asks of a query: IN, EXISTS, a comparison with ANY, SOME or ALL; None if it is none of these."""
+    """Return what `node` asks of a query: IN, EXISTS, a comparison with ANY, SOME or ALL; None if it is none of
+    these."""
     match node:
         case exp.Exists():
             return Quantified(node.this)
@@ -69,7 +70,7 @@ def _parts(node: exp.Expr) -> tuple[exp.Expr, ...]:
 def resolve_query_condition(
     relation: Relation, node: exp.Expr, ttls: Mapping[str, int], session: ResolveContext
 ) -> Relation:
-    """The rows of `relation` for which `node`, a condition with a query in it, is true."""
+    """Return the rows of `relation` for which `node`, a condition with a query in it, is true."""
     from service.sql.resolve.query_values import with_query_values  # values hold conditions, and conditions values
 
     condition, negated = _unwrapped(node)
@@ -106,7 +107,8 @@ def compared(
     *,
     or_null: bool,
 ) -> list[exp.Expr]:
-    """The comparisons with the values of a query, for each row of it; `or_null` also takes those that are unknown."""
+    """Return the comparisons with the values of a query, for each row of it; `or_null` also takes those that are
+    unknown."""
     if not asked.values:
         return []
     if len(inner.values) != len(asked.values):
@@ -126,7 +128,7 @@ def compared(
 
 
 def may_be_unknown(relation: Relation, inner: InnerQuery, asked: Quantified, session: ResolveContext) -> bool:
-    """Whether a comparison with a value of a query may be NULL."""
+    """Return whether a comparison with a value of a query may be NULL."""
     return any(
         _may_be_null(value, relation, inner, index, session)
         for value, index in zip(asked.values, inner.values, strict=True)
@@ -154,14 +156,14 @@ def tied(
     at: exp.Expr,
     session: ResolveContext,
 ) -> Relation:
-    """The join of `relation` with the rows of a query inside it, whose names it does not show."""
+    """Return the join of `relation` with the rows of a query inside it, whose names it does not show."""
     right = hidden(inner.relation)
     found = sort_conditions([*inner.ties, *conditions], relation, right, session)
     return join_of(relation, right, kind, found, ttls_of(relation, inner, session), at, session)
 
 
 def ttls_of(relation: Relation, inner: InnerQuery, session: ResolveContext) -> tuple[int, int]:
-    """How long both sides of the join with an inner query are kept, in ms."""
+    """Return how long both sides of the join with an inner query are kept, in ms."""
     left, right = (
         next((inner.ttls[q] for q in side.scope.qualifiers if q in inner.ttls), session.ttl)
         for side in (relation, inner.relation)

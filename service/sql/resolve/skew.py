@@ -47,7 +47,7 @@ class Skew:
 
 
 def skews(select: exp.Select, qualifiers: Iterable[str], session: ResolveContext) -> list[Skew]:
-    """The SKEW hints of a query."""
+    """Return the SKEW hints of a query."""
     hint, known = select.args.get("hint"), tuple(qualifiers)
     found: list[Skew] = []
     for call in hint.expressions if hint else ():
@@ -72,7 +72,7 @@ def skews(select: exp.Select, qualifiers: Iterable[str], session: ResolveContext
 def spread(
     left: Relation, right: Relation, kind: JoinKind, found: Conditions, skew: Skew, session: ResolveContext
 ) -> tuple[Relation, Relation, Conditions] | None:
-    """The inputs of a join and its conditions with a hot key spread; None where it does not compare that key."""
+    """Return the inputs of a join and its conditions with a hot key spread; None where it does not compare that key."""
     sides = (left, right)
     for place, (hot, other) in enumerate((sides, sides[::-1])):
         for one, two, _ in found.keys:
@@ -99,7 +99,7 @@ def spread(
 
 
 def not_compared(skew: Skew) -> SqlError:
-    """The mistake of a hint for a key that no join compares."""
+    """Return the mistake of a hint for a key that no join compares."""
     return SqlError(
         f'no join compares "{skew.key}" of "{skew.side}" that SKEW could spread',
         detail="it spreads a column that a regular join compares by equality",

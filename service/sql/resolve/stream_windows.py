@@ -70,7 +70,7 @@ class _Resolved:
 
 
 def stream_window_of(select: exp.Select, session: ResolveContext) -> StreamWindowCall | None:
-    """The window of eKuiper's that a SELECT groups by, if it does."""
+    """Return the window of eKuiper's that a SELECT groups by, if it does."""
     group = select.args.get("group")
     if group is None:
         return None
@@ -90,7 +90,7 @@ def resolve_stream_window(
     having: exp.Expr | None,
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
-    """The relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
+    """Return the relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
     bounds = _Bounds()
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
         nodes = group_nodes(select, session)

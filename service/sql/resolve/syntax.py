@@ -12,7 +12,7 @@ from service.sql.scope import POSITION, Scope
 
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The conditions that AND joins, from left to right."""
+    """Yield the conditions that AND joins, from left to right."""
     pending = [node]
     while pending:
         each = pending.pop()
@@ -25,21 +25,21 @@ def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def call_name(node: exp.Expr) -> str:
-    """The name of a call in capitals; empty if `node` is none."""
+    """Return the name of a call in capitals; empty if `node` is none."""
     if not isinstance(node, exp.Anonymous):
         return ""
     return (node.this.name if isinstance(node.this, exp.Expr) else str(node.this)).upper()
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether `node` is an aggregate call, its FILTER (WHERE ...) around it included."""
+    """Return whether `node` is an aggregate call, its FILTER (WHERE ...) around it included."""
     if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         node = node.this
     return call_name(node) in AGGREGATES
 
 
 def columns_in(node: exp.Expr) -> Iterator[exp.Column]:
-    """The column references of an expression, those of its subqueries left out."""
+    """Yield the column references of an expression, those of its subqueries left out."""
     if isinstance(node, exp.Column):
         yield node
     elif not isinstance(node, exp.Query):
@@ -48,17 +48,17 @@ def columns_in(node: exp.Expr) -> Iterator[exp.Column]:
 
 
 def has_query(node: exp.Expr) -> bool:
-    """Whether there is a subquery in an expression."""
+    """Return whether there is a subquery in an expression."""
     return next(node.find_all(exp.Query), None) is not None
 
 
 def names_of(node: exp.Column) -> list[str]:
-    """The dotted name of a column reference."""
+    """Return the dotted name of a column reference."""
     return [part.name for part in node.parts]
 
 
 def positions(node: exp.Expr, scope: Scope) -> set[int] | None:
-    """The positions of the columns that `node` reads; None where one of its names is not in `scope`."""
+    """Return the positions of the columns that `node` reads; None where one of its names is not in `scope`."""
     try:
         return {scope.lookup(names_of(c)).index for c in columns_in(node)}
     except SqlError:
@@ -66,7 +66,7 @@ def positions(node: exp.Expr, scope: Scope) -> set[int] | None:
 
 
 def reference(name: str, like: exp.Expr) -> exp.Column:
-    """A reference to the column `name`, at the place of `like`."""
+    """Return a reference to the column `name`, at the place of `like`."""
     column = exp.Column(this=exp.Identifier(this=name, quoted=True))
     start = offset_of(like)
     if start is not None:
@@ -75,12 +75,12 @@ def reference(name: str, like: exp.Expr) -> exp.Column:
 
 
 def positional(index: int, like: exp.Expr) -> exp.Column:
-    """A reference to the column at `index` of the scope that it is compiled over, whatever its name."""
+    """Return a reference to the column at `index` of the scope that it is compiled over, whatever its name."""
     return reference(f"{POSITION}{index}", like)
 
 
 def canonical(node: exp.Expr, scope: Scope) -> str:
-    """A text that is equal for expressions that are equal over `scope`, however their columns are qualified."""
+    """Return a text that is equal for expressions that are equal over `scope`, however their columns are qualified."""
 
     def positional(each: exp.Expr) -> exp.Expr:
         if isinstance(each, exp.Column):
@@ -101,7 +101,7 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
 
 
 def replaced(node: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
-    """A copy of `node` in which `rule` replaces whole parts, outermost first; subqueries are left alone."""
+    """Return a copy of `node` in which `rule` replaces whole parts, outermost first; subqueries are left alone."""
     new = rule(node)
     if new is not None:
         return new
@@ -116,7 +116,7 @@ def replaced(node: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp
 
 
 def output_name(node: exp.Expr, position: int) -> str:
-    """The name of a column of a SELECT list: its alias, its column's name, else EXPR$n as in Flink."""
+    """Return the name of a column of a SELECT list: its alias, its column's name, else EXPR$n as in Flink."""
     if isinstance(node, exp.Alias):
         return node.alias
     while isinstance(node, exp.Paren):

@@ -22,7 +22,7 @@ _OF_JOINS = ("LEADING", "SKEW")
 
 
 def with_options(table: Table, node: exp.Table, session: ResolveContext) -> Table:
-    """`table` with the options of an OPTIONS hint in place of its own."""
+    """Return `table` with the options of an OPTIONS hint in place of its own."""
     hints = node.meta.get("hints")
     if not hints:
         return table
@@ -39,7 +39,7 @@ def with_options(table: Table, node: exp.Table, session: ResolveContext) -> Tabl
 
 
 def leading(select: exp.Select) -> exp.Expr | None:
-    """The hint /*+ LEADING(a, b) */ of a query, if it has one."""
+    """Return the hint /*+ LEADING(a, b) */ of a query, if it has one."""
     hint = select.args.get("hint")
     return next((call for call in (hint.expressions if hint else ()) if call.name.upper() == "LEADING"), None)
 
@@ -47,7 +47,7 @@ def leading(select: exp.Select) -> exp.Expr | None:
 def state_ttls(
     select: exp.Select, qualifiers: Iterable[str], session: ResolveContext, *, inner: bool = False
 ) -> Mapping[str, int]:
-    """How long state is kept, in ms, by the alias that /*+ STATE_TTL('alias' = '1d') */ names.
+    """Return how long state is kept, in ms, by the alias that /*+ STATE_TTL('alias' = '1d') */ names.
 
     A part of a query, which is `inner`, knows some of its names only.
     """

@@ -25,7 +25,7 @@ _HINT = "CREATE TEMPORARY TABLE FUNCTION <name> AS <table> PRIMARY KEY (<columns
 
 
 def function_call(source: exp.Expr) -> exp.Anonymous | None:
-    """The call f(time) in LATERAL TABLE(f(time))."""
+    """Return the call f(time) in LATERAL TABLE(f(time))."""
     if not isinstance(source, exp.Lateral) or not isinstance(source.this, exp.Anonymous):
         return None
     inside = source.this.expressions
@@ -35,7 +35,7 @@ def function_call(source: exp.Expr) -> exp.Anonymous | None:
 
 
 def read_temporal_function(statement: CreateTemporalFunction, session: ResolveContext) -> TemporalFunction:
-    """The function that a statement declares; raises QueryRejected, its mistakes noted, if it has any."""
+    """Return the function that a statement declares; raises QueryRejected, its mistakes noted, if it has any."""
     identifier = exp.Identifier(this=statement.table.text, quoted=True)
     identifier.meta["start"] = statement.table.at
     table = exp.Table(this=identifier)
@@ -55,7 +55,7 @@ def read_temporal_function(statement: CreateTemporalFunction, session: ResolveCo
 
 
 def declared_function(call: exp.Anonymous, session: ResolveContext) -> TemporalFunction:
-    """The function that `call` names."""
+    """Return the function that `call` names."""
     entry = session.catalog.entries.get(call.name)
     if isinstance(entry, TemporalFunction):
         return entry
@@ -71,13 +71,13 @@ def declared_function(call: exp.Anonymous, session: ResolveContext) -> TemporalF
 
 
 def resolve_function(source: exp.Expr, call: exp.Anonymous, session: ResolveContext) -> Relation:
-    """The table of the function that `call` names, under the alias of `source`."""
+    """Return the table of the function that `call` names, under the alias of `source`."""
     function = declared_function(call, session)
     return aliased(resolve_relation(function.table, session.inside(function.name)), source, session, function.name)
 
 
 def function_versions(function: TemporalFunction, relation: Relation) -> tuple[VersionStream, int]:
-    """The versions of `relation`, the function's table, and the position of their time."""
+    """Return the versions of `relation`, the function's table, and the position of their time."""
     listed = relation.scope.starred()
     key, time = tuple(listed[k] for k in function.key), listed[function.time]
     if mode(relation.node) is Mode.APPEND:

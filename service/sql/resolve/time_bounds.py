@@ -43,8 +43,8 @@ class _Sum:
 
 
 def time_bounds(condition: exp.Expr, scope: Scope, width: int) -> tuple[TimeBound, ...]:
-    """The bounds that `condition` sets between a time attribute of the left input (the first `width` columns) and one
-    of the right; empty if it is about something else."""
+    """Return the bounds that `condition` sets between a time attribute of the left input (the first `width` columns)
+    and one of the right; empty if it is about something else."""
     found: list[TimeBound] = []
     for low, high, strict in _orders(condition):
         below, above = _sum(low, scope), _sum(high, scope)

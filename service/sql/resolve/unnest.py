@@ -16,14 +16,14 @@ from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 
 def single_row() -> Relation:
-    """What an UNNEST at the beginning of FROM stands beside: one row without a column that can be named."""
+    """Return what an UNNEST at the beginning of FROM stands beside: one row without a column that can be named."""
     field = Field("row", INT, nullable=False)
     node = Values(rows=((Literal("CAST(0 AS INTEGER)", INT, "0"),),), fields=(field,))
     return Relation(node, Scope((ScopeColumn(field, alias=f"{INTERNAL}row"),)))
 
 
 def unnested(left: Relation, unnest: exp.Unnest, *, outer: bool, session: ResolveContext) -> Relation:
-    """`left` with the columns of each element of an array or map, which may be one of its columns."""
+    """Return `left` with the columns of each element of an array or map, which may be one of its columns."""
     if len(unnest.expressions) != 1:
         raise session.give_up(SqlError("UNNEST takes one ARRAY or MAP", at=unnest))
     written = unnest.expressions[0]

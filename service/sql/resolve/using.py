@@ -32,7 +32,7 @@ class Merged:
 
 
 def merged_columns(join: exp.Join, left: Relation, right: Relation, session: ResolveContext) -> list[Merged]:
-    """What USING names, or what NATURAL finds; nothing where the join has neither."""
+    """Return what USING names, or what NATURAL finds; nothing where the join has neither."""
     if _is_natural(join):
         names = [(name, join.this) for name in _in_both(left, right)]
     else:
@@ -49,14 +49,14 @@ def merged_columns(join: exp.Join, left: Relation, right: Relation, session: Res
 
 
 def equations(merged: Sequence[Merged], width: int, at: exp.Expr) -> list[exp.Expr]:
-    """The conditions of USING over both inputs, of which the left one has `width` columns."""
+    """Return the conditions of USING over both inputs, of which the left one has `width` columns."""
     return [exp.EQ(this=positional(m.left, at), expression=positional(width + m.right, at)) for m in merged]
 
 
 def shown_once(
     joined: Relation, merged: Sequence[Merged], start: int, kind: JoinKind, at: exp.Expr, session: ResolveContext
 ) -> Relation:
-    """The relation of a join with its merged columns in front; the right input's columns begin at `start`."""
+    """Return the relation of a join with its merged columns in front; the right input's columns begin at `start`."""
     hidden = {place for m in merged for place in (m.left, start + m.right)}
     expressions: list[Expression] = []
     columns: list[ScopeColumn] = []
@@ -116,7 +116,7 @@ def _permuted(
 
 
 def reordered(relation: Relation, order: Sequence[int], place: Place) -> Relation:
-    """The relation with its columns in another order: column i is the one that was at `order[i]`."""
+    """Return the relation with its columns in another order: column i is the one that was at `order[i]`."""
     scope = relation.scope
     kept = {old: new for new, old in enumerate(order)}
     return _permuted(relation, [column(scope, i) for i in order], [scope.columns[i] for i in order], kept, place)

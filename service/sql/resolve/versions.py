@@ -45,7 +45,7 @@ class NoVersions(Exception):
 
 
 def version_stream(node: Node) -> VersionStream:
-    """The versions of the relation `node`; raises NoVersions where there are none."""
+    """Return the versions of the relation `node`; raises NoVersions where there are none."""
     match node:
         case Normalize(input=Scan() as scan):
             return _of_table(scan)

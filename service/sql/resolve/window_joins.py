@@ -13,7 +13,7 @@ Windows = tuple[WindowColumns, WindowColumns]
 
 
 def joined_windows(left: Relation, right: Relation, found: Conditions) -> Windows | None:
-    """The windows of both inputs whose starts are equal, and their ends; None where it is no window join.
+    """Return the windows of both inputs whose starts are equal, and their ends; None where it is no window join.
 
     Rows that are taken back are not joined by windows, since a window is answered once.
     """
@@ -27,7 +27,7 @@ def joined_windows(left: Relation, right: Relation, found: Conditions) -> Window
 
 
 def half_windowed(left: Relation, right: Relation, found: Conditions) -> bool:
-    """Whether only the starts or only the ends of windows are compared."""
+    """Return whether only the starts or only the ends of windows are compared."""
     compared = _compared(found)
     return any(
         len({(mine.start, theirs.start), (mine.end, theirs.end)} & compared) == 1

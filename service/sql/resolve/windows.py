@@ -31,7 +31,7 @@ GROUP_WINDOWS = frozenset(_GROUP_ARGUMENTS)
 
 
 def is_window_call(node: exp.Expr) -> bool:
-    """Whether `node` is a window of GROUP BY, or TUMBLE_START and its companions."""
+    """Return whether `node` is a window of GROUP BY, or TUMBLE_START and its companions."""
     name = call_name(node)
     return name in STREAM_WINDOWS or name.split("_")[0] in GROUP_WINDOWS
 
@@ -45,7 +45,7 @@ class WindowCall:
     at: exp.Expr
 
     def window(self) -> Window:
-        """The window, its lengths checked."""
+        """Return the window, its lengths checked."""
         match self.name:
             case "TUMBLE":
                 return Tumble(self._length("SIZE"), self._offset())
@@ -125,7 +125,7 @@ def _arguments(node: exp.Expr, names: Sequence[str], optional: str) -> Mapping[s
 
 
 def described_time(node: exp.Expr) -> exp.Expr:
-    """The column inside DESCRIPTOR(ts)."""
+    """Return the column inside DESCRIPTOR(ts)."""
     if call_name(node) != "DESCRIPTOR" or len(node.expressions) != 1:
         raise SqlError("the time column is written DESCRIPTOR(<column>)", at=node)
     found = node.expressions[0]
@@ -134,7 +134,7 @@ def described_time(node: exp.Expr) -> exp.Expr:
 
 
 def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
-    """The window with the PARTITION BY of its table argument, which SESSION alone has."""
+    """Return the window with the PARTITION BY of its table argument, which SESSION alone has."""
     clause = data.args.get("partition")
     if clause is None:
         return window
@@ -160,7 +160,7 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
 
 
 def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
-    """The position of the time attribute that `node` names; `user` is what needs it."""
+    """Return the position of the time attribute that `node` names; `user` is what needs it."""
     if not isinstance(node, exp.Column):
         raise SqlError(f"{user} needs a time attribute, not an expression", hint="name the column alone", at=node)
     try:
@@ -175,7 +175,7 @@ def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
 
 
 def not_a_time_attribute(field: Field, user: str, at: exp.Expr | int) -> SqlError:
-    """The mistake of a plain column where time is needed."""
+    """Return the mistake of a plain column where time is needed."""
     name = field.name
     return SqlError(
         f'{user} needs a time attribute, and "{name}" is none',
@@ -186,10 +186,10 @@ def not_a_time_attribute(field: Field, user: str, at: exp.Expr | int) -> SqlErro
 
 
 def window_zone(field: Field, zone: str) -> str:
-    """The zone that windows over `field` align to: the session's for an instant, none for a wall clock."""
+    """Return the zone that windows over `field` align to: the session's for an instant, none for a wall clock."""
     return zone if isinstance(field.type, TimestampLtz) else "UTC"
 
 
 def window_time(field: Field) -> Field:
-    """The window_time of windows over the time attribute `field`."""
+    """Return the window_time of windows over the time attribute `field`."""
     return Field("window_time", field.type, False, field.time)

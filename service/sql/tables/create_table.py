@@ -20,7 +20,7 @@ from service.sql.tables.metadata_columns import check_metadata, told_in_zone
 
 
 def read_table(statement: CreateTable, context: Context, mistakes: Mistakes, idle_timeout: int = 0) -> Table | None:
-    """The table that `statement` declares; None, with its mistakes noted, if there are any."""
+    """Return the table that `statement` declares; None, with its mistakes noted, if there are any."""
     before = len(mistakes)
     statement = replace(statement, columns=told_in_zone(statement.columns, context.zone))
     connector = read_connector(statement.options, mistakes, statement.name.at, idle_timeout)
@@ -210,7 +210,7 @@ def _check_key(table: Table, statement: CreateTable, mistakes: Mistakes) -> None
 
 
 def table_fields(table: Table) -> tuple[Field, ...]:
-    """The columns of a table as a query sees them."""
+    """Return the columns of a table as a query sees them."""
     return tuple(
         Field(c.name, c.type, c.nullable and table.time_kind(i) is not TimeKind.PROCESSING, table.time_kind(i))
         for i, c in enumerate(table.columns)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def with_base(statement: CreateTable, declared: Mapping[str, CreateTable]) -> CreateTable:
-    """`statement` with what its LIKE clause takes from the table named there."""
+    """Return `statement` with what its LIKE clause takes from the table named there."""
     like = statement.like
     if like is None:
         return statement

@@ -43,7 +43,8 @@ _WIDER = {("BIGINT", "INT"), ("STRING", "INT"), ("STRING", "BIGINT")}
 
 
 def told_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[ColumnClause, ...]:
-    """The columns of a table, where a METADATA timestamp without a zone is computed from the instant that Kafka keeps.
+    """Return the columns of a table, where a METADATA timestamp without a zone is computed from the instant that Kafka
+    keeps.
 
     In UTC both are the same, and the column is left as it is.
     """
@@ -62,7 +63,7 @@ def told_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[ColumnClau
 
 
 def check_metadata(key: str, kind: DataType, connector: Connector) -> None:
-    """The connector must know `key`, and its type must fit."""
+    """Require that the connector knows `key`, and that its type fits."""
     if connector.kind not in ("kafka", "upsert-kafka", "unknown"):
         raise SqlError(f"connector '{connector.kind}' has no metadata")
     debezium = connector.value_format is not None and connector.value_format.kind == "debezium-json"

@@ -11,7 +11,8 @@ HEIGHT = 30.0
 
 
 def sparkline(values: Sequence[float | None], what: str, written: Callable[[float], str], limit: float = 0.0) -> Markup:
-    """A line through the last hour, broken where there is nothing to show; `limit` draws a dashed line at a height."""
+    """Return a line through the last hour, broken where there is nothing to show; `limit` draws a dashed line at a
+    height."""
     known = [value for value in values if value is not None]
     if not known:
         return tag("p", "no figures yet", class_="spark none")
@@ -34,7 +35,7 @@ def sparkline(values: Sequence[float | None], what: str, written: Callable[[floa
 
 
 def bar(part: float) -> Markup:
-    """A share as the length of a bar; the number stands beside it, so it is not for those who hear the page."""
+    """Return a share as the length of a bar; the number stands beside it, so it is not for those who hear the page."""
     width = max(0.0, min(1.0, part)) * 100
     filled = tag("rect", width=f"{width:.1f}", height=8, class_="filled")
     return tag(
@@ -44,7 +45,7 @@ def bar(part: float) -> Markup:
 
 
 def share_bar(part: float) -> Markup:
-    """A share in words and as a bar."""
+    """Return a share in words and as a bar."""
     return tag("span", bar(part), tag("span", share(part)), class_="share")
 
 

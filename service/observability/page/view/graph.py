@@ -22,7 +22,7 @@ WIDEST = 8
 
 
 def graph(job: JobStatus) -> Markup:
-    """The graph of a job."""
+    """Return the graph of a job."""
     plan = job.plan
     inputs: dict[Id, list[Id]] = {("step", s.id): [("step", i) for i in s.inputs] for s in plan.steps}
     inputs |= {("sink", place): [("step", sink.input)] for place, sink in enumerate(plan.sinks)}

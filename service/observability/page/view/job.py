@@ -22,18 +22,18 @@ SIGNS: dict[Grade, tuple[str, str]] = {
 
 
 def anchor(job: JobStatus) -> str:
-    """The id of a job's part of the page."""
+    """Return the id of a job's part of the page."""
     return f"job-{job.name}"
 
 
 def sign(grade: Grade) -> Markup:
-    """The sign of a grade, and its word for those who hear the page."""
+    """Return the sign of a grade, and its word for those who hear the page."""
     shape, word = SIGNS[grade]
     return tag("span", tag("span", shape, aria_hidden="true"), hidden(f"{word}: "), class_=f"sign {grade}")
 
 
 def section(job: JobStatus, now: float) -> Markup:
-    """The whole part of one job."""
+    """Return the whole part of one job."""
     name = anchor(job)
     return tag(
         "section",

@@ -21,19 +21,19 @@ _VOID = {"br", "col", "hr", "img", "input", "link", "meta"}
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
-    """An element. `class_` stands for class and `aria_label` for aria-label; an attribute that is None or False is left
-    out, one that is True has no value. Children may be nested lists; None is nothing."""
+    """Return an element. `class_` stands for class and `aria_label` for aria-label; an attribute that is None or False
+    is left out, one that is True has no value. Children may be nested lists; None is nothing."""
     start = f"<{name}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
     return Markup(start if name in _VOID else f"{start}{_html(children)}</{name}>")
 
 
 def join(*children: Child) -> Markup:
-    """Elements one after the other."""
+    """Return elements one after the other."""
     return Markup(_html(children))
 
 
 def hidden(text: str) -> Markup:
-    """Text for those who hear the page."""
+    """Return text for those who hear the page."""
     return tag("span", text, class_="heard")
 
 

@@ -12,8 +12,8 @@ from service.observability.page.view.markup import Child, Markup, join, tag
 
 
 def grid(caption: str, head: Sequence[str], rows: Sequence[Sequence[Child]], numbers: frozenset[int]) -> Markup:
-    """A table whose first column names the row; `numbers` are the columns that are right-aligned. On a narrow screen it
-    is scrolled by itself, also by keyboard."""
+    """Return a table whose first column names the row; `numbers` are the columns that are right-aligned. On a narrow
+    screen it is scrolled by itself, also by keyboard."""
 
     def cell(at: int, child: Child) -> Markup:
         return tag("th", child, scope="row") if at == 0 else tag("td", child, class_=kind(at))
@@ -28,7 +28,7 @@ def grid(caption: str, head: Sequence[str], rows: Sequence[Sequence[Child]], num
 
 
 def read_tables(job: JobStatus, now: float) -> Markup:
-    """The tables that are read, and their partitions."""
+    """Return the tables that are read, and their partitions."""
     rows = [
         [t.table, _origin(t.connector, t.format, t.topics), count(t.rows), rate(t.rows_per_second), count(t.lag),
          count(t.decode_errors)]
@@ -74,7 +74,7 @@ def _partition(table: TableStatus, partition: Partition, now: float) -> list[Chi
 
 
 def written_tables(job: JobStatus) -> Markup:
-    """The tables that are written."""
+    """Return the tables that are written."""
     rows = [
         [s.table, _origin(s.connector, s.format, s.topics), count(s.inserts), count(s.retractions),
          count(s.records) if s.topics else "–"]
@@ -85,7 +85,8 @@ def written_tables(job: JobStatus) -> Markup:
 
 
 def operators(job: JobStatus) -> Markup | None:
-    """What operators keep and how far their time is; those that keep nothing and refused nothing are left out."""
+    """Return what operators keep and how far their time is; those that keep nothing and refused nothing are
+    left out."""
     head = ("operator", "step", "state rows", "state size", "watermark", "behind now", "late", "not computed")
     steps = {step.id: step.text for step in job.plan.steps}
     rows: list[list[Child]] = [
@@ -106,7 +107,7 @@ def operators(job: JobStatus) -> Markup | None:
 
 
 def phases(job: JobStatus) -> Markup:
-    """Where a batch spends its time."""
+    """Return where a batch spends its time."""
     b = job.batches
     if not b.phases:
         return tag("p", "No batch is done yet.")

@@ -9,7 +9,7 @@ from service.observability.page.view.markup import Markup, join, tag
 
 
 def errors(job: JobStatus, now: float) -> Markup | None:
-    """The last error in full, those before it in short."""
+    """Return the last error in full, those before it in short."""
     if not job.errors:
         return None
     last, *older = reversed(job.errors)
@@ -38,7 +38,7 @@ def _when(failure: Failure, now: float) -> str:
 
 
 def rejected(job: JobStatus, now: float) -> Markup:
-    """Dead letters and late rows."""
+    """Return dead letters and late rows."""
     return join(
         _rejected(
             job.dead_letters,

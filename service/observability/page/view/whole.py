@@ -15,7 +15,7 @@ WITHOUT_SCRIPT = 5
 
 
 def page(status: Status) -> str:
-    """The HTML of the page."""
+    """Return the HTML of the page."""
     return "<!doctype html>" + tag("html", _head(status), _body(status), lang="en").html
 
 

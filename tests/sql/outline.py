@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from service.plan.describe import headline
@@ -12,6 +13,7 @@ from service.plan.nodes import (
     Field,
     Filter,
     IntervalJoin,
+    Job,
     Join,
     Node,
     Normalize,
@@ -52,7 +54,20 @@ WITH ('connector' = 'kafka', 'topic' = 'b', 'properties.bootstrap.servers' = 'b'
 
 def plan(query: str, before: str = "") -> Node:
     """The plan of a query over TABLES."""
-    return read(f"{TABLES}{before}\nEXPLAIN {query}").explains[0].sinks[0].input
+    return resolved(query, before).sinks[0].input
+
+
+def resolved(query: str, before: str = "") -> Job:
+    """The job of a query over TABLES, before any pass."""
+    return read(f"{TABLES}{before}\nEXPLAIN {query}").explains[0]
+
+
+def shown(query: str, *passes: Callable[[Job], Job]) -> str:
+    """The plan of a query over TABLES after some passes, as text: for examples of what a pass does."""
+    job = resolved(query)
+    for each in passes:
+        job = each(job)
+    return outline(job.sinks[0].input)
 
 
 def mistakes(query: str, before: str = "") -> list[str]:

@@ -39,14 +39,32 @@ def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
 
 
 def upsert(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """Return the row after the change, or nothing."""
+    """Return the row after the change, or nothing.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*upsert(texts, pairs).values, sep="\\n")
+    {"n":1}
+    {"n":2}
+    None
+    """
     gone = pairs.after == NONE
     return EncodedChanges(texts_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), kinds_of(pairs))
 
 
 def debezium(*, tombstones: bool) -> ChangeEncoding:
-    """{"before":…,"after":…,"op":"c"|"u"|"d"}; after a delete, if asked for, a record without a value, with which Kafka
-    forgets the key."""
+    """Return an encoding that writes an update as one record of op "u", between an insert ("c") and a delete ("d").
+
+    After a delete comes, if asked for, a record without a value, with which Kafka forgets the key.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*debezium(tombstones=True)(texts, pairs).values, sep="\\n")
+    {"before":null,"after":{"n":1},"op":"c"}
+    {"before":{"n":1},"after":{"n":2},"op":"u"}
+    {"before":{"n":2},"after":null,"op":"d"}
+    None
+    """
 
     def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
         kinds = kinds_of(pairs)
@@ -61,7 +79,16 @@ def debezium(*, tombstones: bool) -> ChangeEncoding:
 
 
 def debezium_without_updates(*, tombstones: bool) -> ChangeEncoding:
-    """As Flink writes it: an update is a delete ("d") and an insert ("c"), as are -U and +U."""
+    """Return the encoding of Flink: an update is a delete ("d") and an insert ("c"), as are -U and +U.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*debezium_without_updates(tombstones=False)(texts, pairs).values, sep="\\n")
+    {"before":null,"after":{"n":1},"op":"c"}
+    {"before":{"n":1},"after":null,"op":"d"}
+    {"before":null,"after":{"n":2},"op":"c"}
+    {"before":{"n":2},"after":null,"op":"d"}
+    """
 
     def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
         rows, kinds = row_by_row(pairs)
@@ -77,7 +104,16 @@ def debezium_without_updates(*, tombstones: bool) -> ChangeEncoding:
 
 
 def changelog(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """{"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
+    """Write each row that comes or leaves with its row kind.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*changelog(texts, pairs).values, sep="\\n")
+    {"data":{"n":1},"op":"+I"}
+    {"data":{"n":1},"op":"-U"}
+    {"data":{"n":2},"op":"+U"}
+    {"data":{"n":2},"op":"-D"}
+    """
     rows, kinds = row_by_row(pairs)
     ops = pa.array(KINDS).take(pa.array(kinds))
     return EncodedChanges(joined('{"data":', texts_at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)

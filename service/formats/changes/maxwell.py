@@ -55,7 +55,16 @@ class Maxwell:
 
 
 def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """{"data":…,"type":"insert"|"delete"}; as Flink writes it, an update is a delete and an insert."""
+    """Write changes as Flink does: an update is a delete and an insert.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*encode(texts, pairs).values, sep="\\n")
+    {"data":{"n":1},"type":"insert"}
+    {"data":{"n":1},"type":"delete"}
+    {"data":{"n":2},"type":"insert"}
+    {"data":{"n":2},"type":"delete"}
+    """
     rows, kinds = row_by_row(pairs)
     gone = np.isin(kinds, (BEFORE, DELETE))
     types = pa.array(["insert", "delete"]).take(pa.array(gone.astype(np.int64)))

@@ -48,7 +48,16 @@ class Ogg:
 
 
 def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """{"before":…,"after":…,"op_type":…}; as Flink writes it, an update is a delete and an insert."""
+    """Write changes as Flink does: an update is a delete and an insert.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*encode(texts, pairs).values, sep="\\n")
+    {"before":null,"after":{"n":1},"op_type":"I"}
+    {"before":{"n":1},"after":null,"op_type":"D"}
+    {"before":null,"after":{"n":2},"op_type":"I"}
+    {"before":{"n":2},"after":null,"op_type":"D"}
+    """
     rows, kinds = row_by_row(pairs)
     gone = (kinds == BEFORE) | (kinds == DELETE)
     ops = pa.array(["I", "D", "I", "D"]).take(pa.array(kinds))

@@ -12,7 +12,18 @@ from service.plan.walk import rewrite
 
 
 def absorb_projections(job: Job) -> Job:
-    """Let aggregates, which come down to partial totals at once, read the columns where they are."""
+    """Let aggregates, which come down to partial totals at once, read the columns where they are.
+
+    >>> from tests.sql.outline import shown
+    >>> from service.plan.passes.merge_projections import merge_projections
+    >>> print(shown("SELECT a2, SUM(a1) AS s FROM a GROUP BY a2", merge_projections))
+    group by a2: SUM(a1)
+      project a2, a1
+        scan a
+    >>> print(shown("SELECT a2, SUM(a1) AS s FROM a GROUP BY a2", merge_projections, absorb_projections))
+    group by a2: SUM(a1)
+      scan a
+    """
     return rewrite(job, lambda node, _: _absorbed(node) if isinstance(node, Aggregate | WindowAggregate) else node)
 
 

@@ -31,6 +31,20 @@ def bound_ranks(job: Job) -> Job:
     """Move the bounds of ranks into the Top-N below each filter, through projections and other filters.
 
     A filter reads its own copy of what is below it, so that a view read with several bounds is ranked once for each.
+
+    >>> from tests.sql.outline import shown
+    >>> ranked = "SELECT who, ROW_NUMBER() OVER (PARTITION BY who ORDER BY amount DESC) AS n FROM pay"
+    >>> print(shown(f"SELECT * FROM ({ranked}) WHERE n <= 3"))
+    project who, n
+      filter (n <= 3)
+        project who, ROW_NUMBER()
+          top by (who) order by amount desc
+            scan pay
+    >>> print(shown(f"SELECT * FROM ({ranked}) WHERE n <= 3", bound_ranks))
+    project who, n
+      project who, ROW_NUMBER()
+        top 3 by (who) order by amount desc
+          scan pay
     """
     return rewrite(job, lambda node, _: absorb_rank(node) if isinstance(node, Filter) else node)
 

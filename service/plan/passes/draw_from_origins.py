@@ -41,7 +41,14 @@ DRAWS: Mapping[str, str] = {
 
 
 def draw_from_origins(job: Job) -> Job:
-    """Replace each call that draws, where its row has an origin."""
+    """Replace each call that draws, where its row has an origin.
+
+    >>> from tests.sql.outline import shown
+    >>> print(shown("SELECT a1, RAND() AS r FROM a", draw_from_origins))
+    project a1, r
+      project a1, RAND(origin('a', partition, offset)), partition, offset
+        scan a
+    """
     if not any(_draws(e) for node in in_order(job.sinks) for e in _expressions(node)):
         return job
     first = _Origins()

@@ -11,7 +11,14 @@ from service.plan.walk import rewrite
 
 
 def expand_computed(job: Job) -> Job:
-    """Make every scan read physical and metadata columns only, among them those that the watermark is computed from."""
+    """Make every scan read physical and metadata columns only, among them those that the watermark is computed from.
+
+    >>> from tests.sql.outline import shown
+    >>> print(shown("SELECT id, at FROM pay", expand_computed))
+    project id, at
+      project who, amount, id, ts, PROCTIME()
+        scan pay
+    """
     return rewrite(job, lambda node, _: _expanded(node) if isinstance(node, Scan) else node)
 
 

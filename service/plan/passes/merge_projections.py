@@ -14,7 +14,13 @@ _GROWTH = 4
 
 
 def merge_projections(job: Job) -> Job:
-    """Merge each projection into the one that reads it, unless others read it too."""
+    """Merge each projection into the one that reads it, unless others read it too.
+
+    >>> from tests.sql.outline import shown
+    >>> print(shown("SELECT x + 1 AS y FROM (SELECT a1 * 2 AS x FROM a)", merge_projections))
+    project ((a1 * 2) + 1)
+      scan a
+    """
 
     def rule(node: Node, alone: tuple[bool, ...]) -> Node:
         if not isinstance(node, Project):

@@ -26,7 +26,15 @@ _WHOLE: Path = ()
 
 
 def prune_fields(job: Job) -> Job:
-    """Drop the fields of ROW columns that no consumer of a scan reads."""
+    """Drop the fields of ROW columns that no consumer of a scan reads.
+
+    >>> from tests.sql.outline import columns, resolved
+    >>> from service.plan.walk import in_order
+    >>> bids = "CREATE TABLE bids (bid ROW<price INT, note STRING>) WITH ('connector' = 'datagen');"
+    >>> job = prune_fields(resolved("SELECT bid.price FROM bids", bids))
+    >>> [columns(node) for node in in_order(job.sinks)]
+    ['bid ROW<`price` INT>', 'price INT']
+    """
     nodes = in_order(job.sinks)
     read: dict[int, Paths] = {id(n): {} for n in nodes}
     for sink in job.sinks:

@@ -25,7 +25,13 @@ from service.plan.walk import fields, in_order, inputs, rewrite
 
 
 def forget_watermarks(job: Job) -> Job:
-    """Drop the watermark of every table of which only rows are asked, not how far time has come."""
+    """Drop the watermark of every table of which only rows are asked, not how far time has come.
+
+    >>> from tests.sql.outline import resolved
+    >>> [scan] = [n for n in in_order(forget_watermarks(resolved("SELECT id FROM pay")).sinks) if isinstance(n, Scan)]
+    >>> print(scan.table.watermark)
+    None
+    """
     nodes = in_order(job.sinks)
     waited_for: set[int] = set()
     for node in reversed(nodes):

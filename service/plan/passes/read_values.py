@@ -16,7 +16,14 @@ _RATE = 10_000
 
 
 def read_values(job: Job) -> Job:
-    """Put each VALUES over a table of as many row numbers."""
+    """Put each VALUES over a table of as many row numbers.
+
+    >>> from tests.sql.outline import shown
+    >>> print(shown("SELECT x FROM (VALUES (5), (7)) AS v(x)", read_values))
+    project x
+      project VALUES(row, 5, 7)
+        scan VALUES_2
+    """
     return rewrite(job, lambda node, _: _over_numbers(node) if isinstance(node, Values) else node)
 
 

@@ -12,6 +12,12 @@ def share_subplans(job: Job) -> Job:
 
     A RAND() of one view read twice was one value to its writer, so equal expressions that are not deterministic are
     shared like any other.
+
+    >>> from tests.sql.outline import resolved
+    >>> from service.plan.walk import in_order
+    >>> twice = resolved("SELECT a1 FROM a UNION ALL SELECT a1 FROM a")
+    >>> len(in_order(twice.sinks)), len(in_order(share_subplans(twice).sinks))
+    (5, 3)
     """
     texts: Memo = {}
     first: dict[str, Node] = {}

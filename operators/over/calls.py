@@ -97,7 +97,7 @@ NOT_AGGREGATES = (*NEIGHBOURS, *NUMBERINGS, "NTH_VALUE")
 
 
 def window(frame: Frame, partition: Sequence[int]) -> str:
-    """The text of an OVER clause."""
+    """Return the text of an OVER clause."""
     start = "UNBOUNDED PRECEDING" if frame.preceding is None else _edge(-frame.preceding)
     order, unit = (NUMBER, "ROWS") if frame.rows else (TIME, "RANGE")
     return f" OVER ({partition_by(partition)}ORDER BY {order} {unit} BETWEEN {start} AND {_edge(frame.following)})"
@@ -109,7 +109,7 @@ def _edge(offset: int) -> str:
 
 
 def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", first: str | None = None) -> Argument:
-    """What the aggregate of `call` is computed from, in a window.
+    """Return what the aggregate of `call` is computed from, in a window.
 
     Where a value counts once, `first` is the condition for the row that brings it; without one DuckDB tells.
     """
@@ -130,7 +130,7 @@ def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", first: str |
 
 
 def checked(call: OverCallSpec) -> str:
-    """The aggregate of `call`; ValueError if it is not computed in such a frame."""
+    """Return the aggregate of `call`; ValueError if it is not computed in such a frame."""
     bounded_frame = call.frame.preceding is not None
     if reason := refusal(call.function, distinct=call.counts_once, append=True, over=True, bounded=bounded_frame):
         raise ValueError(reason)
@@ -138,7 +138,8 @@ def checked(call: OverCallSpec) -> str:
 
 
 def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tuple[str, ...]:
-    """The texts that compute the columns of `accumulator` in a window, in which a first or last value is looked up."""
+    """Return the texts that compute the columns of `accumulator` in a window, in which a first or last value is looked
+    up."""
     if call.function in ("FIRST_VALUE", "LAST_VALUE"):
         value = given.text if given.filter is None else f"CASE WHEN {given.filter} THEN {given.text} END"
         return (f"{call.function}({value} IGNORE NULLS){given.over}",)
@@ -148,7 +149,7 @@ def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tup
 def bounded(
     call: OverCallSpec, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType
 ) -> tuple[list[str], str]:
-    """Texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
+    """Return texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
     if call.function in NEIGHBOURS:
         rest = "".join(f", {text}" for text in call.constants)
         text = f"{call.function}(c{call.arguments[0]}{rest}) OVER ({partition_by(partition)}ORDER BY {NUMBER})"

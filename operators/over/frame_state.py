@@ -52,19 +52,19 @@ class FrameState(ABC):
 
     @abstractmethod
     def spec(self) -> TraceSpec:
-        """What kind of trace that is."""
+        """Return what kind of trace that is."""
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        """All traces."""
+        """Return all traces."""
         return {self.name: self.spec()}
 
     @abstractmethod
     def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
-        """Which `rows` behind the watermark `previous` are on time: they can still be evaluated and emitted."""
+        """Return which `rows` behind the watermark `previous` are on time: they can still be evaluated and emitted."""
 
     @abstractmethod
     def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
-        """The answers of each call for the rows that are `due`, in their order; what has to be is remembered."""
+        """Return the answers of each call for the rows that are `due`, in their order; what has to be is remembered."""
 
     @property
     def reach(self) -> int | None:
@@ -82,7 +82,7 @@ class FrameState(ABC):
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
 
     def in_windows(self, rows: pa.Table, extra: Mapping[str, str], sql: Sql) -> pa.Table:
-        """`_n`, the answer a<i> of each call i, and the `extra` columns (text by name), of all `rows`."""
+        """Return `_n`, the answer a<i> of each call i, and the `extra` columns (text by name), of all `rows`."""
         inner, outer = [NUMBER, *(f"{text} AS {name}" for name, text in extra.items())], [NUMBER, *extra]
         for i, (call, type_) in self.calls.items():
             texts, answer = bounded(call, self.schema, self.partition, type_)
@@ -92,7 +92,7 @@ class FrameState(ABC):
         return sql(f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM rows)", {"rows": rows})
 
     def by_number(self, answers: pa.Table, count: int) -> dict[int, pa.ChunkedArray]:
-        """The answers of the rows numbered 0 to `count` - 1, in that order."""
+        """Return the answers of the rows numbered 0 to `count` - 1, in that order."""
         numbers = answers.column(NUMBER).to_numpy()
         places = np.empty(count, dtype=np.int64)
         due = np.flatnonzero((numbers >= 0) & (numbers < count))
@@ -361,7 +361,7 @@ class UnboundedFrameState(FrameState):
 def frame_states_of(
     schema: pa.Schema, partition: tuple[int, ...], calls: Sequence[OverCallSpec], types: Sequence[pa.DataType], ttl: int
 ) -> list[FrameState]:
-    """The frame states that `calls` need, each with its calls."""
+    """Return the frame states that `calls` need, each with its calls."""
     kinds: dict[type[FrameState], dict[int, tuple[OverCallSpec, pa.DataType]]] = {}
     for i, (call, type_) in enumerate(zip(calls, types, strict=True)):
         kind: type[FrameState] = RangeFrameState

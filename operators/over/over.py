@@ -66,7 +66,7 @@ class OverOperator(KernelDefaults):
         return max((call.time_ahead for call in self.calls), default=0)
 
     def output_watermark(self, watermark: int) -> int:
-        """Rows that wait for time come out so much behind the watermark."""
+        """Return rows that wait for time come out so much behind the watermark."""
         return watermark if watermark >= END_OF_TIME else watermark - self._time_ahead
 
     def traces(self) -> Mapping[str, TraceSpec]:

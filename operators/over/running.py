@@ -40,7 +40,8 @@ class RunningCall(NamedTuple):
 def running(
     call: OverCallSpec, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType, prefix: str, choice: str
 ) -> RunningCall:
-    """How `call` is computed; the columns that it keeps begin with `prefix`, and `choice` tells the rows that count."""
+    """Return how `call` is computed; the columns that it keeps begin with `prefix`, and `choice` tells the rows that
+    count."""
     over, by = window(call.frame, partition), partition_by(partition)
     plain: tuple[Accumulator, ...]
     windowed: tuple[Accumulator, ...]

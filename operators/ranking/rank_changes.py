@@ -21,7 +21,7 @@ NOWHERE = 2**62
 
 
 def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
-    """The columns of the answer: those of the input, and the rank if it is shown."""
+    """Return the columns of the answer: those of the input, and the rank if it is shown."""
     return positional([*input.types, ranking.function.type]) if ranking.shown else input
 
 

@@ -51,7 +51,7 @@ class TopNPartialOperator(KernelDefaults):
 
 
 def top_rows(rows: pa.Table, ranking: Ranking, sql: Sql) -> pa.Table:
-    """Those of `rows`, in the order of arrival, that may be in the top, in that order."""
+    """Return those of `rows`, in the order of arrival, that may be in the top, in that order."""
     if ranking.last == EVERY_RANK:
         return rows
     rank = ranking.over(f"{AT} {'DESC' if ranking.latest_first else 'ASC'}")

@@ -24,20 +24,22 @@ NO_VERB = re.compile(
 
 UNFINISHED = frozenset(
     [
-        "operators/joins/answered.py",
-        "operators/joins/deletes.py",
         "operators/joins/keys.py",
         "operators/joins/matching.py",
         "operators/joins/side.py",
         "operators/joins/versions.py",
-        "operators/over/calls.py",
-        "operators/over/frame_state.py",
         "operators/state/block.py",
         "operators/state/clipping.py",
         "operators/state/compaction.py",
         "operators/state/lookup.py",
         "operators/state/operator_state.py",
         "operators/state/pairing.py",
+        "operators/state/tables/grouped.py",
+        "operators/state/tables/hashed.py",
+        "operators/state/tables/keyed.py",
+        "operators/state/tables/logged.py",
+        "operators/state/tables/table.py",
+        "operators/state/tables/timed.py",
         "operators/state/trace.py",
         "service/formats/avro/cursor.py",
         "service/formats/avro/encode.py",
@@ -64,7 +66,6 @@ UNFINISHED = frozenset(
         "service/sql/resolve/insert.py",
         "service/sql/resolve/join_conditions.py",
         "service/sql/resolve/join_nodes.py",
-        "service/sql/resolve/over.py",
         "service/sql/resolve/temporal_joins.py",
     ]
 )

@@ -68,7 +68,7 @@ class _Call:
 def resolve_over(
     select: exp.Select, relation: Relation, items: list[Item], ttl: int, session: ResolveContext
 ) -> tuple[Relation, list[Item]]:
-    """The relation with a column for each OVER call of `items`, and the items over it."""
+    """Return the relation with a column for each OVER call of `items`, and the items over it."""
     named = {w.name: w for w in select.args.get("windows") or ()}
     calls: dict[str, _Call | RankCall] = {}
     with session.all_or_nothing():

@@ -24,12 +24,13 @@ from service.sql.expressions.aggregate_types import aggregate_type
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import boolean
 from service.sql.resolve.context import QueryRejected, ResolveContext
-from service.sql.resolve.inner_queries import InnerQuery, hidden, resolve_inner, tied_by_columns
+from service.sql.resolve.inner_queries import InnerQuery, resolve_inner
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended
 from service.sql.resolve.semi_joins import Quantified, compared, may_be_unknown, quantified, tied, ttls_of
 from service.sql.resolve.syntax import is_aggregate, positional
+from service.sql.resolve.ties import hidden, tied_by_columns
 from service.sql.scope import Scope
 
 _SEVERAL = (

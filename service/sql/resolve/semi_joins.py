@@ -14,11 +14,12 @@ from sqlglot import exp
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
-from service.sql.resolve.inner_queries import InnerQuery, by_position, hidden, resolve_inner
+from service.sql.resolve.inner_queries import InnerQuery, resolve_inner
 from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.syntax import has_query, positional, positions
+from service.sql.resolve.ties import by_position, hidden
 from service.sql.scope import Scope
 
 _OPPOSITE: Mapping[type[exp.Expr], type[exp.Expr]] = {

@@ -1,0 +1,18 @@
+-- What accounts pay.
+CREATE TABLE payments (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  ms BIGINT,
+  ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${PAYMENTS}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'properties.group.id' = '${GROUP}',
+  'properties.isolation.level' = 'read_committed',
+  'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = 'latest-offset',
+  'format' = 'json'
+);

@@ -111,13 +111,7 @@ def json_query(form: Form) -> Expression:
         "ERROR": _failure(form, STRING),
     }
 
-    def behaviour(clause: str) -> str:
-        name = form.keywords.get(clause, _NULL).name or "NULL"
-        if name not in fixed:
-            raise SqlError(f"JSON_QUERY does not know {name} as an answer")
-        return fixed[name]
-
-    empty, error = behaviour("ON EMPTY"), behaviour("ON ERROR")
+    empty, error = _answers(form, fixed)
     found = _found(path)
     kind, text = f"json_type({found})", f"json_normalize({found})"
     wrapper = form.keywords["WRAPPER"].name if "WRAPPER" in form.keywords else "WITHOUT"
@@ -134,6 +128,17 @@ def json_query(form: Form) -> Expression:
             )
     template = f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing} ELSE {answer} END"
     return Call(form.name, (value,), STRING, template)
+
+
+def _answers(form: Form, known: Mapping[str, str], of_type: str = "") -> tuple[str, str]:
+    """What JSON_QUERY answers ON EMPTY and ON ERROR, of the answers that are `known` by name; NULL if it does
+    not say."""
+    names = [form.keywords.get(clause, _NULL).name or "NULL" for clause in ("ON EMPTY", "ON ERROR")]
+    for name in names:
+        if name not in known:
+            raise SqlError(f"JSON_QUERY does not know {name} as an answer{of_type}")
+    empty, error = (known[name] for name in names)
+    return empty, error
 
 
 def _returned(form: Form) -> DataType:
@@ -159,13 +164,7 @@ def _json_list(form: Form, value: Expression, path: Path) -> Expression:
         "ERROR": _failure(form, type_),
     }
 
-    def behaviour(clause: str) -> str:
-        name = form.keywords.get(clause, _NULL).name or "NULL"
-        if name not in answers:
-            raise SqlError(f"JSON_QUERY does not know {name} as an answer of type {flink(type_)}")
-        return answers[name]
-
-    empty, error = behaviour("ON EMPTY"), behaviour("ON ERROR")
+    empty, error = _answers(form, answers, f" of type {flink(type_)}")
     found = _found(path)
     missing = empty if path.lax else error
     element = (

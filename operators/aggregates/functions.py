@@ -180,6 +180,11 @@ def _object_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.Data
     return f"CAST('{{' || COALESCE({columns[0][0]}, '') || '}}' AS {duckdb_type(type_)})"
 
 
+def _multiset_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
+    """A map from each value to how often it is there, of the entries that are kept."""
+    return f"CAST(COALESCE(map_from_entries({columns[0][0]}), MAP {{}}) AS {duckdb_type(type_)})"
+
+
 def _quantiles(argument: Argument) -> tuple[Accumulator, ...]:
     """The percentiles of the rows of one frame, which are put together with no others."""
     percentages = comma(f"CAST({text} AS DOUBLE)" for text in argument.constants)
@@ -237,6 +242,7 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
     "ARRAY_AGG": AggregateFunction(accumulators=_collected, finish=_as_is),
     "JSON_ARRAYAGG": AggregateFunction(accumulators=_json_listed, finish=_json_finish),
     "JSON_OBJECTAGG": AggregateFunction(accumulators=_json_listed, finish=_object_finish),
+    "COLLECT": AggregateFunction(accumulators=lambda a: (), finish=_multiset_finish),
     "PERCENTILE": AggregateFunction(accumulators=_quantiles, finish=_quantiles_finish),
     "BIT_AND": _bits("BIT_AND", "&"),
     "BIT_OR": _bits("BIT_OR", "|"),
@@ -254,7 +260,7 @@ multiset."""
 BITS = ("BIT_AND", "BIT_OR")
 """Aggregates that repeat no matter how often a value occurs, and that cannot take a value back without all others."""
 
-WHOLES = ("PERCENTILE", "JSON_OBJECTAGG")
+WHOLES = ("PERCENTILE", "JSON_OBJECTAGG", "COLLECT")
 """Aggregates that need the multiset of all values, also where rows are only added."""
 
 ENDS = ("FIRST_VALUE", "LAST_VALUE")
@@ -302,8 +308,8 @@ def refusal(
         return f"{function} is not computed yet"
     if function in ENDS and windowed and not append:
         return f"{function} is not computed yet in a window over rows that may be taken back"
-    if function == "JSON_OBJECTAGG" and over:
-        return "JSON_OBJECTAGG is not computed yet in an OVER window"
+    if function in ("JSON_OBJECTAGG", "COLLECT") and over:
+        return f"{function} is not computed yet in an OVER window"
     if function == "PERCENTILE" and not bounded:
         return "PERCENTILE is not computed yet over an unbounded frame"
     if distinct and over and bounded and function in (*LISTS, "PERCENTILE", "BIT_XOR", *_DEVIATIONS):

@@ -166,7 +166,7 @@ class AccumulatorLayout:
         elif listed:
             names = [(self._name(_list_type(aggregate, type_)),)]
             values.lists.append(_value_list(aggregate, distinct, names[0][0]))
-            values.repeats |= not distinct and aggregate.function in (*LISTS, "PERCENTILE")
+            values.repeats |= not distinct and aggregate.function in (*LISTS, "PERCENTILE", "COLLECT")
         else:
             names = [self._place(values.accumulators, accumulator) for accumulator in function.accumulators(argument)]
         self.results.append(AggregateResult(function, argument, names))
@@ -284,6 +284,8 @@ def _list_type(aggregate: AggregateSpec, value: pa.DataType) -> pa.DataType:
             return pa.list_(value)
         case "PERCENTILE":
             return pa.list_(pa.float64())
+        case "COLLECT":
+            return pa.list_(pa.struct([("k", value), ("n", pa.int32())]))
         case "BIT_AND" | "BIT_OR":
             return value
         case _:
@@ -300,6 +302,9 @@ def _value_list(aggregate: AggregateSpec, distinct: bool, name: str) -> ValueLis
             return ValueList(f"[{percentiles}]", name, beside)
         case "BIT_AND" | "BIT_OR":
             return ValueList(f"{aggregate.function}(v)", name)
+        case "COLLECT":
+            times = "1" if distinct else "n"
+            return ValueList(f"LIST(struct_pack(k := v, n := CAST({times} AS INTEGER)) ORDER BY v)", name)
         case "JSON_OBJECTAGG":
             key = "struct_extract(v, 'f0')"
             member = f"CAST(to_json({key}) AS VARCHAR) || ':' || {json_item(aggregate.constants, 'v')}"

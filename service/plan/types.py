@@ -84,6 +84,11 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
+class Multiset(Map):
+    """MULTISET<element>: carried as a MAP from each element (`key`) to how often it is there (`value`, an INT)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """ROW<name type, ...>."""
 
@@ -125,6 +130,11 @@ _DUCKDB = {
     "BYTES": "BLOB",
     "NULL": "INTEGER",
 }
+
+
+def multiset(element: DataType) -> Multiset:
+    """Return the type MULTISET<element>."""
+    return Multiset(element, INT)
 
 
 def arrow(type_: DataType) -> pa.DataType:
@@ -205,6 +215,8 @@ def flink(type_: DataType) -> str:
             return "INTERVAL YEAR TO MONTH" if months else "INTERVAL DAY TO SECOND(3)"
         case Array(element):
             return f"ARRAY<{flink(element)}>"
+        case Multiset(element):
+            return f"MULTISET<{flink(element)}>"
         case Map(key, value):
             return f"MAP<{flink(key)}, {flink(value)}>"
         case Row(names, types):

@@ -131,6 +131,16 @@ WHOLES = [
     (AggregateSpec(function="BIT_OR", arguments=(5,), filter=4), pa.int32(), "BIT_OR(c5) FILTER (WHERE c4)"),
     (AggregateSpec(function="BIT_XOR", arguments=(5,)), pa.int32(), "BIT_XOR(c5)"),
     (AggregateSpec(function="BIT_XOR", arguments=(1,), distinct=True), pa.int64(), "BIT_XOR(DISTINCT c1)"),
+    (
+        AggregateSpec(function="COLLECT", arguments=(1,)),
+        pa.map_(pa.int64(), pa.int32()),
+        "COALESCE(CAST(HISTOGRAM(c1) AS MAP(BIGINT, INTEGER)), MAP {})",
+    ),
+    (
+        AggregateSpec(function="COLLECT", arguments=(0,), distinct=True, filter=4),
+        pa.map_(pa.string(), pa.int32()),
+        "COALESCE(CAST(HISTOGRAM(DISTINCT c0) FILTER (WHERE c4) AS MAP(VARCHAR, INTEGER)), MAP {})",
+    ),
 ]
 """Answers that depend on all values of a group, and on nothing but them."""
 

@@ -96,8 +96,8 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   COUNT(*) has"),
         ("SELECT COUNT(a1, a2) FROM a", "COUNT takes 0 or 1 argument, not 2"),
         (
-            "SELECT COLLECT(a1) FROM a",
-            "the function COLLECT is not supported yet\n  detail: its type, MULTISET, is not there; ARRAY_AGG is",
+            "SELECT OBJECT_OF(a1) FROM a",
+            "the function OBJECT_OF is not supported yet",
         ),
         (
             "SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(a1), INTERVAL '1' HOUR))",
@@ -274,7 +274,7 @@ def test_an_aggregate_that_can_be_computed_is_none(query: str):
         ("MY_TOTAL(amount)", ["the function MY_TOTAL does not exist"]),
         ("COUNT(*) + MY_TOTAL(amount, id) + 1", ["the function MY_TOTAL does not exist"]),
         ("MY_TOTAL(DISTINCT amount) FILTER (WHERE id > 1)", ["the function MY_TOTAL does not exist"]),
-        ("COLLECT(amount)", ["the function COLLECT is not supported yet"]),
+        ("OBJECT_OF(amount)", ["the function OBJECT_OF is not supported yet"]),
         (
             "UPPER(FOO(amount)), id",
             [

@@ -42,7 +42,7 @@ def test_an_unnest_reads_what_is_left_of_it():
 @pytest.mark.parametrize(
     ("query", "mistake"),
     [
-        ("SELECT id FROM t CROSS JOIN UNNEST(id) AS u (x)", "UNNEST takes an ARRAY or a MAP, not BIGINT"),
+        ("SELECT id FROM t CROSS JOIN UNNEST(id) AS u (x)", "UNNEST takes an ARRAY, a MAP or a MULTISET, not BIGINT"),
         (
             "SELECT id FROM t CROSS JOIN UNNEST(m) AS u (x)",
             "1 column names are given for 2 columns\n  detail: KEY STRING, VALUE INT",

@@ -97,6 +97,10 @@ def _collected(function: str, given: Sequence[DataType]) -> DataType:
     return Array(_one(function, given))
 
 
+def _multiset(function: str, given: Sequence[DataType]) -> DataType:
+    return types.multiset(_one(function, given))
+
+
 def _bits(function: str, given: Sequence[DataType]) -> DataType:
     (type_,) = _counted(function, given, 1, 1)
     if not is_integer(type_) and type_ != types.NULL:
@@ -133,6 +137,7 @@ AGGREGATES: Mapping[str, Rule] = {
     "LAST_VALUE": _one,
     "LISTAGG": _text,
     "ARRAY_AGG": _collected,
+    "COLLECT": _multiset,
     "JSON_ARRAYAGG": _json_array,
     "APPROX_COUNT_DISTINCT": _approximate_count,
     "JSON_OBJECTAGG": _json_object,

@@ -39,7 +39,6 @@ PLANNED: Mapping[str, str] = {
     **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "DuckDB, which computes here, has SHA256 alone"),
     **dict.fromkeys(("JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
     **dict.fromkeys(("URL_DECODE_RECURSIVE", "IS_VALID_UTF8", "MAKE_VALID_UTF8"), ""),
-    "COLLECT": "its type, MULTISET, is not there; ARRAY_AGG is",
     **dict.fromkeys(("ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
 }
 """Functions of Flink that are refused by name, with what to know about it."""

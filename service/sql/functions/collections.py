@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from service.plan.expressions import Call, Expression
-from service.plan.types import BOOLEAN, INT, NULL, STRING, Array, DataType, Map, Row, flink
+from service.plan.types import BOOLEAN, INT, NULL, STRING, Array, DataType, Map, Multiset, Row, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast, identifier
 from service.sql.expressions.context import Context
@@ -115,6 +115,15 @@ def _distinct(array: str) -> str:
 
 def _contained(other: str, negate: str = "") -> str:
     return f"lambda e: {negate}(len(list_filter({other}, lambda y: y IS NOT DISTINCT FROM e)) > 0)"
+
+
+def _cardinality(name: str, arguments: tuple[Expression, ...], _: object) -> Expression:
+    """How many entries a MAP has, or elements a MULTISET, each as often as it is there."""
+    template = "CAST(cardinality({0}) AS INTEGER)"
+    if isinstance(arguments[0].type, Multiset):
+        count = "coalesce(list_sum(map_values({0})), 0)"
+        template = f"(CASE WHEN {{0}} IS NOT NULL THEN CAST({count} AS INTEGER) END)"
+    return Call(name, arguments, INT, template)
 
 
 _INTERSECT = _distinct(f"list_filter({{0}}, {_contained('{1}')})")
@@ -230,7 +239,7 @@ COLLECTIONS: Table = {
     "[]": (built("ANY, ANY", _access),),
     "CARDINALITY": (
         plain("ARRAY", INT, "CAST(len({0}) AS INTEGER)"),
-        plain("MAP", INT, "CAST(cardinality({0}) AS INTEGER)"),
+        built("MAP", _cardinality),
     ),
     "ELEMENT": (built("ARRAY", _element(_ONLY)),),
     "ARRAY_CONTAINS": (built("ARRAY, ANY", _with_element(_CONTAINS, BOOLEAN)),),

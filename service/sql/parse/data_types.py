@@ -98,10 +98,16 @@ def _array(node: exp.DataType) -> DataType:
     return types.Array(data_type(node.expressions[0]))
 
 
+MULTISET = "multiset"
+"""The mark of a MAP that the parser has made of MULTISET<element>."""
+
+
 def _map(node: exp.DataType) -> DataType:
     if len(node.expressions) != 2:
         raise ValueError("MAP takes the types of its keys and its values: MAP<STRING, INT>")
     key, value = node.expressions
+    if node.meta.get(MULTISET):
+        return types.multiset(data_type(key))
     return types.Map(data_type(key), data_type(value))
 
 

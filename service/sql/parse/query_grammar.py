@@ -10,6 +10,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from service.sql.errors import SqlError
+from service.sql.parse.data_types import MULTISET
 
 if TYPE_CHECKING:
     _Base = Parser
@@ -18,10 +19,18 @@ else:
 
 _VALUES = {(TokenType.ARRAY, TokenType.L_BRACKET), (TokenType.MAP, TokenType.L_BRACKET)}
 
-UNKNOWN_TYPES = ("MULTISET", "RAW", "VARIANT", "STRUCTURED", "BITMAP")
+UNKNOWN_TYPES = ("RAW", "VARIANT", "STRUCTURED", "BITMAP")
 """Types of Flink's that are not here."""
 
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+
+
+def _multiset(element: exp.DataType) -> exp.DataType:
+    """MULTISET<element>, as a MAP with a mark."""
+    count = exp.DataType(this=exp.DType.INT)
+    kind = exp.DataType(this=exp.DType.MAP, expressions=[element, count], nested=True)
+    kind.meta[MULTISET] = True
+    return kind
 
 
 def refuse_type(token: Token | None) -> None:
@@ -161,6 +170,17 @@ class QueryGrammar(_Base):
         self._match_r_paren()
         return self.expression(exp.Anonymous(this=name.text, expressions=arguments), name)
 
+    def _parse_multiset(self) -> exp.DataType | None:
+        """MULTISET<element>; None, at the same place, where the word is the name of a column."""
+        start = self._index
+        self._advance()
+        if self._match(TokenType.LT):
+            element = self._parse_types()
+            if isinstance(element, exp.DataType) and self._match(TokenType.GT):
+                return _multiset(element)
+        self._retreat(start)
+        return None
+
     def _parse_types(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """A type; one that is followed by NOT NULL, inside ARRAY< >, MAP< > or ROW< >, says so in its `nullable`."""
         if self._next and (self._curr.token_type, self._next.token_type) in _VALUES:
@@ -169,7 +189,10 @@ class QueryGrammar(_Base):
         first = self._curr
         if self._prev and self._prev.token_type == TokenType.ALIAS:
             refuse_type(first)
-        if first and first.token_type == TokenType.STRUCT:
+        multiset = self._parse_multiset() if first and first.text.upper() == "MULTISET" else None
+        if multiset is not None:
+            kind: exp.Expr | None = multiset
+        elif first and first.token_type == TokenType.STRUCT:
             # ROW(...) may be a value. That it is no type is found once: sqlglot asks again at each level of nesting.
             known = self.__dict__.setdefault("_no_types", set())
             asked = (self._index, repr((args, sorted(kwargs.items()))))
@@ -180,8 +203,8 @@ class QueryGrammar(_Base):
                 known.add(asked)
         else:
             kind = super()._parse_types(*args, **kwargs)
-        if isinstance(kind, exp.DataType) and self._match_text_seq("MULTISET"):
-            raise SqlError("the type MULTISET is not supported", at=self._prev.start)
+        while isinstance(kind, exp.DataType) and self._match_text_seq("MULTISET"):
+            kind = _multiset(kind)
         if isinstance(kind, exp.DataType) and first and "start" not in kind.meta:
             kind.update_positions(first)
         if isinstance(kind, exp.DataType) and self._match_pair(TokenType.NOT, TokenType.NULL):

@@ -6,13 +6,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from service.plan.expressions import Column, Literal
+from service.plan.expressions import Call, Column, Literal
 from service.plan.nodes import Field, Unnest, Values
-from service.plan.types import INT, Array, DataType, Map, Row, flink
+from service.plan.types import INT, Array, DataType, Map, Multiset, Row, flink
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.relation import Relation, extended
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
+
+_REPEATED = "flatten(list_transform(map_entries({0}), lambda e: list_resize([e.key], e.value, e.key)))"
+"""Each element of a MULTISET as often as it is there."""
 
 
 def single_row() -> Relation:
@@ -23,16 +26,20 @@ def single_row() -> Relation:
 
 
 def unnested(left: Relation, unnest: exp.Unnest, *, outer: bool, session: ResolveContext) -> Relation:
-    """Return `left` with the columns of each element of an array or map, which may be one of its columns."""
+    """Return `left` with the columns of each element of an array, map or multiset, which may be one of its columns."""
     if len(unnest.expressions) != 1:
-        raise session.give_up(SqlError("UNNEST takes one ARRAY or MAP", at=unnest))
+        raise session.give_up(SqlError("UNNEST takes one ARRAY, MAP or MULTISET", at=unnest))
     written = unnest.expressions[0]
     expression = session.compile(written, left.scope)
     if expression is None:
         raise QueryRejected
+    if isinstance(expression.type, Multiset):
+        expression = Call("MULTISET elements", (expression,), Array(expression.type.key), _REPEATED)
     elements = _elements(expression.type)
     if elements is None:
-        raise session.give_up(SqlError(f"UNNEST takes an ARRAY or a MAP, not {flink(expression.type)}", at=written))
+        raise session.give_up(
+            SqlError(f"UNNEST takes an ARRAY, a MAP or a MULTISET, not {flink(expression.type)}", at=written)
+        )
     offset = unnest.args.get("offset")
     if offset:
         elements = [*elements, ("ORDINALITY", INT)]

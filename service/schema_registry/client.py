@@ -19,7 +19,7 @@ import urllib.request
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable, UnknownSchema
@@ -46,14 +46,21 @@ _SCHEMA_NOT_FOUND = (40403, 40402, 404)
 _SUBJECT_NOT_FOUND = (40401, 40403, 404)
 
 
+class ReferredSchema(NamedTuple):
+    """A schema that another one refers to, under the name that it has there."""
+
+    name: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """The text of a schema and its kind: AVRO, JSON or PROTOBUF; and the texts of those that it refers to, each behind
-    those that it needs itself."""
+    """The text of a schema and its kind: AVRO, JSON or PROTOBUF; and those that it refers to, each behind those that it
+    needs itself."""
 
     text: str
     kind: str
-    references: tuple[str, ...] = ()
+    references: tuple[ReferredSchema, ...] = ()
 
 
 class SchemaRegistry:
@@ -100,14 +107,14 @@ class SchemaRegistry:
     def _fetch(self, number: int) -> RegisteredSchema:
         status, told = self._call("GET", f"/schemas/ids/{number}", None)
         if status == 200 and isinstance(told.get("schema"), str):
-            found: dict[str, None] = {}
+            found: dict[ReferredSchema, None] = {}
             self._follow(told, found, _DEEPEST)
             return RegisteredSchema(told["schema"], told.get("schemaType") or "AVRO", tuple(found))
         if status == 404 and told.get("error_code", 404) in _SCHEMA_NOT_FOUND:
             raise _unknown(number)
         raise self._refused(status, told)
 
-    def _follow(self, told: dict[str, Any], found: dict[str, None], deepest: int) -> None:
+    def _follow(self, told: dict[str, Any], found: dict[ReferredSchema, None], deepest: int) -> None:
         """Add the schemas that one refers to."""
         for each in told.get("references") or ():
             path = f"/subjects/{quote(str(each['subject']), safe='')}/versions/{each['version']}"
@@ -117,7 +124,7 @@ class SchemaRegistry:
             if status != 200 or not isinstance(other.get("schema"), str):
                 raise self._refused(status, other)
             self._follow(other, found, deepest - 1)
-            found[other["schema"]] = None
+            found[ReferredSchema(str(each.get("name", "")), other["schema"])] = None
 
     def _register(self, subject: str, text: str, kind: str) -> int:
         status, told = self._call("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(text, kind))

@@ -15,17 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from service.formats.rejection import Rejection
+from service.formats.varints import PADDING, Ints, Words, numbers, words_of, zigzag
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Words = np.ndarray[Any, np.dtype[np.uint64]]
-
-_PADDING = 64
-"""Zero bytes behind the records: more than any primitive may be read over the end of the last of them."""
-
-_MORE = np.uint64(0x8080808080808080)
-_SEVENS = ((0x007F007F007F007F, 0x7F007F007F007F00, 1), (0x00003FFF00003FFF, 0x3FFF00003FFF0000, 2))
-_LOW, _HIGH = np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000)
 
 TOO_SHORT = "the record ends in the middle of a value"
 
@@ -51,10 +43,9 @@ class Cursor:
 
     def __init__(self, data: Any, starts: Ints, ends: Ints, longest_fixed: int = 0) -> None:
         """`data` are the bytes, as an array of uint8; `starts` and `ends` say where each record lies."""
-        self.data = np.concatenate([data, np.zeros(_PADDING + longest_fixed, dtype=np.uint8)])
+        self.data = np.concatenate([data, np.zeros(PADDING + longest_fixed, dtype=np.uint8)])
         self.beyond = len(data)
-        shape = (len(self.data) - 7,)
-        self._words = np.ndarray(shape, "<u8", buffer=self.data.data, strides=(1,))
+        self._words = words_of(self.data)
         self.buffer = pa.py_buffer(self.data)
         self.starts, self.ends = starts, ends
         self.failed: Flags = np.zeros(len(starts), dtype=np.bool_)
@@ -100,33 +91,14 @@ class Cursor:
 
     def varint(self, places: Places) -> Ints:
         """The next int or long of each."""
-        word = self.words(places.at)
-        last = ~word & _MORE
-        last &= np.uint64(0) - last  # the lowest bit that ends a number; none in a number of nine or ten bytes
-        value = word & ((last << np.uint64(1)) - np.uint64(1)) & ~_MORE
-        for low, high, shift in _SEVENS:
-            value = (value & np.uint64(low)) | ((value & np.uint64(high)) >> np.uint64(shift))
-        value = (value & _LOW) | ((value & _HIGH) >> np.uint64(4))
-        size = ((np.bitwise_count(last - np.uint64(1)).astype(np.int64) + 1) >> 3).astype(np.int64)
-        long = np.flatnonzero(last == 0)
-        if len(long):
-            self._long(places, long, value, size)
-        self.moved(places, size)
-        return (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64)
-
-    def _long(self, places: Places, long: Ints, value: Words, size: Ints) -> None:
-        """Complete the numbers of nine and ten bytes."""
-        rest = self.words(places.at[long] + 8)
-        ninth, tenth = rest & np.uint64(0xFF), (rest >> np.uint64(8)) & np.uint64(0xFF)
-        ten = ninth >= 0x80
-        value[long] |= (ninth & np.uint64(0x7F)) << np.uint64(56)
-        value[long[ten]] |= tenth[ten] << np.uint64(63)
-        size[long] = np.where(ten, 10, 9)
-        endless = np.zeros(len(places), dtype=np.bool_)
-        endless[long[ten & (tenth > 1)]] = True
-        if endless.any():
-            size[endless] = 0
+        found = numbers(self._words, places.at)
+        if len(found.long) and (found.tenth > 1).any():
+            endless = np.zeros(len(places), dtype=np.bool_)
+            endless[found.long[found.tenth > 1]] = True
+            found.sizes[endless] = 0
             self.fail(places, endless, "a number has more than ten bytes")
+        self.moved(places, found.sizes)
+        return zigzag(found.values)
 
     def lengths(self, places: Places) -> Ints:
         """The length in front of bytes or a text, which lie at the places then; 0 where it is none."""

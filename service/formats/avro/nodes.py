@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.avro.cursor import Cursor, Ints, Places
+from service.formats.avro.cursor import Cursor, Places
 from service.formats.avro.skipping import Skipper
 from service.formats.avro.values import OfBytes, OfInts
+from service.formats.varints import Ints
 
 _FEW = 8
 """So many lists or fewer are read one by one: what a step over a block costs apart from its rows is about as much."""

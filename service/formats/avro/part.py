@@ -11,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.avro.cursor import Cursor, Ints
+from service.formats.avro.cursor import Cursor
 from service.formats.avro.derive import derived, envelope
-from service.formats.avro.encode import constant, encode, joined
+from service.formats.avro.encode import encode
 from service.formats.avro.nodes import Node, RecordNode, UnionNode
 from service.formats.avro.resolve import Resolver, longest_fixed
 from service.formats.avro.schema import AvroSchemaError, ParsedSchema, Record, UnionOf, parse_schema
+from service.formats.by_schema import read_by_schema
+from service.formats.cells import constant, joined
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
 from service.formats.layout import Part
 from service.formats.rejection import Rejection
+from service.formats.varints import Ints, Octets
 from service.plan.table import Format
 from service.plan.types import DataType, arrow, duckdb
 from service.schema_registry.client import registry
@@ -47,33 +50,23 @@ class AvroReader:
 
     def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
         """Return a column for each wanted one, NULL where there is no value or none that can be read; `bad` grows."""
-        column = values.combine_chunks()
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        data, starts, ends = _slices(column)
-        present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        parts: list[list[pa.Array]] = []
-        source = np.full(len(column), -1, dtype=np.int64)
-        count = 0
-        for number, rows in self._by_schema(data, starts, ends, present, bad):
-            node = self._node(number)
-            if isinstance(node, Rejection):
-                bad.update(dict.fromkeys(map(int, rows), node))
-                continue
-            skipped = 0 if number < 0 else HEADER
-            columns, wrong = _read(node, data, starts[rows] + skipped, ends[rows], self._part)
-            for place, rejection in wrong.items():
-                told = rejection if number < 0 else rejection._replace(detail=f"schema {number}: {rejection.detail}")
-                bad[int(rows[place])] = told
-            parts.append(columns)
-            source[rows] = count + np.arange(len(rows))
-            count += len(rows)
-        if len(parts) == 1 and count == len(column):
-            return [pa.chunked_array([each]) for each in parts[0]]
-        taken = pa.array(source, mask=source < 0)
-        return [
-            pa.chunked_array([pa.concat_arrays([pa.nulls(0, arrow(t)), *(p[i] for p in parts)]).take(taken)])
-            for i, t in enumerate(self._part.types)
-        ]
+
+        def groups(data: Octets, starts: Ints, ends: Ints, present: Ints) -> list[tuple[int, Ints]]:
+            return self._by_schema(data, starts, ends, present, bad)
+
+        return read_by_schema(values, self._part.types, groups, self._read_group, bad)
+
+    def _read_group(
+        self, number: int, data: Any, starts: Ints, ends: Ints
+    ) -> tuple[list[pa.Array], dict[int, Rejection]] | Rejection:
+        """The records of one schema."""
+        node = self._node(number)
+        if isinstance(node, Rejection):
+            return node
+        if number < 0:
+            return _read(node, data, starts, ends, self._part)
+        columns, wrong = _read(node, data, starts + HEADER, ends, self._part)
+        return columns, {place: r._replace(detail=f"schema {number}: {r.detail}") for place, r in wrong.items()}
 
     def _by_schema(
         self, data: Any, starts: Ints, ends: Ints, present: Ints, bad: dict[int, Rejection]
@@ -104,7 +97,7 @@ class AvroReader:
             found = registry(registry_settings(self._form.registry)).schema(number)
             if found.kind != "AVRO":
                 raise AvroSchemaError(f"it is a schema of {found.kind}, not of Avro")
-            document = parse_schema(found.text, found.references)
+            document = parse_schema(found.text, tuple(dict.fromkeys(each.text for each in found.references)))
         reader = None if given is None else parse_schema(given)
         return Resolver(document, reader).top(self._part), longest_fixed(document)
 
@@ -208,17 +201,6 @@ def _columns(root: Node, cursor: Cursor, places: Any, part: Part) -> list[pa.Arr
     if isinstance(root, UnionNode) and any(isinstance(each, RecordNode) for each in root.branches):
         return list(found.flatten())
     return [found] if len(part.types) == 1 else list(found.flatten())
-
-
-def _slices(column: pa.Array) -> tuple[Any, Ints, Ints]:
-    """The bytes of a column, and where each value lies in them."""
-    _, where, data = column.buffers()
-    offsets = np.frombuffer(where, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    if len(offsets) == 0:
-        return raw, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    first, last = int(offsets[0]), int(offsets[-1])
-    return raw[first:last], offsets[:-1] - first, offsets[1:] - first
 
 
 def _cast(column: pa.Array, type_: DataType) -> pa.Array:

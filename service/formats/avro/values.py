@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from service.formats.avro.cursor import Cursor, Flags, Ints, Places
+from service.formats.avro.cursor import Cursor, Flags, Places
+from service.formats.varints import Ints
 from service.plan.types import DataType, arrow, flink
 
 OfInts = Callable[[Ints, Cursor, Places], pa.Array]

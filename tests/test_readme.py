@@ -12,7 +12,6 @@ import pytest
 from service.cli import main
 from service.sql.options.connector_options import CONNECTORS
 from service.sql.options.format_options import FORMATS
-from service.sql.options.format_options import PLANNED as PLANNED_FORMATS
 from tests.docs.pages import README, table_rows, text_of
 
 DATA: dict[str, Any] = tomllib.loads((Path(__file__).parent / "docs" / "constructs.toml").read_text(encoding="utf-8"))
@@ -78,7 +77,5 @@ def test_every_connector_and_format_stands_in_its_table():
     (line,) = re.findall("^\\| `print`.*$", text_of(README), re.MULTILINE)
     formats = table_rows(text_of(README), line)
     assert {name for row in connectors for name in re.findall("`([^`]+)`", row[0])} == set(CONNECTORS)
-    there = {name for row in formats if row[-1] != "planned" for name in re.findall("`([^`]+)`", row[0])}
-    planned = {name for row in formats if row[-1] == "planned" for name in re.findall("`([^`]+)`", row[0])}
+    there = {name for row in formats for name in re.findall("`([^`]+)`", row[0])}
     assert there - set(CONNECTORS) == set(FORMATS)
-    assert planned <= PLANNED_FORMATS

@@ -10,12 +10,15 @@ from service.formats.avro.part import check_writable, register
 from service.formats.avro.schema import AvroSchemaError
 from service.formats.json.registered import register_json
 from service.formats.layout import key_part, value_part
+from service.formats.protobuf.part import check_message_writable, register_message
+from service.formats.protobuf.schemas.schema import ProtobufSchemaError
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.plan.program import Program
 from service.plan.table import Table
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
 
 _AVRO = ("avro", "avro-confluent", "debezium-avro-confluent")
+_PROTOBUF = ("protobuf", "protobuf-confluent")
 
 
 def agree_on_schemas(program: Program) -> None:
@@ -27,7 +30,7 @@ def agree_on_schemas(program: Program) -> None:
             _agree(output.table)
         except RegistryUnreachable as error:
             raise KafkaUnreachable(f"table {output.table.name}: {error}") from error
-        except (RegistryConfigError, AvroSchemaError, NoAvroType) as error:
+        except (RegistryConfigError, AvroSchemaError, NoAvroType, ProtobufSchemaError) as error:
             troubles.append(f"table {output.table.name}: {error}")
     if troubles:
         raise KafkaConfigError("\n".join(troubles))
@@ -40,6 +43,10 @@ def _agree(table: Table) -> None:
             continue
         if form.kind == "json-registry":
             register_json(part, form)
+        if form.kind in _PROTOBUF:
+            check_message_writable(part, form)
+            if "url" in form.registry:
+                register_message(part, form)
         if form.kind not in _AVRO:
             continue
         enveloped = form.kind == "debezium-avro-confluent"

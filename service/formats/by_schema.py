@@ -54,7 +54,7 @@ def read_by_schema(
 
 
 def slices(column: pa.Array) -> tuple[Octets, Ints, Ints]:
-    """The bytes of a column, and where each value lies in them."""
+    """Return the bytes of a column, and where each value lies in them."""
     _, where, data = column.buffers()
     offsets = np.frombuffer(where, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)

@@ -24,7 +24,7 @@ class Cells:
     data: Octets
 
     def binary(self) -> pa.Array:
-        """The values as an Arrow array."""
+        """Return the values as an Arrow array."""
         offsets = np.zeros(len(self.lengths) + 1, dtype=np.int64)
         self.lengths.cumsum(out=offsets[1:])
         if offsets[-1] >= 1 << 31:
@@ -34,7 +34,7 @@ class Cells:
 
 
 def unsigned(rest: Words) -> Cells:
-    """Numbers without a sign, seven bits a byte; `rest` is used up."""
+    """Return numbers without a sign, seven bits a byte; `rest` is used up."""
     if len(rest) == 0:
         return empty(0)
     most = max(1, (int(rest.max()).bit_length() + 6) // 7)
@@ -51,27 +51,28 @@ def unsigned(rest: Words) -> Cells:
 
 
 def signed(values: Ints) -> Cells:
-    """Numbers whose sign is the lowest bit, seven bits a byte: ints and longs of Avro, sint64 of Protocol Buffers."""
+    """Return numbers whose sign is the lowest bit, seven bits a byte: ints and longs of Avro, sint64 of Protocol
+    Buffers."""
     return unsigned(((values << 1) ^ (values >> 63)).view(np.uint64))
 
 
 def empty(count: int) -> Cells:
-    """No byte for each of so many values."""
+    """Return no byte for each of so many values."""
     return Cells(np.zeros(count, dtype=np.int64), np.zeros(0, dtype=np.uint8))
 
 
 def constant(data: bytes, count: int) -> Cells:
-    """The same bytes for every value."""
+    """Return the same bytes for every value."""
     return Cells(np.full(count, len(data)), np.tile(np.frombuffer(data, np.uint8), count))
 
 
 def even(values: Any, width: int) -> Cells:
-    """The bytes of numbers of one width, as they lie in memory."""
+    """Return the bytes of numbers of one width, as they lie in memory."""
     return Cells(np.full(len(values), width), np.frombuffer(values.tobytes(), np.uint8))
 
 
 def bytes_of(column: pa.Array) -> Cells:
-    """Texts or bytes as they are."""
+    """Return texts or bytes as they are."""
     if len(column) == 0:
         return empty(0)
     column = column.cast(pa.binary())
@@ -82,14 +83,14 @@ def bytes_of(column: pa.Array) -> Cells:
 
 
 def flat_map(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The keys and the values of maps, none of which is NULL, one behind the other."""
+    """Return the keys and the values of maps, none of which is NULL, one behind the other."""
     offsets = column.offsets
     first, last = (int(offsets[i].as_py()) for i in (0, len(column)))
     return column.keys.slice(first, last - first), column.items.slice(first, last - first)
 
 
 def gathered(items: Cells, counts: Ints) -> Cells:
-    """The items of lists put together, of which each list has so many."""
+    """Return the items of lists put together, of which each list has so many."""
     edges = np.zeros(len(counts) + 1, dtype=np.int64)
     counts.cumsum(out=edges[1:])
     ends = np.zeros(len(items.lengths) + 1, dtype=np.int64)
@@ -98,14 +99,14 @@ def gathered(items: Cells, counts: Ints) -> Cells:
 
 
 def spread(cells: Cells, there: Any) -> Cells:
-    """The cells at the values that are `there`, nothing at the others."""
+    """Return the cells at the values that are `there`, nothing at the others."""
     lengths = np.zeros(len(there), dtype=np.int64)
     lengths[there] = cells.lengths
     return Cells(lengths, cells.data)
 
 
 def joined(cells: Sequence[Cells]) -> Cells:
-    """The bytes of each of several cells, one at least, behind each other."""
+    """Return the bytes of each of several cells, one at least, behind each other."""
     if len(cells) == 1:
         return cells[0]
     lengths = np.sum([each.lengths for each in cells], axis=0)

@@ -46,7 +46,7 @@ def schema_ids(data: Any, starts: Ints, ends: Ints) -> tuple[Ints, Flags]:
 
 
 def schema_id(form: Format, text: str, kind: str) -> int:
-    """Return the id of a schema of this kind (AVRO, JSON) in the form's registry, registered there if the form
-    says so."""
+    """Return the id of a schema of this kind (AVRO, JSON, PROTOBUF) in the form's registry, registered there if the
+    form says so."""
     found = registry(registry_settings(form.registry))
     return found.id_of(form.options["subject"], text, kind, register=flag(form, "auto.register.schemas", default=True))

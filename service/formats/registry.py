@@ -31,6 +31,7 @@ from service.formats.json.part import JsonReader, JsonWriter
 from service.formats.json.registered import RegisteredJsonReader, RegisteredJsonWriter
 from service.formats.layout import Part
 from service.formats.print import PrintEncoder
+from service.formats.protobuf.part import ProtobufReader, ProtobufWriter
 from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
 from service.plan.formats import CARRIES_CHANGES
@@ -71,6 +72,10 @@ def _raw(part: Part, form: Format, whole: Part) -> PartReader:
     return raw.RawReader(part, form)
 
 
+def _protobuf(part: Part, form: Format, whole: Part) -> PartReader:
+    return ProtobufReader(part, form)
+
+
 def _debezium(form: Format, tombstones: bool) -> ChangeEncoding:
     as_flink = form.options.get("tailrace.update", "u").lower() == "d-c"
     return (debezium_without_updates if as_flink else debezium)(tombstones=tombstones)
@@ -97,6 +102,8 @@ FORMATS: Mapping[str, FormatSpec] = {
         lambda form: Debezium(wrapped=False),
         _avro_fields,
     ),
+    "protobuf": FormatSpec(_protobuf, ProtobufWriter, lambda form, tombstones: plain),
+    "protobuf-confluent": FormatSpec(_protobuf, ProtobufWriter, lambda form, tombstones: plain),
     "raw": FormatSpec(_raw, raw.RawWriter, lambda form, tombstones: plain),
     "debezium-json": FormatSpec(
         _json, JsonWriter, _debezium, lambda form: Debezium(wrapped=flag(form, "schema-include"))

@@ -33,6 +33,7 @@ REASONS = (
     "bad-avro",
     "bad-csv",
     "bad-json",
+    "bad-protobuf",
     "bad-utf8",
     "bad-value",
     "missing-field",

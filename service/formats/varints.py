@@ -33,12 +33,12 @@ class Numbers(NamedTuple):
 
 
 def words_of(data: Octets) -> Words:
-    """The eight bytes from each place of `data` on, as little-endian numbers, without a copy."""
+    """Return the eight bytes from each place of `data` on, as little-endian numbers, without a copy."""
     return np.ndarray((len(data) - 7,), "<u8", buffer=data.data, strides=(1,))
 
 
 def numbers(words: Words, at: Ints) -> Numbers:
-    """The number that begins at each place."""
+    """Return the number that begins at each place."""
     word = words[at]
     last = ~word & _MORE
     last &= np.uint64(0) - last  # the lowest bit that ends a number; none in a number of nine or ten bytes
@@ -61,5 +61,5 @@ def numbers(words: Words, at: Ints) -> Numbers:
 
 
 def zigzag(values: Words) -> Ints:
-    """Numbers with a sign, out of those whose lowest bit it is."""
+    """Return numbers with a sign, out of those whose lowest bit it is."""
     return (values >> np.uint64(1)).view(np.int64) ^ -(values & np.uint64(1)).view(np.int64)

@@ -9,6 +9,8 @@ from service.plan.table import Format, Table
 IN_TEXT = {
     "json-registry": "json",
     "avro": "json",
+    "protobuf": "json",
+    "protobuf-confluent": "json",
     "avro-confluent": "json",
     "debezium-avro-confluent": "debezium-json",
 }

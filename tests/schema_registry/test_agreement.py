@@ -55,6 +55,21 @@ def test_what_is_wrong_is_told_of_all_tables(registry: SmallRegistry):
         agree_on_schemas(program(registry.url, schema=schema))
 
 
+def test_a_message_is_registered_and_checked(registry: SmallRegistry):
+    text = PIPELINE.replace("avro-confluent", "protobuf-confluent")
+
+    def made(more: str) -> Program:
+        (job,) = read(text.format(url=registry.url, more=more)).jobs
+        return compile_job(job)
+
+    agree_on_schemas(made(""))
+    (number,) = registry.subjects["changes-value"]
+    assert registry.schemas[number][1] == "PROTOBUF"
+    schema = 'syntax = "proto3"; message M { int64 a = 1; string n = 2; }'
+    with pytest.raises(KafkaConfigError, match='table changes: the field "n", string, cannot take a column of int64'):
+        agree_on_schemas(made(f", 'value.protobuf-confluent.schema' = '{schema}'"))
+
+
 def test_a_registry_that_is_away_is_waited_for():
     with served() as small:
         gone = small.url

@@ -51,7 +51,7 @@ def test_schemas_are_registered_found_and_refused(url: str, monkeypatch: pytest.
         again.id_of("a-value", of_strings("a", "b"), "AVRO", register=True)
 
 
-@pytest.mark.parametrize("kind", ["avro-confluent", "debezium-avro-confluent", "json-registry"])
+@pytest.mark.parametrize("kind", ["avro-confluent", "debezium-avro-confluent", "json-registry", "protobuf-confluent"])
 def test_rows_go_out_and_come_back(url: str, kind: str):
     columns: dict[str, DataType] = {"k": BIGINT, "v": STRING}
     made = table(columns, key=["k"])

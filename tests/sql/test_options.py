@@ -204,10 +204,53 @@ def test_datagen_keeps_its_own_options():
             "key column \"a\" does not start with 'k_'\n  detail: 'key.fields-prefix' says that all of them do",
         ),
         (
+            {"format": "protobuff"},
+            "format 'protobuff' is not supported\n  detail: the formats are json, debezium-json, changelog-json, "
+            "canal-json, maxwell-json, ogg-json, csv, json-registry, avro-confluent, debezium-avro-confluent, avro, "
+            'protobuf, protobuf-confluent, raw\n  hint:   did you mean "protobuf"?',
+        ),
+        (
             {"format": "protobuf"},
-            "format 'protobuf' is not supported\n  detail: 'protobuf' is a format of Flink's that is not here yet; "
-            "the formats are json, debezium-json, changelog-json, canal-json, maxwell-json, ogg-json, csv, "
-            "json-registry, avro-confluent, debezium-avro-confluent, avro, raw",
+            "option 'protobuf.schema' is missing\n"
+            "  detail: format 'protobuf' reads and writes messages of a .proto file\n"
+            "  hint:   set 'protobuf.schema' to its text, or 'protobuf.descriptor-set' to what protoc makes of it",
+        ),
+        (
+            {"format": "protobuf", "protobuf.schema": "message M {"},
+            "option 'protobuf.schema' cannot be 'message M {'\n"
+            "  detail: it takes the text of a .proto file (schema.proto:1:12: Reached end of input in message "
+            "definition (missing '}').)",
+        ),
+        (
+            {"format": "protobuf", "protobuf.descriptor-set": "/nowhere"},
+            "option 'protobuf.descriptor-set' cannot be '/nowhere'\n"
+            "  detail: it takes a file of descriptors as protoc writes it ([Errno 2] No such file or directory: "
+            "'/nowhere')",
+        ),
+        (
+            {"format": "protobuf", "protobuf.schema": 'syntax = "proto3"; message M { string a = 1; int64 b = 2; }'},
+            "the table and its message do not fit\n"
+            '  detail: column "a" is INT, but its field is string\n'
+            "  hint:   columns have the names of the message's fields; docs/formats.md says which types fit",
+        ),
+        (
+            {
+                "format": "protobuf-confluent",
+                "protobuf-confluent.url": "http://registry",
+                "protobuf-confluent.message-name": "M",
+            },
+            "option 'protobuf-confluent.schema' is missing\n"
+            "  detail: 'protobuf-confluent.message-name' names one of its messages",
+        ),
+        (
+            {
+                "format": "protobuf",
+                "protobuf.schema": 'syntax = "proto3"; message M { int32 a = 1; int32 b = 2; }',
+                "protobuf.message-name": "M",
+                "protobuf.message-class-name": "M",
+            },
+            "'protobuf.message-name' and 'protobuf.message-class-name' are both given\n"
+            "  detail: they say the same in two ways",
         ),
         (
             {"format": "avro-confluent"},

@@ -9,7 +9,7 @@ from service.plan.formats import CARRIES_CHANGES
 from service.plan.table import Bounded, Connector, Format, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
-from service.sql.options.format_options import FORMATS, OLDER_NAMES, PLANNED, REGISTRY_OPTIONS, WITH_REGISTRY
+from service.sql.options.format_options import FORMATS, OLDER_NAMES, REGISTRY_OPTIONS, WITH_REGISTRY
 from service.sql.options.known import OptionSpec
 from service.sql.parse.statements import Option
 
@@ -98,20 +98,17 @@ class _Reader:
         if option is None:
             return None
         if option.value not in FORMATS:
-            planned = (
-                f"'{option.value}' is a format of Flink's that is not here yet; " if option.value in PLANNED else ""
-            )
             self.mistakes.add(
                 f"format '{option.value}' is not supported",
-                detail=f"{planned}the formats are {', '.join(FORMATS)}",
-                hint="" if planned else did_you_mean(option.value, FORMATS),
+                detail=f"the formats are {', '.join(FORMATS)}",
+                hint=did_you_mean(option.value, FORMATS),
                 at=option.value_at,
             )
             return None
         if key == "key.format" and option.value in CARRIES_CHANGES:
             self.mistakes.add(
                 f"a key cannot be written as {option.value}",
-                hint="write 'json', 'csv', 'raw', 'avro', 'avro-confluent' or 'json-registry'",
+                hint="write 'json', 'csv', 'raw', or one of avro, protobuf and json-registry without changes",
                 at=option.value_at,
             )
             return None
@@ -126,9 +123,16 @@ class _Reader:
         prefix = self._prefix(key, option.value)
         known = FORMATS[option.value]
         own = {k[len(prefix) :]: o for k, o in self.given.items() if k.startswith(prefix) and k[len(prefix) :] in known}
-        for name, each in own.items():
-            self._read(each, known[name])
+        read = {name: self._read(each, known[name]) for name, each in own.items()}
         told = {OLDER_NAMES.get(n, n): each.value for n, each in own.items() if not known[n].ignored}
+        if option.value == "protobuf":
+            self._check_schema(prefix, own, option)
+            if "descriptor-set" in own:
+                told["descriptor-set"] = read["descriptor-set"] or ""
+        if any(read[name] is None for name in ("schema", "descriptor-set") if name in own):
+            return None  # nothing more can be said of the table's columns
+        if option.value == "protobuf-confluent" and "message-name" in own and "schema" not in own:
+            self._missing(f"{prefix}schema", f"'{prefix}message-name' names one of its messages")
         if option.value in WITH_REGISTRY:
             self._check_registry(prefix, own, told, option)
             if "topic" in self.given:  # a table without one is only read, and its records say which schema is theirs
@@ -140,6 +144,23 @@ class _Reader:
             {name: value for name, value in told.items() if name not in reach},
             {name: value for name, value in told.items() if name in reach},
         )
+
+    def _check_schema(self, prefix: str, own: Mapping[str, Option], option: Option) -> None:
+        """Whether it is said, once, what the messages are."""
+        if "schema" not in own and "descriptor-set" not in own:
+            self.mistakes.add(
+                f"option '{prefix}schema' is missing",
+                detail="format 'protobuf' reads and writes messages of a .proto file",
+                hint=f"set '{prefix}schema' to its text, or '{prefix}descriptor-set' to what protoc makes of it",
+                at=option.value_at,
+            )
+        for one, other in (("schema", "descriptor-set"), ("message-name", "message-class-name")):
+            if one in own and other in own:
+                self.mistakes.add(
+                    f"'{prefix}{one}' and '{prefix}{other}' are both given",
+                    detail="they say the same in two ways",
+                    at=own[other].key_at,
+                )
 
     def _check_registry(self, prefix: str, own: Mapping[str, Option], told: Mapping[str, str], option: Option) -> None:
         """Whether it is said which registry it is, once, and how to log in, in one way."""

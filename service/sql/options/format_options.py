@@ -10,6 +10,8 @@ from service.sql.options.known import (
     CHARACTER,
     PATTERN,
     PEM_FILE,
+    PROTO_FILE,
+    PROTO_SET,
     REGISTRY_URL,
     TEXT,
     OptionSpec,
@@ -77,8 +79,15 @@ REGISTRY_OPTIONS = frozenset(
 )
 """Options that say how to reach a schema registry, and nothing of the records."""
 
-WITH_REGISTRY = frozenset({"avro-confluent", "debezium-avro-confluent", "json-registry"})
+WITH_REGISTRY = frozenset({"avro-confluent", "debezium-avro-confluent", "json-registry", "protobuf-confluent"})
 """Formats whose records name their schema by its id in a registry."""
+
+_MESSAGES: Mapping[str, OptionSpec] = {
+    "message-name": OptionSpec(TEXT, "the message that a record is, with its package or without; by default the first"),
+    "ignore-parse-errors": flag("whether a record that cannot be decoded is skipped"),
+    "read-default-values": flag("whether a value that is not written is read as its default, and not as NULL"),
+    "write-null-string-literal": OptionSpec(ANY, "the text that is written for NULL in an array or a map of texts"),
+}
 
 FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
     "json": {
@@ -127,11 +136,23 @@ FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
         "open.fastread": ignored("there is one reader"),
         **_TIMESTAMP_MAPPING,
     },
+    "protobuf": {
+        "schema": OptionSpec(PROTO_FILE, "the text of a .proto file, which may import those of Protocol Buffers' own"),
+        "descriptor-set": OptionSpec(
+            PROTO_SET, "a file that `protoc --include_imports --descriptor_set_out` has written, in place of schema"
+        ),
+        "message-class-name": OptionSpec(TEXT, "the Java class of the message, as Flink names it"),
+        **_MESSAGES,
+    },
+    "protobuf-confluent": {
+        **_REACH,
+        "schema": OptionSpec(
+            PROTO_FILE, "the text of the .proto file that is written by; made of the table's columns if it is not given"
+        ),
+        **_MESSAGES,
+    },
     "raw": {
         "charset": words("the character set of texts", "UTF-8"),
         "endianness": words("the order of the bytes of numbers", "big-endian", "little-endian"),
     },
 }
-
-PLANNED = frozenset({"protobuf", "protobuf-confluent"})
-"""Formats of Flink's that are not here yet."""

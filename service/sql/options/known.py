@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from service.formats.avro.schema import AvroSchemaError, parse_schema
+from service.formats.protobuf.schemas.compiler import compiled, described
+from service.formats.protobuf.schemas.schema import ProtobufSchemaError
 from service.plan.topic_pattern import topic_pattern
 
 _UNITS = {
@@ -111,6 +115,24 @@ def _avro_schema(text: str) -> str:
     return text
 
 
+def _proto_file(text: str) -> str:
+    try:
+        compiled(text)
+    except ProtobufSchemaError as error:
+        raise ValueError(f"the text of a .proto file ({error})") from error
+    return text
+
+
+def _proto_set(text: str) -> str:
+    """The bytes of the file in base64, since tasks may run where the file is not."""
+    try:
+        data = Path(text).read_bytes()
+        described(data)
+    except (OSError, ProtobufSchemaError) as error:
+        raise ValueError(f"a file of descriptors as protoc writes it ({error})") from error
+    return base64.b64encode(data).decode()
+
+
 def _registry_url(text: str) -> str:
     for url in text.split(","):
         found = urlsplit(url.strip())
@@ -139,6 +161,8 @@ CHARACTER = OptionKind("character", _character)
 PATTERN = OptionKind("regular expression", _pattern)
 TOPIC_PATTERN = OptionKind("regular expression", _topic_pattern)
 AVRO_SCHEMA = OptionKind("Avro schema", _avro_schema)
+PROTO_FILE = OptionKind(".proto file", _proto_file)
+PROTO_SET = OptionKind("file", _proto_set)
 REGISTRY_URL = OptionKind("URL", _registry_url)
 PEM_FILE = OptionKind("file", _pem_file)
 

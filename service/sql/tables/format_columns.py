@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from service.formats.protobuf.schemas.chosen import check_message, given
+from service.formats.protobuf.schemas.schema import ProtobufSchemaError
 from service.plan.table import ColumnKind, Format, Table, TableColumn
-from service.plan.types import STRING, Array, Binary, DataType, Interval, Map, Row, Simple, Text, flink
+from service.plan.types import STRING, Array, Binary, DataType, Interval, Map, Row, Simple, Text, Time, flink
 from service.sql.errors import Mistakes
 from service.sql.parse.statements import CreateTable
 
@@ -39,8 +41,11 @@ def _check(what: str, form: Format, columns: list[TableColumn], at: int, mistake
             hint="take 'value.fields-include' = 'EXCEPT_KEY' where the key holds the others, or another format",
             at=at,
         )
+    if form.kind == "protobuf":
+        _check_message(form, columns, at, mistakes)
     avro = form.kind in _AVRO
-    carried = _in_avro if avro else {"raw": _in_raw, "csv": _in_csv}.get(form.kind)
+    holds = {"raw": _in_raw, "csv": _in_csv, "protobuf-confluent": _in_protobuf}
+    carried = _in_avro if avro else holds.get(form.kind)
     for column in columns if carried else ():
         if carried is not None and not carried(column.type):
             mistakes.add(
@@ -49,6 +54,21 @@ def _check(what: str, form: Format, columns: list[TableColumn], at: int, mistake
                 hint="write the keys of maps as STRING" if avro else "take the format json, which can",
                 at=at,
             )
+
+
+def _check_message(form: Format, columns: list[TableColumn], at: int, mistakes: Mistakes) -> None:
+    """Whether the message of a format has a field for each column, of a type that fits."""
+    if not given(form.options):
+        return  # which is a mistake already
+    try:
+        check_message(form.options, [c.name for c in columns], [c.type for c in columns])
+    except ProtobufSchemaError as error:
+        mistakes.add(
+            "the table and its message do not fit",
+            detail=str(error),
+            hint="columns have the names of the message's fields; docs/formats.md says which types fit",
+            at=at,
+        )
 
 
 def _in_raw(type_: DataType) -> bool:
@@ -70,3 +90,16 @@ def _in_avro(type_: DataType) -> bool:
             return all(map(_in_avro, types))
         case _:
             return not isinstance(type_, Interval)
+
+
+def _in_protobuf(type_: DataType) -> bool:
+    """A list or a map cannot stand directly in another one."""
+    match type_:
+        case Map(_, value):
+            return not isinstance(value, Array | Map) and _in_protobuf(value)
+        case Array(element):
+            return not isinstance(element, Array | Map) and _in_protobuf(element)
+        case Row(_, types):
+            return all(map(_in_protobuf, types))
+        case _:
+            return not isinstance(type_, Interval | Time)

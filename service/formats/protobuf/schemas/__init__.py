@@ -1,0 +1,1 @@
+"""Schemas of Protocol Buffers: what they declare, and which columns of SQL they fit."""

@@ -116,7 +116,7 @@ BATCHES: tuple[Panel, ...] = (
         title="Busy cores by phase",
         description=(
             "Where the time of the tasks goes, in cores: decode turns records into rows, ingest_operators and operators"
-            " compute, encode and write put rows into Kafka. Waiting for Kafka counts, too."
+            " compute, lookup asks databases, encode and write put rows into Kafka. Waiting for others counts, too."
         ),
         unit="short",
         lines=(Target(rate("tailrace_task_seconds_total", "phase"), "{{phase}}"),),

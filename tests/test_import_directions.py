@@ -26,6 +26,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.host.scratch": {"service.host.machine"},
     "service.plan": {"operators"},
     "service.schema_registry": set(),
+    "service.databases.address": set(),
+    "service.databases.errors": set(),
+    "service.databases": {"operators", "service.plan", "service.databases.address", "service.databases.errors"},
     "service.formats.avro.schema": set(),
     "service.formats.protobuf.schemas": {"service.plan"},
     "service.formats": {
@@ -41,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.sql": {
         "service.plan",
         "service.durations",
+        "service.databases.address",
         "service.formats.avro.schema",
         "service.formats.protobuf.schemas",
     },
@@ -50,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service.observability.http_server": {"service.observability.health"},
     "service.observability.metrics": {"service.formats", "service.plan", "service.runtime"},
     "service.observability.progress": {"service.plan"},
-    "service.observability.redaction": {"service.kafka", "service.plan"},
+    "service.observability.redaction": {"service.databases.address", "service.kafka", "service.plan"},
     "service.observability.page": {
         "service.observability.health",
         "service.observability.http_server",
@@ -136,9 +140,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.deployment.unheld_times": {"service.deployment.planning", "service.kafka"},
     "service.deployment.upgrading": {"service.plan", "service.runtime"},
-    "service.local": {"operators", "service.plan", "service.runtime", "service.formats"},
+    "service.local": {"operators", "service.databases", "service.plan", "service.runtime", "service.formats"},
     "service.spark": {
         "service.checkpoint",
+        "service.databases",
+        "service.databases.errors",
         "operators",
         "service.archives",
         "service.deployment.planning",
@@ -192,7 +198,12 @@ RECURSIVE = ("service.sql.resolve.", "service.plan.nodes.")
 nodes name the union of all nodes as the type of their inputs)."""
 
 # Who alone may import a package that is not ours.
-ONLY_IN = {"pyspark": "service.spark", "py4j": "service.spark", "sqlglot": "service.sql"}
+ONLY_IN = {
+    "pyspark": "service.spark",
+    "py4j": "service.spark",
+    "sqlglot": "service.sql",
+    "sqlalchemy": "service.databases",
+}
 OPERATORS_MAY_USE = {"duckdb", "pyarrow", "numpy", *sys.stdlib_module_names}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
@@ -48,6 +49,11 @@ class Files(ABC):
         """Write a file: afterwards it is there as a whole, and before that it is not there, or as it was."""
 
     @abstractmethod
+    def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
+        """Write a file unless there is one; whether it was written. In a folder that holds for tries at the same time,
+        too; in an object store, of two tries that find none at the same moment the later counts."""
+
+    @abstractmethod
     def get(self, name: str) -> bytes | None:
         """Return all of a small file, or None."""
 
@@ -82,6 +88,18 @@ class FolderFiles(Files):
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+    def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
+        path = self._root / name
+        temporary = path.with_name(f"{path.name}.{uuid4().hex}.new")
+        try:
+            self._write(temporary, parts)
+            os.link(temporary, path)  # unlike a rename, it fails where the name is taken
+            return True
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def _write(self, path: Path, parts: Sequence[pa.Buffer | bytes]) -> None:
         try:
@@ -129,6 +147,12 @@ class StoreFiles(Files):
         with self._store.open_output_stream(f"{self._root}/{name}") as stream:
             for part in parts:
                 stream.write(part)
+
+    def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
+        if self._store.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound:
+            return False
+        self.put(name, parts)
+        return True
 
     def get(self, name: str) -> bytes | None:
         try:

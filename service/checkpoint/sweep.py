@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.checkpoint import blocks, version
+from service.checkpoint import answers, blocks, version
 from service.checkpoint.blocks import Manifest
 from service.checkpoint.files import Files
 from service.checkpoint.version import Version, batch_of
@@ -28,4 +28,5 @@ def sweep(files: Files, done: int) -> None:
             needed.update(block.file for block in manifest.blocks.values())
     old = {f"{blocks.FOLDER}/{name}" for name in files.names(blocks.FOLDER) if batch_of(name) <= oldest}
     files.remove(sorted(old - needed))
+    files.remove(f"{answers.FOLDER}/{name}" for name in files.names(answers.FOLDER) if batch_of(name) <= oldest)
     files.remove(f"{version.FOLDER}/{name}" for name in files.names(version.FOLDER) if batch_of(name) < oldest)

@@ -110,10 +110,22 @@ def roll_forward(deployment: Deployment, files: Files, store: Store, shards: int
     markers = [marker for each in written for marker in each.markers.values()]
     if not _ahead(markers, planned, plan):
         return None
+    _check_lookups(deployment)
     by_place = [(place, each) for w in written for place, packed in w.plans.items() for each in _unpacked(packed)]
     keeps_state = deployment.program.levels > 0
     missing = _missing(markers, by_place, last(files, COMMITS), deployment.settings.topics.markers, keeps_state)
     return RollForward(missing, files, store, keeps_state=keeps_state)
+
+
+def _check_lookups(deployment: Deployment) -> None:
+    """A batch is done again as it was with the answers that it had, and the newest checkpoint alone has them."""
+    asked = sorted({o.lookup.table.name for o in deployment.program.operators if o.lookup is not None})
+    if asked:
+        raise TooOld(
+            "the checkpoint is an older copy, and does not have what databases have answered since\n"
+            f"  detail: {', '.join(asked)} would be asked anew, and may answer something else\n"
+            "  hint:   use the newest copy, or start from a fresh checkpoint"
+        )
 
 
 def _ahead(markers: Sequence[Marker], planned: int, plan: int) -> bool:

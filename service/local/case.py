@@ -13,6 +13,7 @@ from service.formats.contract import Decoder
 from service.formats.registry import decoder
 from service.local import changelog, written
 from service.local.changelog import Change
+from service.local.databases import CaseDatabases, databases
 from service.local.expected import Section, Sections
 from service.local.feed import Feed
 from service.local.inputs import ROWS, clock, read
@@ -76,6 +77,11 @@ def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, shards: int = 2) -> Ou
 
 
 def _run_job(folder: Path, program: Program, sql: Sql, shards: int) -> Outcome:
+    with databases(folder, program, sql) as looked_up:
+        return _run_beside(folder, program, looked_up, sql, shards)
+
+
+def _run_beside(folder: Path, program: Program, looked_up: CaseDatabases, sql: Sql, shards: int) -> Outcome:
     inputs = {s.id: read(folder, s.table) for s in program.sources}
     feeds = {s.id: Feed(s.table, inputs[s.id]) for s in program.sources}
     decoders: dict[int, Decoder] = {
@@ -85,10 +91,10 @@ def _run_job(folder: Path, program: Program, sql: Sql, shards: int) -> Outcome:
         for s in program.sources
     }
     channels = {i: tuple(channel_name(i, feeds[i].topic, p) for p in each.partitions) for i, each in inputs.items()}
-    runner = LocalRunner(program, decoders, shards, sql)
+    runner = LocalRunner(program, decoders, shards, sql, looked_up.ask)
     outcome = Outcome()
     shown = written.wanted(folder, program)
-    times = clock(list(inputs.values()), START, STEP)
+    times = clock([*inputs.values(), *looked_up.inputs], START, STEP)
     ended: set[int] = set()
     for batch, now in enumerate(times):
         last = batch == len(times) - 1
@@ -98,6 +104,7 @@ def _run_job(folder: Path, program: Program, sql: Sql, shards: int) -> Outcome:
             if says_end or (last and source.table.connector.bounded.mode != "unbounded"):
                 ended.add(source.id)
         records = {i: feed.records(batch, now) for i, feed in feeds.items()}
+        looked_up.begin(batch, now)
         answer = runner.batch(records, Tick(channels, tuple(sorted(ended))), now)
         _note(outcome, program, answer, shown, sql)
     return outcome

@@ -23,7 +23,7 @@ from service.runtime.envelope import EGRESS, Envelope, Kind, table_of
 from service.runtime.ingest import Ingest
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
-from service.runtime.shard_operators import ShardOperators, ShardPart, clipped_shard
+from service.runtime.shard_operators import Ask, ShardOperators, ShardPart, clipped_shard
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick
@@ -51,7 +51,8 @@ class _Store(NamedTuple):
 class _Level:
     """The state of one level, as a checkpoint would hold it."""
 
-    def __init__(self, topology: Topology, level: int, sql: Sql) -> None:
+    def __init__(self, topology: Topology, level: int, sql: Sql, ask: Ask | None) -> None:
+        self._ask = ask
         self._topology = topology
         self._level = level
         self._sql = sql
@@ -92,7 +93,11 @@ class _Level:
     def _open(self, number: int, layout: Layout, store: _Store | None) -> ShardOperators:
         """The operators of a shard, opened anew."""
         manifest, blocks = (None, {}) if store is None else store
-        return ShardOperators(*(self._topology, self._level, number, layout, self._sql, manifest, blocks.__getitem__))
+        place = (self._topology, self._level, number, layout, self._sql)
+        operators = ShardOperators(*place, manifest, blocks.__getitem__)
+        if self._ask is not None:
+            operators.ask_with(self._ask)
+        return operators
 
     def _sealed(self, operators: ShardOperators, before: _Store | None) -> _Store:
         """What is to be remembered."""
@@ -110,16 +115,18 @@ class LocalRunner:
     """Runs `program` over batches of records. Every batch sees the state that the one before it sealed.
 
     Each batch has another number of shards than the one before, up to `shards`. `sealed` are the bytes of all manifests
-    and blocks that were sealed so far: what a checkpoint is handed.
+    and blocks that were sealed so far: what a checkpoint is handed. `ask` answers lookups.
     """
 
-    def __init__(self, program: Program, decoders: Mapping[int, Decoder], shards: int, sql: Sql) -> None:
+    def __init__(
+        self, program: Program, decoders: Mapping[int, Decoder], shards: int, sql: Sql, ask: Ask | None = None
+    ) -> None:
         self._program = program
         self._topology = Topology(program)
         self._decoders = decoders
         self._most = shards
         self._sql = sql
-        self._levels = {level: _Level(self._topology, level, sql) for level in range(1, program.levels + 1)}
+        self._levels = {level: _Level(self._topology, level, sql, ask) for level in range(1, program.levels + 1)}
         self._shards = 0
         self.sealed = 0
 

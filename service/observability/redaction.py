@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from service.databases.address import secrets_of_url
 from service.kafka import jaas
 from service.kafka.errors import KafkaConfigError
 from service.plan.table import Table
@@ -150,6 +151,8 @@ def sensitive(properties: Mapping[str, str]) -> Iterator[str]:
     for name, value in properties.items():
         if SENSITIVE.search(name):
             yield value
+        if name == "url":
+            yield from secrets_of_url(value)
         if name.endswith("user-info"):
             yield value.partition(":")[2]
         if name.endswith("jaas.config"):

@@ -88,4 +88,6 @@ def _expression(expression: Expression | None, memo: Memo) -> str:
 
 def _connector(c: Connector) -> str:
     formats = [(f.kind, sorted(f.options.items())) for f in (c.key_format, c.value_format) if f]
+    if c.lookup is not None:
+        return repr((c.kind, c.lookup.table))
     return repr((c.kind, c.topics, c.topic_pattern, formats, c.key_fields, c.key_fields_prefix, c.value_fields_include))

@@ -21,6 +21,7 @@ from service.plan.nodes import (
     Hop,
     IntervalJoin,
     Join,
+    LookupJoin,
     Node,
     Normalize,
     OrderBy,
@@ -47,6 +48,7 @@ from service.plan.nodes import (
     WindowJoin,
     WindowRows,
 )
+from service.plan.table import LookupOptions
 from service.plan.walk import fields
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
@@ -95,6 +97,8 @@ def kind(node: Node) -> str:
             return "window join"
         case TemporalJoin():
             return "temporal join"
+        case LookupJoin():
+            return "lookup join"
         case SetOperation(kind=set_kind):
             return set_kind.value
         case Join():
@@ -107,7 +111,8 @@ def headline(node: Node) -> str:
     """A node in one line: what it computes, not what it promises."""
     match node:
         case Scan(table=table, fields=columns):
-            return f"scan {table.name} ({', '.join(f.name for f in columns)})"
+            shown = f"{table.name} ({', '.join(f.name for f in columns)})"
+            return f"scan {shown}" if table.lookup is None else f"look up {shown}, {_cache(table.lookup)}"
         case Values(rows=rows):
             return f"values ({len(rows)} rows)"
         case Normalize(key=key):
@@ -157,6 +162,21 @@ def headline(node: Node) -> str:
         case TemporalJoin():
             at = names(node.left, [node.left_time])
             return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"
+        case LookupJoin():
+            return f"{node.kind.value} lookup join on {_equalities(node)}"
+
+
+def _cache(options: LookupOptions) -> str:
+    """How much of a table the workers remember."""
+    if not options.cached:
+        return "no cache"
+    ends = [
+        f"{duration(ms)} after {what}"
+        for ms, what in ((options.expire_after_write, "it was read"), (options.expire_after_access, "its last use"))
+        if ms
+    ]
+    missing = "" if options.cache_missing else ", keys without rows not remembered"
+    return f"a cache of {options.max_rows} rows a worker, each {' or '.join(ends) or 'for ever'}{missing}"
 
 
 def _top_n(node: TopN) -> str:

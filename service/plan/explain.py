@@ -136,7 +136,7 @@ def _step(node: Node, number: dict[int, int], readers: int, operators: list[str]
         inputs=[number[id(i)] for i in inputs(node)],
         readers=readers,
         line=node.place.line,
-        table=node.table.name if isinstance(node, Scan) else None,
+        table=node.table.name if isinstance(node, Scan) and node.table.lookup is None else None,
         operators=operators,
     )
 

@@ -41,11 +41,22 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """A table of a database that an operator asks: the rows with given values in `keys`, positions among `columns`,
+    which are indexes into table.columns."""
+
+    table: Table
+    columns: tuple[int, ...]
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """A kernel at its place. `name` is what people and metrics call it, with a running number; `identity` is what its
     state is kept under, and says what it means (`service.plan.meaning`). `ports` are the names that the columns of each
     input have in the query, for showing rows to people; of partial totals only the keys have names.
     `order` says which columns of its key, by their place in it, choose the shard of its rows; None for all in order.
+    `lookup` is what a lookup join asks.
     """
 
     id: int
@@ -56,6 +67,7 @@ class Operator:
     ports: tuple[tuple[str, ...], ...] = ()
     order: tuple[int, ...] | None = None
     identity: str = ""
+    lookup: Lookup | None = None
 
 
 @dataclass(frozen=True, slots=True)

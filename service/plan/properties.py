@@ -18,6 +18,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Join,
     JoinKind,
+    LookupJoin,
     Mode,
     Node,
     Normalize,
@@ -72,7 +73,7 @@ def mode(node: Node) -> Mode:
             return Mode.APPEND
         case Aggregate() | Normalize():
             return Mode.RETRACT
-        case TemporalJoin(left=left):
+        case TemporalJoin(left=left) | LookupJoin(left=left):
             return mode(left)
         case SetOperation(kind=SetKind.INTERSECT | SetKind.INTERSECT_ALL, ttl=0):
             retracts = any(mode(i) is Mode.RETRACT for i in inputs(node))
@@ -136,6 +137,8 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return (frozenset(range(len(keys))),)
         case TemporalJoin(left=left):
             return unique_keys(left)
+        case LookupJoin():
+            return _lookup_keys(node)
         case SetOperation(kind=kind, fields=columns):
             return unique_keys(node.left) if kind.all else (frozenset(range(len(columns))),)
         case Join() | IntervalJoin() | WindowJoin():
@@ -209,6 +212,15 @@ def _join_keys(node: Join | IntervalJoin | WindowJoin) -> tuple[Key, ...]:
         for a, b in pairs:
             found += [key - {a} | {b} for key in found if a in key] + [key - {b} | {a} for key in found if b in key]
     return _smallest(found)
+
+
+def _lookup_keys(node: LookupJoin) -> tuple[Key, ...]:
+    """Rows of the table may have met different rows at different times, so that their own keys tell nothing apart."""
+    width = len(fields(node.left))
+    left, right = unique_keys(node.left), unique_keys(node.right)
+    if any(key <= frozenset(node.right_keys) for key in right):
+        return left
+    return _smallest([one | frozenset(k + width for k in other) for one in left for other in right])
 
 
 def _smallest(keys: list[Key]) -> tuple[Key, ...]:

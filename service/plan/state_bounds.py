@@ -17,6 +17,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Join,
     JoinKind,
+    LookupJoin,
     Mode,
     Node,
     Normalize,
@@ -88,6 +89,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return (Kept("how often each row is there on both sides", _ttl(node.ttl)),)
         case TemporalJoin():
             return _versions(node)
+        case LookupJoin() if mode(node.left) is Mode.RETRACT:
+            return (Kept(f"left rows by ({names(node.left, node.left_keys)}) and what they have met", _ttl(node.ttl)),)
         case _:
             return ()
 

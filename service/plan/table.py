@@ -74,12 +74,34 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
+class LookupOptions:
+    """How a table of a database is asked: its name there, `keys` at a time, over so many `connections` of a worker;
+    `retries` times more where the database does not answer, for at most `patience` ms.
+
+    Rows are remembered if `cached`, `max_rows` of them in each worker, for so many ms after they were read and after
+    they were last used (0 = for ever); with `cache_missing` also that a key has none.
+    """
+
+    table: str
+    keys: int = 1_000
+    connections: int = 4
+    retries: int = 3
+    patience: int = 60_000
+    cached: bool = False
+    max_rows: int = 100_000
+    expire_after_write: int = 0
+    expire_after_access: int = 0
+    cache_missing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Connector:
     """Where a table's rows come from or go to.
 
-    `kind` is 'kafka', 'upsert-kafka', 'datagen', 'print' or 'blackhole'. `properties` are the `properties.*` options
-    without the prefix, in Java's names, unresolved secrets included; `options` are the remaining known options. Of a
-    table with a `topic_pattern` the `topics` are not known before it is read.
+    `kind` is 'kafka', 'upsert-kafka', 'datagen', 'jdbc', 'print' or 'blackhole'. `properties` are the `properties.*`
+    options without the prefix, in Java's names, unresolved secrets included; `options` are the remaining known options.
+    Of a table with a `topic_pattern` the `topics` are not known before it is read. A table of a database has `lookup`,
+    and its URL, user and password in `properties`.
     """
 
     kind: str
@@ -96,6 +118,7 @@ class Connector:
     idle_timeout: int = 0
     bad_input: str = "dead-letter"
     options: Mapping[str, str] = field(default_factory=dict)
+    lookup: LookupOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +139,11 @@ class Table:
     watermark: Expression | None = None
     proctimes: frozenset[int] = frozenset()
     upserts: bool = False
+
+    @property
+    def lookup(self) -> LookupOptions | None:
+        """How rows are looked up, of a table that is only looked up."""
+        return self.connector.lookup
 
     def time_kind(self, index: int) -> TimeKind:
         """What kind of time attribute the column at `index` is."""

@@ -17,6 +17,7 @@ from service.plan.nodes import (
     Job,
     Join,
     JoinKind,
+    LookupJoin,
     Mode,
     Node,
     Normalize,
@@ -82,8 +83,25 @@ def problems(job: Job) -> tuple[Problem, ...]:
 def _problems(job: Job) -> tuple[Problem, ...]:
     """In the order of the nodes."""
     found = [p for node in in_order(job.sinks) for p in _node_problems(node)]
+    found += _read_as_streams(job)
     found += [p for sink in job.sinks for p in _sink_problems(sink)]
     return tuple(dict.fromkeys(found))
+
+
+def _read_as_streams(job: Job) -> Iterator[Problem]:
+    """Tables of databases that are read in another way than by a lookup join."""
+    read = [sink.input for sink in job.sinks]
+    for node in in_order(job.sinks):
+        read += inputs(node)[:1] if isinstance(node, LookupJoin) else inputs(node)
+    for node in read:
+        if isinstance(node, Scan) and node.table.lookup is not None:
+            yield Problem(
+                node.place,
+                f'table "{node.table.name}" of a database cannot be read as a stream',
+                detail="'jdbc' is asked for the rows of a key",
+                hint=f"write JOIN {node.table.name} FOR SYSTEM_TIME AS OF <left>.<proctime> AS ... ON ..., or read the"
+                " changes of the table from Kafka",
+            )
 
 
 @on_a_deep_stack
@@ -259,6 +277,8 @@ def _unrepeatable(node: Node) -> Iterator[Problem]:
             values = (condition,)
         case Join(residual=asks) | IntervalJoin(residual=asks) | TemporalJoin(residual=asks) if asks is not None:
             values = (asks,)
+        case LookupJoin(residual=asks) if asks is not None:
+            values = (asks,)
         case Scan(table=table) if table.watermark is not None and not repeatable(table.watermark):
             yield Problem(
                 node.place,
@@ -269,8 +289,11 @@ def _unrepeatable(node: Node) -> Iterator[Problem]:
             return
         case _:
             return
-    asked = inputs(node)[:1] if isinstance(node, TemporalJoin) else inputs(node)  # it answers a left row once
+    once = isinstance(node, TemporalJoin | LookupJoin)  # it answers a left row once
+    asked = inputs(node)[:1] if once else inputs(node)
     changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
+    if isinstance(node, LookupJoin):
+        changing = None  # a row is taken back with what it has met
     for place, value in enumerate(values):
         if repeatable(value):
             continue

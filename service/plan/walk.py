@@ -15,6 +15,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Job,
     Join,
+    LookupJoin,
     Node,
     Normalize,
     Over,
@@ -61,7 +62,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case Union():
             return node.inputs
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | SetOperation():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | SetOperation():
             return (node.left, node.right)
         case _:
             assert_never(node)
@@ -90,7 +91,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | SetOperation():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | SetOperation():
             return replace(node, left=new[0], right=new[1])
         case _:
             assert_never(node)

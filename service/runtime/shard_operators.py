@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from operators.columns import no_changes
+from operators.joins.lookup_join import LookupJoinOperator
 from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.clipping import StatePart, clipped
@@ -55,6 +56,10 @@ class ClippedShard(NamedTuple):
     blocks: Mapping[str, tuple[int, str]]
 
 
+Ask = Callable[[Operator, pa.Table, int], pa.Table]
+"""What the table of a lookup join has for keys, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
+
+
 class ShardOperators:
     """The operators of `level` for the keys of shard `number`, from one batch to the next."""
 
@@ -75,6 +80,7 @@ class ShardOperators:
         self._layout = layout
         self._sql = sql
         self._fetch = fetch
+        self._ask: Ask | None = None
         self._operators = topology.operators_at(level)
         saved = json.loads(manifest) if manifest else None
         if saved is not None:
@@ -93,6 +99,10 @@ class ShardOperators:
         """From now on blocks come from `fetch`: what lives on outlives the task that opened it."""
         self._fetch = fetch
 
+    def ask_with(self, ask: Ask) -> None:
+        """From now on rows are looked up by `ask`, for the same reason."""
+        self._ask = ask
+
     def _block(self, operator: str, block: str) -> pa.Buffer:
         return self._fetch(_key(operator, block))
 
@@ -105,6 +115,8 @@ class ShardOperators:
             if self._fed_piecewise(operator):
                 continue  # it has had its rows when the operator before it had them
             inputs = self._inputs(operator, produced, exchanged_rows)
+            if isinstance(operator.kernel, LookupJoinOperator):
+                inputs.append(self._looked_up(operator, operator.kernel, inputs[0], moment, metrics))
             yield from self._run(operator, inputs, moment, metrics, produced, sequence)
         for operator in self._operators:
             measure_state(metrics, operator, self._states[operator.id])
@@ -135,6 +147,18 @@ class ShardOperators:
                     yield from self._run(reader, [step.changes], moment, metrics, produced, sequence)
             if not all(map(self._fed_piecewise, readers)):
                 produced[operator.id].append(step.changes)
+
+    def _looked_up(
+        self, operator: Operator, kernel: LookupJoinOperator, rows: pa.Table, moment: Moment, metrics: TaskMetrics
+    ) -> pa.Table:
+        """What the table outside has for `rows`; nothing is asked where they have no key."""
+        keys = kernel.asked(rows, self._sql)
+        if not keys.num_rows:
+            return kernel.found.empty_table()
+        if self._ask is None:
+            raise RuntimeError(f"nobody can be asked for the rows of {operator.name}")
+        with metrics.timed("lookup"):
+            return self._ask(operator, keys, moment.now)
 
     def _fed_piecewise(self, operator: Operator) -> bool:
         return operator.kernel.piecewise and operator.inputs[0].key is None

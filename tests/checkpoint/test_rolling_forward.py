@@ -59,10 +59,11 @@ class Copy:
             packed[place] = (*packed.get(place, ()), each.to_bytes())
         return Written(self.markers, packed)
 
-    def look(self, *, levels: int = 1, shards: int = 2) -> RollForward | None:
+    def look(self, *, levels: int = 1, shards: int = 2, asks: str = "") -> RollForward | None:
         source = SimpleNamespace(id=0, table=SimpleNamespace(name="t", connector=SimpleNamespace(kind="kafka")))
+        lookup = SimpleNamespace(table=SimpleNamespace(name=asks)) if asks else None
         deployment: Any = SimpleNamespace(
-            program=SimpleNamespace(sources=[source], levels=levels),
+            program=SimpleNamespace(sources=[source], levels=levels, operators=[SimpleNamespace(lookup=lookup)]),
             writers=SimpleNamespace(addresses=[None]),
             writer=lambda *_: None,
             settings=SimpleNamespace(topics=SimpleNamespace(markers="marks")),
@@ -91,6 +92,14 @@ def test_the_newest_checkpoint_lacks_nothing(copy: Copy) -> None:
     planned(Path(copy.files._root), 4, '{"t":{"0":50}}', TICK)
     copy.markers[1] = Marker(4, b"d")
     assert copy.look() is None, "a batch that was cut short is done again by Spark"
+
+
+def test_a_copy_that_lacks_answers_of_a_database_is_refused(copy: Copy) -> None:
+    copy.markers = {0: Marker(3, b"d"), 1: Marker(3, b"d")}
+    assert copy.look(asks="customers") is None, "the newest one has them"
+    copy.markers[1] = Marker(5, b"d")
+    with pytest.raises(TooOld, match="customers would be asked anew"):
+        copy.look(asks="customers")
 
 
 def test_the_missing_batches_are_planned_one_by_one_as_they_were(copy: Copy) -> None:

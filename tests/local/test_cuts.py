@@ -23,6 +23,7 @@ OF_TIME = {
     *("top_n_ttl", "group_by_ttl", "join_ttl", "temporal_join_proctime"),
     *("stream_window_processing", "interval_joins_in_a_row"),
     *("window_early", "window_late_firing"),
+    *("lookup_join", "lookup_join_cached"),
 }
 """Cases about processing time and lateness, which cuts do change."""
 

@@ -32,6 +32,7 @@ from tests.operators import test_count_window as count_window
 from tests.operators import test_firing_aggregate as firing_aggregate
 from tests.operators import test_group_by as group_by
 from tests.operators import test_interval_join as interval_join
+from tests.operators import test_lookup_join as lookup_join
 from tests.operators import test_materialize as materialize
 from tests.operators import test_normalize as normalize
 from tests.operators import test_over as over
@@ -308,6 +309,21 @@ CASES: dict[str, Case] = {
         lambda seed: flat(regular_join.generated(seed, 12)),
         regular_join.oracle("mark", "c1 = c2"),
         lambda batches: len(live(batches)),
+    ),
+    "lookup join": Case(
+        (lookup_join.asking(lookup_join.joined("left", append=True), lookup_join.TABLE),),
+        lambda seed: flat(lookup_join.generated(seed, 12, append=True)),
+        answer_of(lookup_join.joined("left"), lookup_join.oracle("left")),
+        nothing,
+        timeless,
+        ended,
+        undone=False,
+    ),
+    "lookup join, retracting": retracting(
+        (lookup_join.asking(lookup_join.joined("inner"), lookup_join.TABLE),),
+        lambda seed: flat(lookup_join.generated(seed, 12)),
+        lookup_join.oracle("inner"),
+        lookup_join.kept_rows,
     ),
     "normalize": Case(
         (NormalizeOperator(output=normalize.SCHEMA, key=(1,)),),

@@ -25,11 +25,25 @@ TABLE_PASSWORD = "table-hush-77"
 CLIENT_SECRET = "client-hush-88"
 SPARK_SECRET = "spark-hush-99"
 REGISTRY_SECRET = "registry-hush-00"
-SECRETS = (REGISTRY_SECRET, PASSWORD, KEY_PASSWORD, TABLE_PASSWORD, CLIENT_SECRET, SPARK_SECRET)
+DATABASE_SECRET = "database-hush-11"
+URL_SECRET = "url/hush+22"
+SECRETS = (
+    DATABASE_SECRET,
+    URL_SECRET,
+    REGISTRY_SECRET,
+    PASSWORD,
+    KEY_PASSWORD,
+    TABLE_PASSWORD,
+    CLIENT_SECRET,
+    SPARK_SECRET,
+)
 
 PIPELINE = f"""
 SET 'pipeline.name' = 'guarded';
-CREATE TABLE a (who STRING, word STRING) WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json',
+CREATE TABLE c (who STRING, city STRING) WITH ('connector' = 'jdbc', 'table-name' = 'c', 'username' = 'ann',
+  'url' = 'jdbc:postgresql://db/c?password={quote(URL_SECRET, safe="")}', 'password' = '{DATABASE_SECRET}');
+CREATE TABLE a (who STRING, word STRING, at AS PROCTIME())
+WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json',
   'properties.security.protocol' = 'SASL_SSL', 'properties.sasl.mechanism' = 'PLAIN',
   'properties.sasl.jaas.config' =
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="{TABLE_PASSWORD}";');
@@ -37,7 +51,9 @@ CREATE TABLE b (who STRING) WITH ('connector' = 'kafka', 'topic' = 'b', 'format'
   'avro-confluent.url' = 'http://registry:8081', 'avro-confluent.basic-auth.user-info' = 'ann:{REGISTRY_SECRET}',
   'properties.sasl.jaas.config' =
     'x.OAuthBearerLoginModule required clientId="me" clientSecret="{CLIENT_SECRET}";');
-INSERT INTO b SELECT who FROM a WHERE word <> '{TABLE_PASSWORD}';
+INSERT INTO b SELECT a.who FROM a JOIN c FOR SYSTEM_TIME AS OF a.at ON a.who = c.who
+  AND city <> '{DATABASE_SECRET}' AND city <> '{URL_SECRET}'
+WHERE word <> '{TABLE_PASSWORD}';
 """
 
 ENVIRONMENT = {

@@ -15,6 +15,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Job,
     Join,
+    LookupJoin,
     Node,
     Normalize,
     Over,
@@ -139,7 +140,7 @@ def _line(node: Node) -> str:
             return headline(node)
         case SetOperation():
             return headline(node)
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin():
             return _join(node)
         case _:
             assert_never(node)
@@ -157,6 +158,8 @@ def _join(node: AnyJoin) -> str:
         return f"{node.kind.value} join {keys or 'all'}{rest}{ttl}"
     if isinstance(node, WindowJoin):
         return f"{node.kind.value} window join {keys}{rest}"
+    if isinstance(node, LookupJoin):
+        return f"{node.kind.value} lookup join {keys}{rest}{_ttl(node.ttl)}"
     if isinstance(node, TemporalJoin):
         return f"{node.kind.value} temporal join {keys} as of {left[node.left_time]}{rest}"
     time = f"{node.lower} <= {left[node.left_time]} - {right[node.right_time]} <= {node.upper}"

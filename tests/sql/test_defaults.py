@@ -19,6 +19,7 @@ from service.sql.settings import SETTINGS
 
 NEEDED = {
     "kafka": "'topic' = 't', 'format' = 'json'",
+    "jdbc": "'url' = 'jdbc:sqlite:/t.db', 'table-name' = 't'",
     "upsert-kafka": "'topic' = 't', 'key.format' = 'json', 'value.format' = 'json'",
 }
 OPTIONS = [(kind, key, k.default) for kind, known in CONNECTORS.items() for key, k in known.items() if k.default]

@@ -305,8 +305,8 @@ def test_datagen_keeps_its_own_options():
         ({"value.format": "json"}, "'format' and 'value.format' are both given"),
         (
             {"connector": "kafk"},
-            "connector 'kafk' is not supported\n  detail: the connectors are kafka, upsert-kafka, datagen, print, "
-            'blackhole\n  hint:   did you mean "kafka"?',
+            "connector 'kafk' is not supported\n  detail: the connectors are kafka, upsert-kafka, datagen, jdbc, "
+            'print, blackhole\n  hint:   did you mean "kafka"?',
         ),
     ],
 )

@@ -64,6 +64,11 @@ TASKS: Mapping[str, Words] = {
         "joins, aggregates and windows",
         "more cores and tasks spread this; a time to live bounds the state that is searched",
     ),
+    "lookup": Words(
+        "looking up",
+        "tables of databases are asked for the rows of keys",
+        "turn the table's cache on ('lookup.cache'), look at the database and at an index on the key",
+    ),
     "encode": Words(
         "encoding",
         "changes are turned into records",

@@ -32,6 +32,7 @@ def secrets_of(settings: BaseModel, programs: Iterable[Program]) -> Iterator[str
                 yield from sensitive(conf)
     for program in programs:
         yield from secrets_of_tables([s.table for s in program.sources] + [o.table for o in program.outputs])
+        yield from secrets_of_tables(o.lookup.table for o in program.operators if o.lookup is not None)
 
 
 def _walk(group: BaseModel, prefix: str, redaction: Redaction) -> Iterator[Setting]:

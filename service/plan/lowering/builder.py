@@ -17,7 +17,7 @@ from service.plan.lowering.distribution import Input, Stream, co_locate
 from service.plan.lowering.monotone import rises_with
 from service.plan.meaning import Lineage, Meaning, output_meaning, source_meaning
 from service.plan.nodes import Job, Node, Sink
-from service.plan.program import Edge, Operator, Output, Program, Source
+from service.plan.program import Edge, Lookup, Operator, Output, Program, Source
 from service.plan.table import Table
 
 Relation = tuple[Stream, ...]
@@ -80,16 +80,20 @@ class Builder:
         inputs: tuple[Edge, ...],
         ports: Names = (),
         order: tuple[int, ...] | None = None,
+        lookup: Lookup | None = None,
     ) -> int:
         """Add a kernel; the name is completed by a number of its own."""
         self._named[name] += 1
-        added = Operator(self._number(), f"{name}_{self._named[name]}", level, kernel, inputs, ports, order)
+        named = f"{name}_{self._named[name]}"
+        added = Operator(self._number(), named, level, kernel, inputs, ports, order, lookup=lookup)
         self._operators.append(added)
         return added.id
 
-    def stateful(self, name: str, kernel: Kernel, placed: CoLocated, ports: Names = ()) -> int:
+    def stateful(
+        self, name: str, kernel: Kernel, placed: CoLocated, ports: Names = (), lookup: Lookup | None = None
+    ) -> int:
         """Add a kernel that keeps state, where its inputs meet."""
-        return self.operator(name, placed.level, kernel, placed.edges, ports, placed.order)
+        return self.operator(name, placed.level, kernel, placed.edges, ports, placed.order, lookup)
 
     def output(
         self, table: Table, producer: int, columns: tuple[int, ...], *, append: bool, key: tuple[int, ...] | None

@@ -31,6 +31,7 @@ from service.plan.nodes import (
     Job,
     Join,
     JoinKind,
+    LookupJoin,
     Mode,
     Node,
     Normalize,
@@ -53,7 +54,7 @@ from service.plan.nodes import (
 )
 from service.plan.passes import normalize
 from service.plan.passes.expand_computed import watermark
-from service.plan.program import Edge, Program
+from service.plan.program import Edge, Lookup, Program
 from service.plan.properties import mode, unique_keys
 from service.plan.validate import check, materializes, sink_key
 from service.plan.walk import consumers, fields, shows_right
@@ -172,6 +173,8 @@ class _Lowering:
                 return self._set_operation(node)
             case TemporalJoin():
                 return self._join("temporal_join", kernels.temporal(node), node)
+            case LookupJoin():
+                return self._lookup(node)
             case _:
                 assert_never(node)
 
@@ -295,6 +298,14 @@ class _Lowering:
             return (joined,)
         pairs = [(left, right + width) for left, right in zip(node.left_keys, node.right_keys, strict=True)]
         return (replace(joined, either=tuple(frozenset({pairs[i], pairs[i][::-1]}) for i in placed.key_order)),)
+
+    def _lookup(self, node: LookupJoin) -> Relation:
+        """Rows of one key meet, so that the table is asked once for it, whatever the number of tasks."""
+        left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))
+        placed = self.builder.exchange_to_key([left])
+        asks = Lookup(node.table.table, node.table.columns, node.right_keys)
+        joined = self.builder.stateful("lookup_join", kernels.lookup(node), placed, _names(node.left), asks)
+        return (_distributed(joined, placed, _equal_keys(left)),)
 
 
 def _equal_keys(port: Port) -> list[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from operators.windows.firing import Firing
 from operators.windows.shapes import Attached, Cumulate, Hop
 from service.plan.nodes.aggregates import Aggregate, AggregateCall, OverCall
 from service.plan.nodes.job import Job, Sink
-from service.plan.nodes.joins import AnyJoin, IntervalJoin, Join, TemporalJoin, WindowJoin
+from service.plan.nodes.joins import AnyJoin, IntervalJoin, Join, LookupJoin, TemporalJoin, WindowJoin
 from service.plan.nodes.over import Over
 from service.plan.nodes.ranking import TimeSort, TopN
 from service.plan.nodes.relation import Field, Mode, Place
@@ -51,6 +51,7 @@ Node = (
     | IntervalJoin
     | WindowJoin
     | TemporalJoin
+    | LookupJoin
     | SetOperation
 )
 
@@ -73,6 +74,7 @@ __all__ = [
     "Job",
     "Join",
     "JoinKind",
+    "LookupJoin",
     "Mode",
     "Node",
     "Normalize",

@@ -1,4 +1,4 @@
-"""Joins: regular, in an interval of time, of windows, and with the version of a row at a time."""
+"""Joins: regular, in an interval of time, of windows, with the version of a row at a time, with what a database has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from operators.joins.kinds import JoinKind
 from service.plan.expressions import Expression
 from service.plan.nodes.relation import NOWHERE, Field, Place, check, check_positions
+from service.plan.nodes.sources import Scan
 
 if TYPE_CHECKING:
     from service.plan.nodes import Node
@@ -106,7 +107,41 @@ class TemporalJoin:
         return (False,) * len(self.left_keys)
 
 
-AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupJoin:
+    """Left rows, INNER or LEFT, with the rows that a table of a database has for their keys when they come.
+
+    `right` is the scan of that table: it is asked for keys, and never read as a stream. Where rows of `left` may be
+    taken back, what they have met is forgotten after `ttl` ms (0 = never).
+    """
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    residual: Expression | None
+    fields: tuple[Field, ...]
+    ttl: int = 0
+    place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        check(isinstance(self.right, Scan), self, "looks rows up in a table")
+        check(bool(self.left_keys), self, "has a key to look up")
+
+    @property
+    def null_safe(self) -> tuple[bool, ...]:
+        """NULL is the key of no row."""
+        return (False,) * len(self.left_keys)
+
+    @property
+    def table(self) -> Scan:
+        """The scan of the table that is asked."""
+        assert isinstance(self.right, Scan)
+        return self.right
+
+
+AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin | LookupJoin
 """The nodes with a left and a right input, equal keys and a residual condition."""
 
 

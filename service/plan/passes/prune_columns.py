@@ -22,6 +22,7 @@ from service.plan.nodes import (
     Job,
     Join,
     JoinKind,
+    LookupJoin,
     Node,
     Normalize,
     Over,
@@ -127,7 +128,7 @@ def _wanted(node: Node, needed: set[int]) -> list[set[int]]:
         case SetOperation():
             # Rows are compared as a whole.
             return [set(range(len(node.fields)))] * 2
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin():
             width = len(fields(node.left))
             read = {i for i in needed if i < width or shows_right(node)}
             read |= set(columns_of(node.residual) if node.residual else ())
@@ -235,7 +236,7 @@ def _pruned(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             kept = list(range(len(node.fields)))
             left, right = (_only(pruned, kept, node.fields) for pruned in below)
             return Pruned(replace(node, left=left, right=right), _places(kept))
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin():
             return _pruned_join(node, below[0], below[1])
         case _:
             assert_never(node)

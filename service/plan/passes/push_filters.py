@@ -19,6 +19,7 @@ from service.plan.nodes import (
     Job,
     Join,
     JoinKind,
+    LookupJoin,
     Node,
     Normalize,
     Over,
@@ -88,7 +89,7 @@ def _push(node: Filter) -> Node:
             return _through(node, below, {i: i for i in partition})
         case Normalize(key=key):
             return _through(node, below, {i: i for i in key})
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin():
             return _into_join(node, below)
         case _:
             return node
@@ -120,8 +121,8 @@ def _into_join(node: Filter, below: AnyJoin) -> Node:
     if below.kind in (JoinKind.INNER, JoinKind.LEFT) or not below.kind.shows_right:
         found, rest = _split(rest, left_side)
         left = _filtered(left, found, node)
-    # A version that is left out would leave the one before it in force.
-    if below.kind in (JoinKind.INNER, JoinKind.RIGHT) and not isinstance(below, TemporalJoin):
+    # A version that is left out would leave the one before it in force, and a table that is looked up stays a table.
+    if below.kind in (JoinKind.INNER, JoinKind.RIGHT) and not isinstance(below, TemporalJoin | LookupJoin):
         found, rest = _split(rest, right_side)
         right = _filtered(right, tuple(moved(c, {i: i - width for i in right_side}) for c in found), node)
     if left is below.left and right is below.right:

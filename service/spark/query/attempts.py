@@ -20,6 +20,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
 from service.checkpoint.files import StateMissing
+from service.databases.errors import DatabaseConfigError
 from service.kafka.errors import DigestMismatch, KafkaConfigError, SourceChanged
 from service.runtime.ingest import BadInput
 from service.runtime.shard_operators import StateMismatch
@@ -28,7 +29,15 @@ from service.spark.internals.failures import note
 TRIES = 4
 """How often a task may fail for a reason of its own."""
 
-FINAL = (StateMismatch, StateMissing, DigestMismatch, SourceChanged, KafkaConfigError, BadInput)
+FINAL = (
+    StateMismatch,
+    StateMissing,
+    DigestMismatch,
+    SourceChanged,
+    KafkaConfigError,
+    DatabaseConfigError,
+    BadInput,
+)
 """Errors that the next attempt would meet again; nothing was written, and a person has to decide."""
 
 OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)

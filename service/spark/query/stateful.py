@@ -12,9 +12,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from operators.time import MIN_TIME
+from service.checkpoint.answers import Answers
 from service.checkpoint.blocks import BlockWriter, Manifest
 from service.checkpoint.files import StoredAt
 from service.checkpoint.version import LevelState, ShardState, Version
+from service.databases.lookups import found_now
+from service.plan.program import Operator
 from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
@@ -56,8 +59,20 @@ class LevelTask:
         cache = _cache(job)
         cache.begin(batch)
         kept = _KeptShard(job, self._level, number, before, BlockWriter(files, batch, self._level, number), cache)
+        answers = Answers(files, batch, self._level, number)
+
+        def ask(operator: Operator, keys: pa.Table, now: int) -> pa.Table:
+            lookup = operator.lookup
+            assert lookup is not None
+            return answers.of(operator.identity, keys, lambda: found_now(lookup, keys, now))
+
+        def take() -> ShardOperators:
+            operators = kept.take()
+            operators.ask_with(ask)
+            return operators
+
         shard = Shard(job.topology, self._level, number, job.layout, before.clocks)
-        yield from shard.advance(here, kept.take)
+        yield from shard.advance(here, take)
         told = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
         channel = f"l{self._level:03d}/s{number:05d}/state"
         yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, told.to_json())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
 from service.spark.internals.failures import SparkFailure, executors_lost
@@ -45,10 +46,10 @@ READER = "org.apache.spark.sql.kafka010."
 
 
 def is_patient(failure: SparkFailure) -> bool:
-    """Return whether Kafka or a schema registry cannot be reached: that is waited out for as long as it takes. A
-    time-out of anything else is a failure like others."""
+    """Return whether Kafka, a schema registry or a database cannot be reached: that is waited out for as long as it
+    takes. A time-out of anything else is a failure like others."""
     return (
-        failure.raised(KafkaUnreachable, RegistryUnreachable)
+        failure.raised(KafkaUnreachable, RegistryUnreachable, DatabaseUnreachable)
         or failure.thrown(*UNREACHABLE)
         or failure.thrown_in(READER, "java.util.concurrent.TimeoutException")
     )
@@ -56,7 +57,7 @@ def is_patient(failure: SparkFailure) -> bool:
 
 def is_misconfigured(failure: SparkFailure) -> bool:
     """Return whether only a change of settings, passwords or rights helps."""
-    return failure.raised(KafkaConfigError, RegistryConfigError) or failure.thrown(*REFUSED)
+    return failure.raised(KafkaConfigError, RegistryConfigError, DatabaseConfigError) or failure.thrown(*REFUSED)
 
 
 def is_of_memory(failure: SparkFailure) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from service.plan.formats import CARRIES_CHANGES
-from service.plan.table import Bounded, Connector, Format, Startup
+from service.plan.table import Bounded, Connector, Format, LookupOptions, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
 from service.sql.options.format_options import FORMATS, OLDER_NAMES, REGISTRY_OPTIONS, WITH_REGISTRY
@@ -14,6 +14,7 @@ from service.sql.options.known import OptionSpec
 from service.sql.parse.statements import Option
 
 _FORMAT_KEYS = ("format", "key.format", "value.format")
+_OF_DATABASES = ("url", "username", "password")
 _PLACED_APART = frozenset(
     {
         *_FORMAT_KEYS,
@@ -35,7 +36,7 @@ def read_connector(options: Iterable[Option], mistakes: Mistakes, at: int, idle_
     if kind is None:
         mistakes.add(
             "the table has no connector",
-            hint="write WITH ('connector' = 'kafka', ...); also upsert-kafka, datagen, print and blackhole",
+            hint="write WITH ('connector' = 'kafka', ...); also upsert-kafka, datagen, jdbc, print and blackhole",
             at=at,
         )
         return None
@@ -80,7 +81,9 @@ class _Reader:
             kind=self.kind,
             topics=values.get("topic") or (),
             topic_pattern=values.get("topic-pattern") or "",
-            properties={k[len(prefix) :]: o.value for k, o in self.given.items() if k.startswith(prefix)},
+            properties={k: self.given[k].value for k in _OF_DATABASES if k in self.given}
+            if self.kind == "jdbc"
+            else {k[len(prefix) :]: o.value for k, o in self.given.items() if k.startswith(prefix)},
             key_format=formats.get("key.format"),
             value_format=formats.get("format") or formats.get("value.format"),
             key_fields=values.get("key.fields") or (),
@@ -90,7 +93,8 @@ class _Reader:
             bounded=self._bounded(values),
             idle_timeout=values.get("scan.watermark.idle-timeout") or idle_timeout,
             bad_input=values.get("tailrace.bad-input") or self._bad_input(formats),
-            options=self._rest(),
+            options={} if self.kind == "jdbc" else self._rest(),
+            lookup=self._lookup(values) if self.kind == "jdbc" else None,
         )
 
     def _format(self, key: str) -> Format | None:
@@ -253,6 +257,10 @@ class _Reader:
             return None
 
     def _check_together(self, values: Mapping[str, Any], formats: Mapping[str, Format]) -> None:
+        if self.kind == "jdbc":
+            for key in ("url", "table-name"):
+                if key not in self.given:
+                    self._missing(key)
         if self.kind not in ("kafka", "upsert-kafka"):
             return
         if "topic" not in self.given and "topic-pattern" not in self.given:
@@ -313,6 +321,34 @@ class _Reader:
             mode=values.get("scan.bounded.mode") or "unbounded",
             timestamp=values.get("scan.bounded.timestamp-millis"),
             offsets=values.get("scan.bounded.specific-offsets") or (),
+        )
+
+    def _lookup(self, values: Mapping[str, Any]) -> LookupOptions:
+        """A cache that is asked for by one of its older names is there."""
+
+        def chosen(name: str, *others: str, default: Any) -> Any:
+            return next((values[key] for key in (name, *others) if values.get(key) is not None), default)
+
+        older = "lookup.cache.max-rows" in self.given or "lookup.cache.ttl" in self.given
+        cached = chosen("lookup.cache", default="PARTIAL" if older else "NONE") == "PARTIAL"
+        partial = "lookup.partial-cache."
+        for key, option in self.given.items():
+            if key.startswith(partial) and not cached:
+                self.mistakes.note(
+                    f"'{key}' has no effect without a cache", hint="set 'lookup.cache' = 'PARTIAL'", at=option.key_at
+                )
+        standard = LookupOptions("")
+        return LookupOptions(
+            table=values.get("table-name") or "",
+            keys=chosen("tailrace.lookup.batch-keys", default=standard.keys),
+            connections=chosen("tailrace.lookup.connections", default=standard.connections),
+            retries=max(0, chosen("lookup.max-retries", default=standard.retries)),
+            patience=chosen("connection.max-retry-timeout", default=standard.patience),
+            cached=cached,
+            max_rows=chosen(f"{partial}max-rows", "lookup.cache.max-rows", default=standard.max_rows),
+            expire_after_write=chosen(f"{partial}expire-after-write", "lookup.cache.ttl", default=0),
+            expire_after_access=chosen(f"{partial}expire-after-access", default=0),
+            cache_missing=chosen(f"{partial}cache-missing-key", "lookup.cache.caching-missing-key", default=True),
         )
 
     def _bad_input(self, formats: Mapping[str, Format]) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.sql.options.known import (
+    ANY,
+    BOOLEAN,
     COUNT,
+    DATABASE_URL,
     DURATION,
     INTEGER,
     LIST,
@@ -130,10 +133,67 @@ PRINT: Mapping[str, OptionSpec] = {
     "sink.parallelism": _PARALLELISM["sink.parallelism"],
 }
 
+_LOOKED_UP = "the table is asked for the rows of keys, and not read as a whole"
+_NOT_WRITTEN = "the table is not written"
+
+JDBC: Mapping[str, OptionSpec] = {
+    "url": OptionSpec(DATABASE_URL, "the database: 'jdbc:postgresql://...', 'jdbc:sqlite:...', or a URL of SQLAlchemy"),
+    "table-name": OptionSpec(TEXT, "the table or view in the database, with its schema if it needs one"),
+    "username": OptionSpec(TEXT, "who logs in"),
+    "password": OptionSpec(ANY, "the password of that user"),
+    "driver": ignored("the driver follows from the URL"),
+    "lookup.cache": words("whether a worker remembers what it has looked up", "NONE", "PARTIAL"),
+    "lookup.partial-cache.max-rows": OptionSpec(
+        COUNT, "how many rows a worker remembers at most; a key without rows counts as one", default="100000"
+    ),
+    "lookup.partial-cache.expire-after-write": OptionSpec(
+        DURATION, "how long a row is remembered after it was read; without it for as long as there is room"
+    ),
+    "lookup.partial-cache.expire-after-access": OptionSpec(
+        DURATION, "how long a row is remembered after it was last used; without it for as long as there is room"
+    ),
+    "lookup.partial-cache.cache-missing-key": flag("whether it is remembered that a key has no row", "true"),
+    "lookup.cache.max-rows": OptionSpec(
+        COUNT, "the older name of lookup.partial-cache.max-rows; it turns the cache on"
+    ),
+    "lookup.cache.ttl": OptionSpec(
+        DURATION, "the older name of lookup.partial-cache.expire-after-write; it turns the cache on"
+    ),
+    "lookup.cache.caching-missing-key": flag("the older name of lookup.partial-cache.cache-missing-key", "true"),
+    "lookup.max-retries": OptionSpec(
+        INTEGER, "how often a worker asks again before the batch fails and is tried again as a whole", default="3"
+    ),
+    "lookup.async": ignored("keys are asked for in pieces, side by side", BOOLEAN),
+    "connection.max-retry-timeout": OptionSpec(
+        DURATION, "how long a worker asks again at most, in all", default="60 s"
+    ),
+    "tailrace.lookup.batch-keys": OptionSpec(COUNT, "how many keys one statement asks for", default="1000"),
+    "tailrace.lookup.connections": OptionSpec(
+        COUNT, "how many statements a worker sends side by side, each over a connection of its own", default="4"
+    ),
+    **dict.fromkeys(
+        (
+            *(
+                "scan.partition.column",
+                "scan.partition.num",
+                "scan.partition.lower-bound",
+                "scan.partition.upper-bound",
+            ),
+            *("scan.fetch-size", "scan.auto-commit", "filter.handling.policy"),
+        ),
+        ignored(_LOOKED_UP),
+    ),
+    **dict.fromkeys(
+        ("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.max-retries", "sink.parallelism"),
+        ignored(_NOT_WRITTEN),
+    ),
+}
+
 CONNECTORS: Mapping[str, Mapping[str, OptionSpec]] = {
     "kafka": KAFKA,
     "upsert-kafka": UPSERT_KAFKA,
     "datagen": DATAGEN,
+    "jdbc": JDBC,
     "print": PRINT,
     "blackhole": {},
 }
@@ -142,7 +202,6 @@ FLINK_CONNECTORS = frozenset(
     {
         *(
             "filesystem",
-            "jdbc",
             "elasticsearch-6",
             "elasticsearch-7",
             "opensearch",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from service.databases.address import sqlalchemy_url
 from service.formats.avro.schema import AvroSchemaError, parse_schema
 from service.formats.protobuf.schemas.compiler import compiled, described
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
@@ -149,6 +150,11 @@ def _pem_file(text: str) -> str:
     return _text(text)
 
 
+def _database_url(text: str) -> str:
+    sqlalchemy_url(text)
+    return text
+
+
 TEXT = OptionKind("text", _text)
 ANY = OptionKind("text", str)
 BOOLEAN = OptionKind("boolean", _boolean)
@@ -165,6 +171,7 @@ PROTO_FILE = OptionKind(".proto file", _proto_file)
 PROTO_SET = OptionKind("file", _proto_set)
 REGISTRY_URL = OptionKind("URL", _registry_url)
 PEM_FILE = OptionKind("file", _pem_file)
+DATABASE_URL = OptionKind("URL", _database_url)
 
 
 def one_of(*values: str) -> OptionKind:

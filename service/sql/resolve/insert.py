@@ -59,6 +59,13 @@ def _table(insert: Insert, session: ResolveContext) -> Table | None:
         return None
     if table.connector.kind == "datagen":
         session.mistakes.add(f'table "{table.name}" cannot be written to', detail="'datagen' is a source", at=name.at)
+    if table.lookup is not None:
+        session.mistakes.add(
+            f'table "{table.name}" cannot be written to',
+            detail="'jdbc' is looked up, and not written",
+            hint="write to Kafka, and have Kafka Connect's JDBC sink write what is there into the database",
+            at=name.at,
+        )
     if len(table.connector.topics) > 1:
         session.mistakes.add(f'table "{table.name}" cannot be written to', detail="a sink has one topic", at=name.at)
     if table.connector.topic_pattern:

@@ -15,13 +15,16 @@ from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.time_bounds import TimeBound, time_bounds
 
+Equality = tuple[Expression, Expression, bool]
+"""An expression over the left input, one over the right, and whether NULL equals NULL."""
+
 
 @dataclass(slots=True)
 class Conditions:
     """What a join compares. Expressions of `keys` read the left and the right input alone, each by its own positions;
     those of `rest` read both, left columns first."""
 
-    keys: list[tuple[Expression, Expression, bool]] = field(default_factory=list)
+    keys: list[Equality] = field(default_factory=list)
     bounds: list[tuple[TimeBound, exp.Expr]] = field(default_factory=list)
     rest: list[Expression] = field(default_factory=list)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from service.plan.expressions import Expression
+from service.plan.expressions import Call, Expression, columns_of, moved
 from service.plan.nodes import Field, IntervalJoin, Join, JoinKind, WindowJoin
 from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
 from service.sql.resolve.context import ResolveContext
-from service.sql.resolve.join_conditions import Conditions
+from service.sql.resolve.join_conditions import Conditions, Equality
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.relation import Relation, WindowColumns
 from service.sql.resolve.window_joins import half_windowed, joined_windows
@@ -144,6 +144,14 @@ def compiled_conditions(
     unique = {id(n): n for n in nodes}.values()
     compiled = [session.compile(node, scope) for node in unique]
     return [c for c in compiled if c is not None]
+
+
+def compared(equality: Equality, width: int) -> Expression:
+    """The equality as a condition over left's `width` columns, then right's."""
+    mine, theirs, safe = equality
+    shifted = moved(theirs, {i: i + width for i in columns_of(theirs)})
+    text = "({0} IS NOT DISTINCT FROM {1})" if safe else "({0} = {1})"
+    return Call("IS NOT DISTINCT FROM" if safe else "=", (mine, shifted), BOOLEAN, text)
 
 
 _MATCHES = Field("matches", BOOLEAN, nullable=False)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from service.plan.expressions import Call, Column, Expression, columns_of, moved
+from service.plan.expressions import Call, Column, Expression
 from service.plan.nodes import JoinKind, TemporalJoin
 from service.plan.properties import event_time
 from service.plan.table import TimeKind
@@ -18,9 +18,10 @@ from service.plan.walk import fields
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.from_clause import resolve_relation
-from service.sql.resolve.join_conditions import Conditions, sort_conditions
+from service.sql.resolve.join_conditions import Conditions, Equality, sort_conditions
 from service.sql.resolve.join_inputs import Keyed
-from service.sql.resolve.join_nodes import compiled_conditions, joined_columns
+from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
+from service.sql.resolve.lookup_joins import looked_up, lookup_join
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.temporal_functions import (
     declared_function,
@@ -72,7 +73,8 @@ def temporal_join(
             )
         )
     with session.mistakes.collecting(source):
-        return _joined(left, right, kind, conditions, ttl, source, session)
+        join = _joined if looked_up(right.node) is None else lookup_join
+        return join(left, right, kind, conditions, ttl, source, session)
     raise QueryRejected
 
 
@@ -166,23 +168,17 @@ def _with_versions(right: Relation, stream: VersionStream) -> Relation:
     return Relation(stream.node, Scope(right.scope.columns + hidden))
 
 
-_Equality = tuple[Expression, Expression, bool]
-
-
-def _keys(found: Conditions, key: tuple[int, ...], width: int) -> tuple[dict[int, _Equality], list[Expression]]:
+def _keys(found: Conditions, key: tuple[int, ...], width: int) -> tuple[dict[int, Equality], list[Expression]]:
     """An equality for each column of the primary key, and all other conditions over left's `width` columns, then
     right's. A column that had to be cast to be compared is still the key."""
-    chosen: dict[int, _Equality] = {}
+    chosen: dict[int, Equality] = {}
     rest = list(found.rest)
     for equality in found.keys:
-        mine, theirs, safe = equality
-        column = _compared(theirs)
+        column = _compared(equality[1])
         if column in key and column not in chosen:
             chosen[column] = equality
             continue
-        shifted = moved(theirs, {i: i + width for i in columns_of(theirs)})
-        text = "({0} IS NOT DISTINCT FROM {1})" if safe else "({0} = {1})"
-        rest.append(Call("IS NOT DISTINCT FROM" if safe else "=", (mine, shifted), BOOLEAN, text))
+        rest.append(compared(equality, width))
     return chosen, rest
 
 

@@ -15,6 +15,7 @@ from service.sql.expressions.compile import Context, compile_expression
 from service.sql.options.connector import read_connector
 from service.sql.parse.statements import ColumnClause, CreateTable, KeyClause, Name, WatermarkClause
 from service.sql.scope import INTERNAL, Scope
+from service.sql.tables.database_columns import check_database_columns
 from service.sql.tables.format_columns import check_formats
 from service.sql.tables.metadata_columns import check_metadata, told_in_zone
 
@@ -27,6 +28,7 @@ def read_table(statement: CreateTable, context: Context, mistakes: Mistakes, idl
     table = _Columns(statement, context, mistakes).table(connector or Connector("unknown"))
     _check_key(table, statement, mistakes)
     check_formats(table, statement, mistakes)
+    check_database_columns(table, statement, mistakes)
     return table if len(mistakes) == before else None
 
 

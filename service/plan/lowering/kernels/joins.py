@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from operators.joins.interval_join import IntervalJoinOperator
 from operators.joins.kinds import JoinKind
+from operators.joins.lookup_join import LookupJoinOperator
 from operators.joins.regular_join import RegularJoin
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.joins.window_join import WindowJoinOperator
 from service.plan.lowering.kernels.parts import appends, in_processing_time, schema, text_of
-from service.plan.nodes import AnyJoin, IntervalJoin, Join, TemporalJoin, WindowJoin
+from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, TemporalJoin, WindowJoin
 
 
 class _Matched(TypedDict):
@@ -81,3 +82,8 @@ def temporal(node: TemporalJoin) -> TemporalJoinOperator:
         untimed_deletes=node.untimed_deletes,
         **_matched(node),
     )
+
+
+def lookup(node: LookupJoin) -> LookupJoinOperator:
+    """Return the kernel of a lookup join."""
+    return LookupJoinOperator(append=appends(node.left), ttl=node.ttl, **_matched(node))

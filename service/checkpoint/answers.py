@@ -1,0 +1,44 @@
+"""What the tables of databases answered to the lookups of a batch, kept so that the batch can be done again.
+
+Law: the first answer counts. A table may change between two tries of a batch, and some tasks of the first may have
+committed their rows by then. So a task writes what it was answered before anything follows from it, under a name that
+is taken only once; whoever comes later, the same task tried again or one that is thought dead, reads that. The name
+says what was asked for: a batch that is planned anew, with other rows, asks for other keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+
+import pyarrow as pa
+
+from service.checkpoint.files import Files
+
+FOLDER = "tailrace/lookups"
+
+
+class Answers:
+    """The answers to one task of a batch."""
+
+    def __init__(self, files: Files, batch: int, level: int, shard: int) -> None:
+        self._files = files
+        self._stem = f"{FOLDER}/{batch:09d}-{level}-{shard}"
+
+    def of(self, lookup: str, keys: pa.Table, ask: Callable[[], pa.Table]) -> pa.Table:
+        """Return what was answered to `keys` by the lookup of that name; if nothing was so far, what `ask` gives."""
+        name = f"{self._stem}-{lookup}-{sha256(_stored(keys)).hexdigest()[:16]}"
+        kept = self._files.get(name)
+        if kept is None:
+            answer = _stored(ask())
+            kept = answer if self._files.put_new(name, [answer]) else self._files.get(name)
+            if kept is None:
+                raise OSError(f"{name} was there, and is gone")
+        return pa.ipc.open_stream(pa.py_buffer(kept)).read_all()
+
+
+def _stored(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue()

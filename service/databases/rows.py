@@ -1,0 +1,15 @@
+"""The rows that a table has for a key."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Key = tuple[Any, ...]
+"""The values of the columns that a table is asked by."""
+
+
+class FoundRow(NamedTuple):
+    """A row of the table by the values of its columns; where it cannot be read, only those of its key, and why."""
+
+    values: tuple[Any, ...]
+    unreadable: str | None = None

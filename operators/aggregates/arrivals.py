@@ -17,23 +17,18 @@ from operators.aggregates.distinct_values import (
     Moved,
     combined,
     left_column,
-    set_trace,
-    value_sort_keys,
-    write_values,
 )
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
 from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE, value_of
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, of, over, same, select
-from operators.state.operator_state import State, TraceSpec
-from operators.state.pairing import read_keyed
+from operators.state.operator_state import State
+from operators.state.tables.keyed import KeyedTable
 
 
-def arrival_trace(
-    keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None, placing: int | None = None
-) -> TraceSpec:
-    """Return the table of the numbers of the arrivals of each value of each key, found by both, or by key alone."""
-    return set_trace(keys, {VALUE: values.type, NUMBERS: pa.list_(pa.int64())}, timestamp, placing)
+def arrival_columns(values: ValueSet) -> dict[str, pa.DataType]:
+    """Return the columns behind the keys in the table of a set: a value, and the numbers of its arrivals."""
+    return {VALUE: values.type, NUMBERS: pa.list_(pa.int64())}
 
 
 def fold_arrivals(
@@ -41,22 +36,24 @@ def fold_arrivals(
     layout: AccumulatorLayout,
     at: int,
     state: State,
+    tables: tuple[KeyedTable, KeyedTable],
     partials: pa.Table,
-    timestamp: int | None,
-    gone: int,
+    now: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the rows of set `at` into its trace, and tell which first and last values came and left; the parameters are
-    those of `fold_values`."""
-    values, trace = layout.sets[at], state[f"values{at}"]
-    delta = _numbered(keys, layout, at, state, partials, sql)
-    pairs = read_keyed(sql, trace, delta, value_sort_keys(trace, delta, len(keys)), len(keys) + 1)
+    """Fold the rows of set `at` into its table, and tell which first and last values came and left.
+
+    `tables` are that of the groups and that of the set; the other parameters are those of `fold_values`.
+    """
+    values, (groups, table) = layout.sets[at], tables
+    delta = _numbered(keys, layout, at, state, groups, partials, sql)
+    pairs = table.read(state, delta, sql)
     before = PREVIOUS + NUMBERS
     after = f"list_concat(COALESCE({before}, []), came)[gone + 1:]"
     statement = select([*keys, VALUE, named(before, "before"), named(after, NUMBERS)], "pairs")
     rows = sql(statement, {"pairs": pairs.rows})
     stays = pc.greater(pc.list_value_length(rows.column(NUMBERS)), 0).to_numpy()
-    write_values(trace, pairs, stays, rows.drop_columns(["before"]).filter(pa.array(stays)), timestamp, gone)
+    table.write(state, pairs, rows, now, stays=stays)
     items = []
     for extreme in values.extremes:
         place = 1 if extreme.function == "MIN" else -1
@@ -68,14 +65,19 @@ def fold_arrivals(
 
 
 def _numbered(
-    keys: Sequence[str], layout: AccumulatorLayout, at: int, state: State, partials: pa.Table, sql: Sql
+    keys: Sequence[str],
+    layout: AccumulatorLayout,
+    at: int,
+    state: State,
+    groups: KeyedTable,
+    partials: pa.Table,
+    sql: Sql,
 ) -> pa.Table:
     """For each key and value: the numbers of the rows that came, and how many have gone."""
     rows = partials.filter(pc.equal(partials.column(TAG), at + 1)).select([*keys, value_of(at), TIMES])
     rows = rows.rename_columns([*keys, VALUE, TIMES]).append_column(AT, pa.array(np.arange(rows.num_rows)))
     touched = sql(select([*keys, "COUNT(*) AS rows"], "rows", group_by=keys), {"rows": rows})
-    groups = state["groups"]
-    found = read_keyed(sql, groups, touched, groups.key_hash(touched, range(len(keys))), len(keys)).rows
+    found = groups.read(state, touched, sql).rows
     ours, theirs = of("r", keys), of("k", keys)
     number = f"CAST(COALESCE(known, 0) + SUM(GREATEST({TIMES}, 0)) {over(ours, [AT])} AS BIGINT)"
     both = join("rows r", "known k", same(ours, theirs))

@@ -11,21 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
 from operators.columns import duckdb_type
-from operators.hashing import bucket_hash
 from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT, value_of
 from operators.sql import Sql
 from operators.sql_text import all_named, comma, inner, join, named, of, same, select, total, union_all
-from operators.state.block import SortKeys, among
-from operators.state.lookup import find_groups, nested
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.pairing import KeyedRows, read_keyed, restrict_to, write
-from operators.state.trace import Trace
+from operators.state.operator_state import State
+from operators.state.tables.keyed import KeyedTable
 
 
 class Moved(NamedTuple):
@@ -35,36 +30,9 @@ class Moved(NamedTuple):
     combined: list[str]
 
 
-def value_trace(
-    keys: dict[str, pa.DataType], values: ValueSet, timestamp: str | None, placing: int | None = None
-) -> TraceSpec:
-    """Return the table of how often each value of each key is there, found by key and value, or by key alone."""
-    return set_trace(keys, {VALUE: values.type, TIMES: pa.int64()}, timestamp, placing)
-
-
-def set_trace(
-    keys: dict[str, pa.DataType], values: dict[str, pa.DataType], timestamp: str | None, placing: int | None
-) -> TraceSpec:
-    """Return a table of the columns `values` beside those of the key, which expires by the column `timestamp`."""
-    timestamps = {timestamp: pa.int64()} if timestamp is not None else {}
-    schema = pa.schema(list((keys | values | timestamps).items()))
-    return TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp, placing=placing)
-
-
-def value_sort_keys(trace: Trace, rows: pa.Table, keys: int) -> SortKeys:
-    """Return the sort keys of rows that begin with their key, of so many columns, and a value: they are found by both,
-    or by the key alone."""
-    return nested(trace.key_hash(rows, range(keys)), bucket_hash(rows, range(keys + 1)))
-
-
-def write_values(
-    trace: Trace, pairs: KeyedRows, stays: npt.NDArray[np.bool_], kept: pa.Table, timestamp: int | None, gone: int
-) -> None:
-    """Write the values `kept`, which are those of `pairs` that stay, at the time `timestamp` where rows expire by that;
-    a deletion expires by `gone`."""
-    if timestamp is not None and trace.spec.timestamp is not None:
-        kept = kept.append_column(trace.spec.timestamp, pa.array(np.full(kept.num_rows, timestamp)))
-    write(trace, pairs, kept, pairs.sort_keys[stays], gone)
+def value_columns(values: ValueSet) -> dict[str, pa.DataType]:
+    """Return the columns behind the keys in the table of a set: a value, and how often it is there."""
+    return {VALUE: values.type, TIMES: pa.int64()}
 
 
 def fold_values(
@@ -72,31 +40,26 @@ def fold_values(
     layout: AccumulatorLayout,
     at: int,
     state: State,
+    table: KeyedTable,
     partials: pa.Table,
-    timestamp: int | None,
-    gone: int,
+    now: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the value partials of set `at` into its trace, and tell what that changes for each key.
-
-    `timestamp` is when a row is written, where rows expire by that; `gone` is what a deletion expires by.
-    """
-    values, trace = layout.sets[at], state[f"values{at}"]
+    """Fold the value partials of set `at` into its `table`, and tell what that changes for each key."""
+    values = layout.sets[at]
     by = [*keys, VALUE]
     summed = [*keys, named(value_of(at), VALUE), total(TIMES)]
     statement = select(summed, "partials", where=f"{TAG} = {at + 1}", group_by=by)
     delta = sql(statement, {"partials": partials})
-    pairs = read_keyed(sql, trace, delta, value_sort_keys(trace, delta, len(keys)), len(by))
+    pairs = table.read(state, delta, sql)
     before = pc.fill_null(pairs.rows.column(PREVIOUS + TIMES), 0).to_numpy()
     after = before + pairs.rows.column(TIMES).to_numpy()
     stays = after > 0
     turn = stays.astype(np.int64) - (before > 0)
-    if layout.append and timestamp is None and not values.repeats:
-        # That a value has come once more changes nothing that is kept.
-        stays = among(pairs.sort_keys, pairs.sort_keys[turn > 0])
-        pairs = restrict_to(pairs, pairs.sort_keys[stays])
-    kept = pairs.rows.select(by).append_column(TIMES, pa.array(after)).filter(pa.array(stays))
-    write_values(trace, pairs, stays, kept, timestamp, gone)
+    kept = pairs.rows.select(by).append_column(TIMES, pa.array(after))
+    # Where rows only come, that a value has come once more changes nothing that is kept.
+    differs = turn > 0 if layout.append and not values.repeats else None
+    table.write(state, pairs, kept, now, stays=stays, changed=differs)
     turned = pairs.rows.select(by).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
     changed = turned
     if values.repeats:
@@ -139,22 +102,36 @@ def combined(values: ValueSet, at: int) -> list[str]:
     return [*(named(f"{function}({name})", name) for function, name in names), *listed]
 
 
-def rescanned(keys: Sequence[str], layout: AccumulatorLayout, state: State, kept: pa.Table, sql: Sql) -> pa.Table:
+def rescanned(
+    keys: Sequence[str],
+    layout: AccumulatorLayout,
+    state: State,
+    tables: Sequence[KeyedTable],
+    kept: pa.Table,
+    sql: Sql,
+) -> pa.Table:
     """Return `kept` with what has to be read anew of all values of its key: each extreme whose value has left, each
-    list."""
-    for i, values in enumerate(layout.sets):
+    list. `tables` are those of the sets."""
+    for i, (values, table) in enumerate(zip(layout.sets, tables, strict=True)):
         for extreme in values.extremes:
             flag = rescan_column(extreme.name)
-            kept = _read_anew(keys, state[f"values{i}"], kept, flag, {extreme.name: extreme.text}, "found", sql)
+            kept = _read_anew(keys, state, table, kept, flag, {extreme.name: extreme.text}, "found", sql)
         if values.lists:
             again_each = {each.name: each.text for each in values.lists}
             ranked = values.ranked(keys, "found")
-            kept = _read_anew(keys, state[f"values{i}"], kept, changed_column(i), again_each, ranked, sql)
+            kept = _read_anew(keys, state, table, kept, changed_column(i), again_each, ranked, sql)
     return kept
 
 
 def _read_anew(
-    keys: Sequence[str], trace: Trace, kept: pa.Table, flag: str, texts: Mapping[str, str], source: str, sql: Sql
+    keys: Sequence[str],
+    state: State,
+    table: KeyedTable,
+    kept: pa.Table,
+    flag: str,
+    texts: Mapping[str, str],
+    source: str,
+    sql: Sql,
 ) -> pa.Table:
     """`kept` with the columns `texts` computed from the values of each key in whose row `flag` is true.
 
@@ -164,7 +141,7 @@ def _read_anew(
     if not pc.any(mask).as_py():
         return kept
     rows = kept.filter(mask)
-    found = find_groups(trace, trace.key_hash(rows, range(len(keys))))
+    found = table.read_groups(state, rows)
     again = {name: f"again_{name}" for name in texts}
     anew = select([*keys, *all_named(texts.values(), again.values())], source, group_by=keys)
     replaced = []

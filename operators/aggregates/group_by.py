@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.arrivals import arrival_trace, fold_arrivals
+from operators.aggregates.arrivals import arrival_columns, fold_arrivals
 from operators.aggregates.distinct_values import (
     Moved,
     changed_column,
@@ -22,7 +21,7 @@ from operators.aggregates.distinct_values import (
     left_column,
     rescan_column,
     rescanned,
-    value_trace,
+    value_columns,
 )
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import ROWS, AccumulatorLayout
@@ -31,11 +30,12 @@ from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import FOUND, PREVIOUS, TAG, WEIGHT, WRITTEN, new_answers, old_answers
+from operators.names import FOUND, PREVIOUS, TAG, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
 from operators.sql_text import differ, inner, named, select, union_all
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.pairing import read_keyed, write
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.keyed import KeyedTable
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 
@@ -78,46 +78,48 @@ class GroupBy(KernelDefaults):
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.partial.output,)
 
-    @property
-    def _expires_by(self) -> str | None:
-        if self.ends is not None:
-            return key_names(self.partial)[self.ends]
-        return WRITTEN if self.ttl else None
-
     def traces(self) -> Mapping[str, TraceSpec]:
-        layout, keys = layout_of(self.partial), key_types(self.partial)
-        timestamp = {WRITTEN: pa.int64()} if self.ttl else {}
-        groups = pa.schema(list((keys | layout.types | timestamp).items()))
-        traces = {
-            "groups": TraceSpec(schema=groups, kind=TableKind.KEYED, timestamp=self._expires_by, placing=self.placing)
-        }
-        for i, values in enumerate(layout.sets):
-            kept = arrival_trace if values.ordered else value_trace
-            traces[f"values{i}"] = kept(keys, values, self._expires_by, self.placing)
-        return traces
+        return specs_of(*self.tables())
+
+    def tables(self) -> tuple[KeyedTable, ...]:
+        """Return the table of the groups, then one for the values of each set."""
+        layout = layout_of(self.partial)
+        sets = (arrival_columns(values) if values.ordered else value_columns(values) for values in layout.sets)
+        return (
+            self._table("groups", layout.types),
+            *(self._table(f"values{i}", columns, by_value=True) for i, columns in enumerate(sets)),
+        )
+
+    def _table(self, name: str, columns: Mapping[str, pa.DataType], *, by_value: bool = False) -> KeyedTable:
+        """A table with one row a group, or one a group and value, the first of `columns`. Keys stand before these."""
+        keys = key_types(self.partial)
+        return KeyedTable(
+            name=name,
+            schema=pa.schema([*keys.items(), *columns.items()]),
+            keys=len(keys) + by_value,
+            group=tuple(range(len(keys))) if by_value else None,
+            ttl=self.ttl,
+            expires_by=None if self.ends is None else key_names(self.partial)[self.ends],
+            placing=self.placing,
+        )
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (partials,) = inputs
         layout = layout_of(self.partial)
-        if self.ttl:
-            for name in self.traces():
-                state[name].expire(clock.now - self.ttl)
+        groups, *sets = self.tables()
+        for table in (groups, *sets):
+            table.expire(state, clock.now)
         if partials.num_rows == 0:
             return Step(changes=no_changes(self.output))
         partials = partials.drop_columns([WEIGHT]).rename_columns(list(partial_types(self.partial)))
-        keys, timestamp, gone = key_names(self.partial), self._timestamp(clock), self._gone(partials, clock)
+        keys = key_names(self.partial)
         moved = [
-            (fold_arrivals if values.ordered else fold_values)(keys, layout, i, state, partials, timestamp, gone, sql)
-            for i, values in enumerate(layout.sets)
+            fold_arrivals(keys, layout, i, state, (groups, table), partials, clock.now, sql)
+            if layout.sets[i].ordered
+            else fold_values(keys, layout, i, state, table, partials, clock.now, sql)
+            for i, table in enumerate(sets)
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
-
-    def _timestamp(self, clock: Clock) -> int | None:
-        return clock.now if self.ttl else None
-
-    def _gone(self, rows: pa.Table, clock: Clock) -> int:
-        """What a deletion expires by, no earlier than the rows that it hides."""
-        return clock.now if self.ends is None else int(pc.max(rows.column(self.ends)).as_py() or 0)
 
     def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
         """What the batch adds to each group: one row a key."""
@@ -129,9 +131,8 @@ class GroupBy(KernelDefaults):
 
     def _merge_groups(self, delta: pa.Table, layout: AccumulatorLayout, state: State, clock: Clock, sql: Sql) -> Step:
         keys = key_names(self.partial)
-        groups = state["groups"]
-        hashes = groups.key_hash(delta, range(len(keys)))
-        pairs = read_keyed(sql, groups, delta, hashes, len(keys))
+        groups, *sets = self.tables()
+        pairs = groups.read(state, delta, sql)
         after = [text for placed in layout.all_accumulators() for text in placed.merge(PREVIOUS)]
         known = [PREVIOUS + name for name in layout.types]
         first = [_as_first_seen(name, type_) for name, type_ in key_types(self.partial).items()]
@@ -141,7 +142,7 @@ class GroupBy(KernelDefaults):
                 after += [named(PREVIOUS + each.name, each.name) for each in values.lists]
                 after += [changed_column(i)] if values.lists else []
             kept = sql(select([*first, *after, *known, FOUND], "pairs"), {"pairs": pairs.rows})
-            kept = rescanned(keys, layout, state, kept, sql)
+            kept = rescanned(keys, layout, state, sets, kept, sql)
             source, tables = "kept", {"kept": kept}
         else:
             source = inner(select([*first, *after, *known, FOUND], "pairs"))
@@ -151,12 +152,8 @@ class GroupBy(KernelDefaults):
         items = [*keys, *layout.types, FOUND, *layout.read(PREVIOUS, olds, types), *layout.read("", news, types)]
         verdicts = [named(f"{ROWS} > 0", "alive"), named(differ(olds, news), "differs")]
         answers = sql(select(["*", *verdicts], inner(select(items, source))), tables)
-        alive = answers.column("alive")
-        kept_rows = answers.filter(alive).select([*keys, *layout.types])
-        if self.ttl:
-            kept_rows = kept_rows.append_column(WRITTEN, pa.array(np.full(kept_rows.num_rows, clock.now)))
-        write(groups, pairs, kept_rows, pairs.sort_keys[alive.to_numpy()], self._gone(delta, clock))
         was, is_, differs = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
+        groups.write(state, pairs, answers, clock.now, stays=is_)
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differs, self.output, refresh=self.ttl > 0)
         return Step(changes=changes, unmatched_retractions=_unmatched_retractions(answers))

@@ -17,9 +17,10 @@ import pyarrow as pa
 from operators.changes import Mask
 from operators.joins.versions import Places
 from operators.kernel import WEIGHT
+from operators.names import FOUND, PREVIOUS
 from operators.sql import Sql
 from operators.state.operator_state import State
-from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedRows, KeyedTable
+from operators.state.tables.keyed import KeyedRows, KeyedTable
 from operators.windows.slices import Times
 
 _TIME = "_time"

@@ -16,14 +16,16 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
-from operators.joins.keys import joined_types, split_matchable
+from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
-from operators.joins.matching import Pairs, condition, match_in_pieces, taken
-from operators.joins.side import Numbers, Side, Touched
-from operators.kernel import WEIGHT, Step, together
+from operators.joins.matching import Pairs, condition, taken
+from operators.joins.side import Numbers, Side, TouchedRows, matches_of
+from operators.kernel import Step, together
+from operators.names import WEIGHT
 from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 _SHOWN = {JoinKind.SEMI: (True,), JoinKind.MARK: (True, False)}
@@ -65,12 +67,14 @@ class RegularJoin(KernelDefaults):
         return positional(joined_types(self.kind, self.left, self.right))
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {side.name: side.spec() for side in self._sides()}
+        return specs_of(*(side.table for side in self._sides()))
 
     def _sides(self) -> tuple[Side, Side]:
         left = Side(
-            name="left",
+            port=0,
+            kind=self.kind,
             schema=self.left,
+            other=self.right,
             keys=self.left_keys,
             null_safe=self.null_safe,
             append=self.append[0],
@@ -78,8 +82,10 @@ class RegularJoin(KernelDefaults):
             ttl=self.ttl[0],
         )
         right = Side(
-            name="right",
+            port=1,
+            kind=self.kind,
             schema=self.right,
+            other=self.left,
             keys=self.right_keys,
             null_safe=self.null_safe,
             append=self.append[1],
@@ -94,22 +100,21 @@ class RegularJoin(KernelDefaults):
     def steps(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Iterator[Step]:
         left, right = sides = self._sides()
         for side in sides:
-            if side.ttl:
-                state[side.name].expire(clock.now - side.ttl)
+            side.table.expire(state, clock.now)
         if not any(rows.num_rows for rows in inputs):
             yield Step(changes=no_changes(self.output))
             return
-        split = [split_matchable(rows, side.keys, self.null_safe) for side, rows in zip(sides, inputs, strict=True)]
+        split = [side.split(rows) for side, rows in zip(sides, inputs, strict=True)]
         left_changed, right_changed = (
             side.changed(state, rows, sql) for side, (rows, _) in zip(sides, split, strict=True)
         )
         left_matching, right_matching = (
-            left.matching(state, right.hashes(state, right_changed), left_changed),
-            right.matching(state, left.hashes(state, left_changed), right_changed),
+            left.matching(state, right.hashes(state, right_changed.rows), left_changed),
+            right.matching(state, left.hashes(state, left_changed.rows), right_changed),
         )
         touched = (
-            _Both(left_changed, left_matching, counted=left.tracks_degree),
-            _Both(right_changed, right_matching, counted=right.tracks_degree),
+            TouchedRows(left_changed, left_matching, counted=left.tracks_degree),
+            TouchedRows(right_changed, right_matching, counted=right.tracks_degree),
         )
         failed: list[pa.Table] = []
         held: list[pa.Table] = []
@@ -119,7 +124,7 @@ class RegularJoin(KernelDefaults):
             held = tables
         padded: list[pa.Table] = []
         for side, both, (_, unmatched) in zip(sides, touched, split, strict=True):
-            side.keep(state, both.changed, both.matching, both.gained, clock.now)
+            side.keep(state, both, clock.now)
             padded += self._padded_changes(side, both, unmatched)
         last = sorted([*padded, *held], key=_first_weight)
         yield Step(
@@ -128,18 +133,14 @@ class RegularJoin(KernelDefaults):
             unmatched_retractions=left_changed.unmatched_retractions + right_changed.unmatched_retractions,
         )
 
-    def _pairs(self, touched: tuple[_Both, _Both], now: int, sql: Sql, failed: list[pa.Table]) -> Iterator[pa.Table]:
+    def _pairs(
+        self, touched: tuple[TouchedRows, TouchedRows], now: int, sql: Sql, failed: list[pa.Table]
+    ) -> Iterator[pa.Table]:
         """The changes of pairs, in pieces. Meanwhile the rows of `touched` gain their matches, and rows whose condition
         cannot be computed are added to `failed`."""
         left, right = touched
-        width, split = len(self.left), left.changed.rows.num_rows
-        parts = [
-            (left.changed.rows, right.rows, 0, 0),
-            (left.matching.rows, right.changed.rows, split, 0),
-        ]
-        on = condition(self.left_keys, self.right_keys, self.null_safe, width)
-        keys = (self.left_keys, self.right_keys)
-        for matches in match_in_pieces(sql, on, self.residual, parts, keys, width, now):
+        on = condition(self.left_keys, self.right_keys, self.null_safe, len(self.left))
+        for matches in matches_of(sql, on, self.residual, touched, (self.left_keys, self.right_keys), now):
             pairs = matches.pairs
             left.gain(pairs.left, right.old[pairs.right], right.new[pairs.right])
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
@@ -150,7 +151,7 @@ class RegularJoin(KernelDefaults):
             if dead is not None:
                 failed.append(dead)
 
-    def _together(self, left: _Both, right: _Both, pairs: Pairs) -> Iterator[pa.Table]:
+    def _together(self, left: TouchedRows, right: TouchedRows, pairs: Pairs) -> Iterator[pa.Table]:
         """The pairs whose number has changed, and those written again unchanged."""
         before = left.old[pairs.left] * right.old[pairs.right]
         after = left.new[pairs.left] * right.new[pairs.right]
@@ -164,17 +165,15 @@ class RegularJoin(KernelDefaults):
         table = pa.table([*columns, pa.array(weights)], names=[*self.output.names, WEIGHT])
         return as_changes(table, self.output)
 
-    def _padded_changes(self, side: Side, both: _Both, unmatched: pa.Table) -> list[pa.Table]:
+    def _padded_changes(self, side: Side, both: TouchedRows, unmatched: pa.Table) -> list[pa.Table]:
         """The changes of rows that stand for themselves: padded rows, and those of a semi, anti or mark join.
 
         `unmatched` are changes of rows that can match nothing, whatever comes.
         """
         if not side.tracks_degree:
             return []
-        old, new, split = both.old, both.new, len(both.changed.sort_keys)
-        had = np.concatenate([both.changed.degrees, both.matching.degrees])
-        has = np.where(old > 0, had, 0) + both.gained
-        refreshed = np.arange(len(old)) < split
+        old, new, had, has = both.old, both.new, both.degrees, both.degrees_after
+        refreshed = np.arange(len(old)) < both.split
         rows = both.rows
         tables: list[pa.Table] = []
         for shown in _SHOWN.get(self.kind, (False,)):
@@ -183,41 +182,13 @@ class RegularJoin(KernelDefaults):
             emitted = (weights != 0) | refreshed & (after > 0) & (before == after)
             gone, come = emitted & (weights < 0), emitted & (weights >= 0)
             tables += [
-                self._padded(side, rows.filter(pa.array(mask)), weights[mask], shown=shown) for mask in (gone, come)
+                self._weighed(side.alone(rows.filter(pa.array(mask)), shown=shown), weights[mask])
+                for mask in (gone, come)
             ]
         if self.kind is not JoinKind.SEMI and unmatched.num_rows:
             weights = unmatched.column(WEIGHT).to_numpy()
-            tables.append(self._padded(side, unmatched.select(side.schema.names), weights, shown=False))
+            tables.append(self._weighed(side.alone(unmatched.select(side.schema.names)), weights))
         return tables
-
-    def _padded(self, side: Side, rows: pa.Table, weights: Numbers, *, shown: bool) -> pa.Table:
-        """Rows that match, which are `shown`, or rows that do not."""
-        if self.kind is JoinKind.MARK:
-            return self._weighed([*rows.columns, pa.array(np.full(rows.num_rows, shown))], weights)
-        if not self.kind.shows_right:
-            return self._weighed(rows.columns, weights)
-        other = self.right if side.name == "left" else self.left
-        nulls = [pa.nulls(rows.num_rows, type_) for type_ in other.types]
-        columns = [*rows.columns, *nulls] if side.name == "left" else [*nulls, *rows.columns]
-        return self._weighed(columns, weights)
-
-
-class _Both:
-    """The rows of one side that a batch touches, those that it changes first, and how many matches each has gained
-    where they are counted: of a row that was there, the change of its partners; of a new one, all of them."""
-
-    def __init__(self, changed: Touched, matching: Touched, *, counted: bool) -> None:
-        self.changed, self.matching = changed, matching
-        self.rows = pa.concat_tables([changed.rows, matching.rows])
-        self.old = np.concatenate([changed.old, matching.old])
-        self.new = np.concatenate([changed.new, matching.new])
-        self.gained = np.zeros(len(self.old), dtype=np.int64)
-        self._counted = counted
-
-    def gain(self, places: Numbers, other_old: Numbers, other_new: Numbers) -> None:
-        """Count matches of the rows at `places` with rows of the other side that were and are there so often."""
-        if self._counted:
-            np.add.at(self.gained, places, other_new - np.where(self.old[places] > 0, other_old, 0))
 
 
 def _first_weight(table: pa.Table) -> int:

@@ -1,4 +1,4 @@
-"""One side of a join: the rows it keeps, how a batch changes them, which of them a change of the other side meets.
+"""One input of a join: the rows it keeps, how a batch changes them, which of them a change of the other side meets.
 
 A side whose input only inserts, and of which nobody counts matches, is a log: rows are added and never looked up to be
 written. Otherwise a row is kept once with how often it is there and, where the join pads or withholds rows of this
@@ -7,6 +7,7 @@ side, with its degree: the number of rows of the other side that it matches.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.changes import net
-from operators.hashing import Hashes, bucket_hash
-from operators.kernel import WEIGHT
+from operators.hashing import Hashes
+from operators.joins.keys import split_matchable
+from operators.joins.kinds import JoinKind
+from operators.joins.matching import Matches, match_in_pieces
+from operators.names import COUNT, PREVIOUS, TIME, WEIGHT
 from operators.sql import Sql
-from operators.state.block import SortKeys, among, distinct
-from operators.state.lookup import find, find_groups, nested, sort_keys_of
-from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
-from operators.state.pairing import FOUND, PREVIOUS, read_keyed
-from operators.state.trace import Trace
-
-COUNT = "_count"
-DEGREE = "_degree"
+from operators.state.operator_state import State
+from operators.state.tables.keyed import KeyedRows, KeyedTable
+from operators.state.tables.logged import LoggedTable
 
 Numbers = npt.NDArray[np.int64]
+
+DEGREE = "_degree"
+"""The hidden column (BIGINT) of a row's degree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,139 +37,191 @@ class Touched:
     """Rows of one side that a batch touches: how often each was there and is there, and its degree: how many rows it
     matched.
 
-    `found` says which are kept already, and `timestamps` when those were last written.
+    Where they are counted, `pairs` are the rows that the batch changes, as they were read, and `kept` others that were
+    read, as they were.
     """
 
     rows: pa.Table
-    sort_keys: SortKeys
     old: Numbers
     new: Numbers
     degrees: Numbers
-    found: npt.NDArray[np.bool_]
-    timestamps: Numbers
-    others: pa.Table | None = None
     unmatched_retractions: int = 0
+    pairs: KeyedRows | None = None
+    kept: pa.Table | None = None
 
     @classmethod
-    def logged(cls, rows: pa.Table, sort_keys: SortKeys, *, old: int) -> Touched:
+    def logged(cls, rows: pa.Table, *, old: int) -> Touched:
         """Rows of a log: each is there once, and was there before or not."""
         zeros = np.zeros(rows.num_rows, dtype=np.int64)
-        return cls(rows, sort_keys, zeros + old, zeros + 1, zeros, zeros > 0, zeros)
+        return cls(rows, zeros + old, zeros + 1, zeros)
 
-    def degrees_after(self, degree_deltas: Numbers) -> Numbers:
-        """How many rows each row matches now; `degree_deltas` holds all matches of rows that were not there before."""
-        return np.where(self.old > 0, self.degrees, 0) + degree_deltas
+
+class TouchedRows:
+    """The rows of one side that a batch touches, those that it changes first, and how many matches each has gained
+    where they are counted: of a row that was there, the change of its partners; of a new one, all of them."""
+
+    def __init__(self, changed: Touched, matching: Touched, *, counted: bool) -> None:
+        self.changed, self.matching = changed, matching
+        self.rows = pa.concat_tables([changed.rows, matching.rows])
+        self.old = np.concatenate([changed.old, matching.old])
+        self.new = np.concatenate([changed.new, matching.new])
+        self.gained = np.zeros(len(self.old), dtype=np.int64)
+        self._counted = counted
+
+    @property
+    def split(self) -> int:
+        """How many rows are changed; the others are behind them."""
+        return len(self.changed.old)
+
+    @property
+    def degrees(self) -> Numbers:
+        """How many rows each row matched."""
+        return np.concatenate([self.changed.degrees, self.matching.degrees])
+
+    @property
+    def degrees_after(self) -> Numbers:
+        """How many rows each row matches now."""
+        return np.where(self.old > 0, self.degrees, 0) + self.gained
+
+    def gain(self, places: Numbers, other_old: Numbers, other_new: Numbers) -> None:
+        """Count matches of the rows at `places` with rows of the other side that were and are there so often."""
+        if self._counted:
+            np.add.at(self.gained, places, other_new - np.where(self.old[places] > 0, other_old, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What a join knows of one input: columns, keys, whether it only inserts, whether its rows have a degree."""
+    """What a join of a `kind` knows of the input at `port` (0 is left): columns, keys, whether it only inserts
+    (`append`), whether its rows have a degree; `other` are the columns of the other input.
 
-    name: str
+    Rows live for `ttl` ms of processing time after they were written (0 = forever), or, if they are `timed`, until
+    their own time, which is kept in TIME, is over.
+    """
+
+    port: int
+    kind: JoinKind
     schema: pa.Schema
+    other: pa.Schema
     keys: tuple[int, ...]
     null_safe: tuple[bool, ...]
-    append: bool
-    tracks_degree: bool
-    ttl: int
+    append: bool = True
+    tracks_degree: bool = False
+    ttl: int = 0
+    timed: bool = False
 
     @property
-    def is_log(self) -> bool:
-        """Whether rows are only ever added."""
-        return self.append and not self.tracks_degree
+    def name(self) -> str:
+        """The name of the side, and of the table that keeps its rows."""
+        return ("left", "right")[self.port]
 
-    def spec(self) -> TraceSpec:
-        """The trace that keeps this side's rows."""
-        numbers = [] if self.is_log else [COUNT, *([DEGREE] if self.tracks_degree else [])]
-        hidden = [pa.field(name, pa.int64()) for name in (*numbers, *([WRITTEN] if self.ttl else []))]
-        kind = TableKind.MULTISET if self.is_log else TableKind.KEYED
-        return TraceSpec(schema=pa.schema([*self.schema, *hidden]), kind=kind, timestamp=WRITTEN if self.ttl else None)
+    @property
+    def table(self) -> KeyedTable | LoggedTable:
+        """The rows that are kept."""
+        return self._log if self.append and not self.tracks_degree else self._counts
 
-    def hashes(self, state: State, touched: Touched) -> Hashes:
+    @property
+    def _log(self) -> LoggedTable:
+        schema = self.schema.append(pa.field(TIME, pa.int64())) if self.timed else self.schema
+        return LoggedTable(
+            name=self.name, schema=schema, key=self.keys, ttl=self.ttl, expires_by=TIME if self.timed else None
+        )
+
+    @property
+    def _counts(self) -> KeyedTable:
+        numbers = [COUNT, *([DEGREE] if self.tracks_degree else [])]
+        schema = pa.schema([*self.schema, *(pa.field(name, pa.int64()) for name in numbers)])
+        return KeyedTable(name=self.name, schema=schema, keys=len(self.schema), group=self.keys, ttl=self.ttl)
+
+    def split(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Split `rows` into those that may match something, and those with a NULL in a key, which match nothing."""
+        return split_matchable(rows, self.keys, self.null_safe)
+
+    def hashes(self, state: State, rows: pa.Table) -> Hashes:
         """The hash of the join key of each row."""
-        return state[self.name].key_hash(touched.rows, self.keys)
+        return self.table.hash(state, rows, self.keys)
 
     def changed(self, state: State, rows: pa.Table, sql: Sql) -> Touched:
         """The rows that a batch changes, with what is kept of them."""
-        if self.is_log:
-            return Touched.logged(rows.select(self.schema.names), state[self.name].key_hash(rows, self.keys), old=0)
-        rows, sort_keys = self._netted(state[self.name], rows, sql)
-        pairs = read_keyed(sql, state[self.name], rows, sort_keys, len(self.schema))
+        if not isinstance(table := self.table, KeyedTable):
+            return Touched.logged(rows.select(self.schema.names), old=0)
+
+        def netted(rows: pa.Table) -> pa.Table:
+            return net(sql, rows, self.schema.names).cast(rows.schema)
+
+        pairs = table.read(state, rows, sql, unite=netted)
         old = _numbers(pairs.rows, PREVIOUS + COUNT)
         wanted = old + _numbers(pairs.rows, WEIGHT)
         new = np.maximum(wanted, 0)
         return Touched(
             rows=pairs.rows.select(self.schema.names),
-            sort_keys=pairs.sort_keys,
             old=old,
             new=new,
             degrees=_numbers(pairs.rows, PREVIOUS + DEGREE) if self.tracks_degree else np.zeros_like(old),
-            found=pairs.rows.column(FOUND).to_numpy(),
-            timestamps=np.zeros_like(old),
-            others=pairs.others,
             unmatched_retractions=int((new - wanted).sum()),
+            pairs=pairs,
         )
 
-    def _netted(self, trace: Trace, rows: pa.Table, sql: Sql) -> tuple[pa.Table, SortKeys]:
-        """Equal rows as one, with the sum of their weights."""
-        whole = bucket_hash(rows, range(len(self.schema)))
-        if len(distinct(whole)) < len(whole):
-            rows = net(sql, rows, self.schema.names).cast(rows.schema)
-            whole = bucket_hash(rows, range(len(self.schema)))
-        return rows, nested(trace.key_hash(rows, self.keys), whole)
-
-    def matching(self, state: State, keys: Hashes, changed: Touched) -> Touched:
-        """The kept rows, other than those `changed`, whose keys have one of the hashes `keys`."""
-        trace = state[self.name]
-        if self.is_log:
-            rows = find(trace, distinct(keys))
-            return Touched.logged(rows.select(self.schema.names), sort_keys_of(rows), old=1)
-        rows = find_groups(trace, keys)
-        apart = ~among(sort_keys_of(rows), changed.sort_keys)
-        rows = rows.filter(pa.array(apart))
-        if changed.others is not None and changed.others.num_rows:
-            rows = pa.concat_tables([rows, changed.others.select(rows.column_names)]).combine_chunks()
-        count = _numbers(rows, COUNT)
+    def matching(self, state: State, hashes: Hashes, changed: Touched | None = None) -> Touched:
+        """The kept rows, other than those `changed`, whose keys have one of the `hashes`."""
+        if not isinstance(table := self.table, KeyedTable):
+            return Touched.logged(table.read(state, hashes).select(self.schema.names), old=1)
+        assert changed is not None
+        assert changed.pairs is not None
+        kept = table.read_beside(state, changed.pairs, hashes)
+        count = _numbers(kept, COUNT)
         return Touched(
-            rows=rows.select(self.schema.names),
-            sort_keys=sort_keys_of(rows),
+            rows=kept.select(self.schema.names),
             old=count,
             new=count,
-            degrees=_numbers(rows, DEGREE) if self.tracks_degree else np.zeros_like(count),
-            found=np.ones(rows.num_rows, dtype=np.bool_),
-            timestamps=_numbers(rows, WRITTEN) if self.ttl else np.zeros_like(count),
+            degrees=_numbers(kept, DEGREE) if self.tracks_degree else np.zeros_like(count),
+            kept=kept,
         )
 
-    def keep(self, state: State, changed: Touched, matching: Touched, degree_deltas: Numbers, now: int) -> None:
-        """Write the counts of the rows `changed`, and the degrees of all rows as changed by `degree_deltas`.
-
-        Rows that share a sort key are replaced together, so those that share one with a row to be written are written
-        too.
-        """
-        trace = state[self.name]
-        if self.is_log:
-            rows = changed.rows
-            if self.ttl:
-                rows = rows.append_column(WRITTEN, pa.array(np.full(rows.num_rows, now)))
-            trace.add(rows, changed.sort_keys)
+    def keep(self, state: State, touched: TouchedRows, now: int) -> None:
+        """Write the counts of the rows that have changed, and the degrees of all rows that have gained matches."""
+        changed, matching = touched.changed, touched.matching
+        if not isinstance(table := self.table, KeyedTable):
+            table.add(state, changed.rows, now)
             return
-        split = len(changed.sort_keys)
-        sort_keys = np.concatenate([changed.sort_keys, matching.sort_keys])
-        counts = np.concatenate([changed.new, matching.new])
-        fresh = np.concatenate([np.ones(split, dtype=np.bool_), (degree_deltas[split:] != 0) & self.tracks_degree])
-        written = among(sort_keys, sort_keys[fresh])
-        found = sort_keys[written & np.concatenate([changed.found, matching.found])]
-        rows = pa.concat_tables([changed.rows, matching.rows]).append_column(COUNT, pa.array(counts))
+        assert changed.pairs is not None
+        rows = touched.rows.append_column(COUNT, pa.array(touched.new))
         if self.tracks_degree:
-            degrees = np.concatenate(
-                [changed.degrees_after(degree_deltas[:split]), matching.degrees_after(degree_deltas[split:])]
-            )
-            rows = rows.append_column(DEGREE, pa.array(degrees))
-        if self.ttl:
-            timestamps = np.where(fresh, now, np.concatenate([changed.timestamps, matching.timestamps]))
-            rows = rows.append_column(WRITTEN, pa.array(timestamps))
-        stays = written & (counts > 0)
-        trace.replace(rows.filter(pa.array(stays)), sort_keys[stays], found, now)
+            rows = rows.append_column(DEGREE, pa.array(touched.degrees_after))
+        fresh = np.arange(len(touched.new)) < touched.split
+        written = fresh | (touched.gained != 0) if self.tracks_degree else fresh
+        stays = touched.new > 0
+        table.write_beside(state, changed.pairs, matching.kept, rows, now, stays=stays, changed=written)
+
+    def keep_timed(self, state: State, rows: pa.Table, times: Numbers) -> None:
+        """Add `rows` to a log whose rows go by their `times` (ms)."""
+        self._log.add(state, rows.append_column(TIME, pa.array(times)))
+
+    def alone(self, rows: pa.Table, *, shown: bool = False) -> list[pa.ChunkedArray | pa.Array]:
+        """The columns of the join for `rows` that stand for themselves: with NULLs for the other side where that is
+        shown; of a mark join whether they match, which is `shown`."""
+        if self.kind is JoinKind.MARK:
+            return [*rows.columns, pa.array(np.full(rows.num_rows, shown))]
+        if not self.kind.shows_right:
+            return list(rows.columns)
+        nulls = [pa.nulls(rows.num_rows, type_) for type_ in self.other.types]
+        return [*nulls, *rows.columns] if self.port else [*rows.columns, *nulls]
+
+
+def matches_of(
+    sql: Sql,
+    on: str,
+    residual: str | None,
+    touched: tuple[TouchedRows, TouchedRows],
+    keys: tuple[Sequence[int], Sequence[int]],
+    now: int,
+) -> Iterator[Matches]:
+    """The matches, in pieces, of which a row at least has changed; the other arguments are as in `match_in_pieces`."""
+    left, right = touched
+    parts = [
+        (left.changed.rows, right.rows, 0, 0),
+        (left.matching.rows, right.changed.rows, left.split, 0),
+    ]
+    return match_in_pieces(sql, on, residual, parts, keys, left.rows.num_columns, now)
 
 
 def _numbers(rows: pa.Table, name: str) -> Numbers:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import bucket_hash
+from operators.names import FOUND, PREVIOUS
 from operators.over.calls import NEIGHBOURS, NUMBERINGS, OverCallSpec, bounded
 from operators.over.running import RunningCall, running
 from operators.over.sequence import NUMBER, TIME, newer, numbered, partition_by
@@ -24,7 +25,7 @@ from operators.sql import Sql
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, nested, sort_keys_of
 from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
-from operators.state.pairing import FOUND, PREVIOUS, read_keyed, restrict_to, write
+from operators.state.pairing import read_keyed, restrict_to, write
 from operators.state.trace import Trace
 from operators.windows.history import PartitionHistory
 from operators.windows.lateness import out_of_reach

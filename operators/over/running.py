@@ -12,9 +12,9 @@ from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type, listed
+from operators.names import PREVIOUS
 from operators.over.calls import OverCallSpec, argument, checked, starts, window
 from operators.over.sequence import NUMBER, TIME, partition_by
-from operators.state.pairing import PREVIOUS
 
 _EVERY = Argument(x=None, type=None, filter=None, append=True)
 """All rows, counted."""

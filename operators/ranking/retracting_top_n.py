@@ -22,17 +22,15 @@ import pyarrow.compute as pc
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
-from operators.hashing import bucket_hash
 from operators.kernel import Step
 from operators.names import COUNT, PLACE, WEIGHT, WRITTEN, columns
 from operators.ranking.rank_changes import NOWHERE, net, ranked_schema
 from operators.ranking.ranking import RankFunction, Ranking
 from operators.sql import Sql
 from operators.sql_text import comma, over, total
-from operators.state.block import SortKeys, among, distinct
-from operators.state.lookup import find, find_groups, nested, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.trace import Trace
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable, united
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 SPARE = 64
@@ -61,66 +59,65 @@ class RetractingTopNOperator(KernelDefaults):
         return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        hidden = [COUNT, *([PLACE, WRITTEN] if self.ttl else [])]
-        schema = pa.schema([*self.input, *(pa.field(name, pa.int64()) for name in hidden)])
-        spec = TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)
-        return {"head": spec, "rest": spec}
+        return specs_of(self._table("head"), self._table("rest"))
+
+    def _table(self, name: str) -> GroupedTable:
+        """The rows of each group that are near the top, or all others, with their counts."""
+        hidden = [COUNT, *([PLACE] if self.ttl else [])]
+        return GroupedTable(
+            name=name,
+            schema=pa.schema([*self.input, *(pa.field(column, pa.int64()) for column in hidden)]),
+            group=self.ranking.partition,
+            members=len(self.input),
+            ttl=self.ttl,
+        )
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (changes,) = inputs
-        if self.ttl:
-            for name in self.traces():
-                state[name].expire(clock.now - self.ttl)
+        head_table, rest_table = self._table("head"), self._table("rest")
+        for table in (head_table, rest_table):
+            table.expire(state, clock.now)
         if changes.num_rows == 0:
             return Step(changes=no_changes(self.output))
-        groups = state["head"].key_hash(changes, self.ranking.partition)
-        head = find_groups(state["head"], groups)
-        rest = find(state["rest"], distinct(self._sort_keys(state["rest"], changes)))
+        head = head_table.read(state, head_table.hashes(state, changes))
+        rest = rest_table.read_members(state, changes)
         rows = self._ranked(changes, head, rest, changes.slice(0, 0), sql)
         short = rows.filter(rows.column("short"))
-        more = self._more(state["rest"], rows, short, rest)
+        more = self._more(state, rest_table, rows, short, rest)
         if more.num_rows > rest.num_rows or not pc.all(short.column("in_head"), min_count=0).as_py():
             rest = more
             rows = self._ranked(changes, head, rest, short, sql)
         now = rows.column("now").to_numpy()
         in_head = rows.column("in_head").to_numpy()
-        self._keep(state["head"], rows, "head", np.where(in_head, now, 0), sort_keys_of(head), clock.now)
-        self._keep(state["rest"], rows, "rest", np.where(in_head, 0, now), sort_keys_of(rest), clock.now)
+        self._keep(state, head_table, head, rows, np.where(in_head, now, 0), clock.now)
+        self._keep(state, rest_table, rest, rows, np.where(in_head, 0, now), clock.now)
         missing = -int(rows.column("missing").to_numpy().sum())
         return Step(changes=self._changes(rows, sql), unmatched_retractions=missing)
 
-    def _more(self, trace: Trace, rows: pa.Table, short: pa.Table, known: pa.Table) -> pa.Table:
-        """What was read of the rest with what else is needed: all of the groups of `short` rows, and what shares a sort
-        key with a row that leaves its head."""
+    def _more(self, state: State, rest: GroupedTable, rows: pa.Table, short: pa.Table, known: pa.Table) -> pa.Table:
+        """What was read of the rest with what else is needed: all of the groups of `short` rows, and what is in the
+        place of a row that leaves its head."""
         leaves = (rows.column("head").to_numpy() > 0) & ~rows.column("in_head").to_numpy()
         if short.num_rows:
-            known = _joined(known, find_groups(trace, trace.key_hash(short, self.ranking.partition)))
+            known = united(known, rest.read(state, rest.hashes(state, short)))
         if leaves.any():
-            wanted = distinct(self._sort_keys(trace, rows.filter(pa.array(leaves))))
-            known = _joined(known, find(trace, wanted))
+            known = united(known, rest.read_members(state, rows.filter(pa.array(leaves))))
         return known
 
-    def _sort_keys(self, trace: Trace, rows: pa.Table) -> SortKeys:
-        return nested(trace.key_hash(rows, self.ranking.partition), bucket_hash(rows, range(len(self.input))))
-
-    def _keep(self, trace: Trace, rows: pa.Table, name: str, counts: Counts, found: SortKeys, now: int) -> None:
-        """Write the rows of one trace whose count is another now, or that were written again."""
+    def _keep(
+        self, state: State, table: GroupedTable, kept: pa.Table, rows: pa.Table, counts: Counts, now: int
+    ) -> None:
+        """Write the rows of one table whose count is another now, or that were written again."""
         written = rows.column("written_now").to_numpy()
-        touched = counts != rows.column(name).to_numpy()
+        touched = counts != rows.column(table.name).to_numpy()
         if self.ttl:
             touched |= (counts > 0) & (written | (rows.column("before").to_numpy() != rows.column("after").to_numpy()))
         if not touched.any():
             return
-        # Rows that share a sort key are replaced together.
-        sort_keys = self._sort_keys(trace, rows)
-        changed = distinct(sort_keys[touched])
-        stays = (counts > 0) & among(sort_keys, changed)
-        stay = rows.select(self.input.names).append_column(COUNT, pa.array(counts)).filter(pa.array(stays))
+        counted = rows.select(self.input.names).append_column(COUNT, pa.array(counts))
         if self.ttl:
-            stamps = np.where(written, now, rows.column("stamp").fill_null(now).to_numpy())
-            stay = stay.append_column(PLACE, rows.column("after").filter(pa.array(stays)))
-            stay = stay.append_column(WRITTEN, pa.array(stamps[stays]))
-        trace.replace(stay, sort_keys[stays], found[among(found, changed)], now)
+            counted = counted.append_column(PLACE, rows.column("after")).append_column(WRITTEN, rows.column("stamp"))
+        table.write(state, kept, counted, now, stays=counts > 0, changed=touched, renewed=written)
 
     def _changes(self, rows: pa.Table, sql: Sql) -> pa.Table:
         """The difference of the ranks that are asked for, before and after."""
@@ -230,12 +227,6 @@ class RetractingTopNOperator(KernelDefaults):
         if self.ranking.function is RankFunction.DENSE_RANK:
             return f"coalesce(MAX({position}) FILTER (WHERE {count} > 0 AND {condition}) {over(group)}, 0)"
         return f"coalesce(SUM({count}) FILTER (WHERE {condition}) {over(group)}, 0)"
-
-
-def _joined(rows: pa.Table, more: pa.Table) -> pa.Table:
-    """`rows`, and those of `more` under other sort keys."""
-    new = ~among(sort_keys_of(more), sort_keys_of(rows))
-    return pa.concat_tables([rows, more.filter(pa.array(new))]).combine_chunks()
 
 
 def _wanted(ranking: Ranking, positions: Counts, counts: Counts) -> Counts:

@@ -15,14 +15,15 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import SEQUENCE, WRITTEN, columns
+from operators.names import SEQUENCE, columns
 from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select, union_all
-from operators.state.block import SORT_KEY, among, distinct
-from operators.state.lookup import find, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.block import SORT_KEY
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable, places_of
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 ARRIVED = "arrived"
@@ -50,43 +51,38 @@ class TopNOperator(KernelDefaults):
         return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        hidden = [SEQUENCE, *([WRITTEN] if self.ttl else [])]
-        schema = pa.schema([*self.input, *(pa.field(name, pa.int64()) for name in hidden)])
-        return {"rows": TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None)}
+        return specs_of(self._top)
+
+    @property
+    def _top(self) -> GroupedTable:
+        """The top rows of each group."""
+        schema = self.input.append(pa.field(SEQUENCE, pa.int64()))
+        return GroupedTable(name="rows", schema=schema, group=self.ranking.partition, ttl=self.ttl)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
-        trace = state["rows"]
-        if self.ttl:
-            trace.expire(clock.now - self.ttl)
+        top = self._top
+        top.expire(state, clock.now)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output))
-        arrived = self._arrived(rows, state)
-        kept = find(trace, distinct(sort_keys_of(arrived)))
+        arrived = top.placed(state, self._arrived(rows, state))
+        kept = top.read(state, places_of(arrived))
         ranked = sql(self._statement(), {"kept": kept, "arrived": arrived})
         was = ranked.column("was").to_numpy()
         after: Ranks = ranked.column("after").to_numpy()
         stays = after <= self.ranking.last
         refreshed = ranked.column("touched").to_numpy() if self.ttl else np.zeros(len(was), dtype=np.bool_)
-        sort_keys = sort_keys_of(ranked)
-        changed = distinct(sort_keys[(was != stays) | refreshed])
-        written = stays & among(sort_keys, changed)
-        stay = ranked.select([*self.input.names, SEQUENCE]).filter(pa.array(written))
-        if self.ttl:
-            stay = stay.append_column(WRITTEN, pa.array(np.full(stay.num_rows, clock.now)))
-        found = sort_keys_of(kept)
-        trace.replace(stay, sort_keys[written], found[among(found, changed)], clock.now)
+        top.write(state, kept, ranked, clock.now, stays=stays, changed=(was != stays) | refreshed)
         before = np.where(was, ranked.column("before").to_numpy(), NOWHERE)
         rows = ranked.select(self.input.names)
         return Step(changes=rank_changes(rows, before, after, refreshed, self.ranking, sql))
 
     def _arrived(self, rows: pa.Table, state: State) -> pa.Table:
-        """The rows of the batch with their numbers and the hashes of their groups."""
+        """The rows of the batch with their numbers."""
         first = state.notes.get(ARRIVED, 0)
         state.notes[ARRIVED] = first + rows.num_rows
         numbers = np.arange(first, first + rows.num_rows)
-        arrived = rows.select(self.input.names).append_column(SEQUENCE, pa.array(numbers))
-        return arrived.append_column(SORT_KEY, pa.array(state["rows"].key_hash(rows, self.ranking.partition)))
+        return rows.select(self.input.names).append_column(SEQUENCE, pa.array(numbers))
 
     def _statement(self) -> str:
         """Kept and new rows with their ranks `before` and `after`; of the new ones only those that enter the top."""

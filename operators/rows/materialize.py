@@ -19,10 +19,9 @@ from operators.kernel import Step
 from operators.names import COUNT, SINCE, WEIGHT, columns
 from operators.sql import Sql
 from operators.sql_text import comma, over, total
-from operators.state.block import SortKeys
-from operators.state.lookup import find_groups, nested, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.trace import Trace
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 BATCH = "batch"
@@ -42,15 +41,20 @@ class Materialize(KernelDefaults):
         return (self.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        hidden = [pa.field(COUNT, pa.int64()), pa.field(SINCE, pa.int64())]
-        return {"rows": TraceSpec(schema=pa.schema([*self.output, *hidden]), kind=TableKind.KEYED)}
+        return specs_of(self._counted)
+
+    @property
+    def _counted(self) -> GroupedTable:
+        """The rows of each key with their counts."""
+        schema = pa.schema([*self.output, pa.field(COUNT, pa.int64()), pa.field(SINCE, pa.int64())])
+        return GroupedTable(name="rows", schema=schema, group=self.key, members=len(self.output))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (changes,) = inputs
         if changes.num_rows == 0:
             return Step(changes=no_changes(self.output))
-        trace = state["rows"]
-        kept = find_groups(trace, trace.key_hash(changes, self.key))
+        counted = self._counted
+        kept = counted.read(state, counted.hashes(state, changes))
         rows = sql(self._statement(), {"kept": kept, "changes": changes})
         left = rows.column("now").to_numpy()
         grew = rows.column("grew").to_numpy()
@@ -59,7 +63,7 @@ class Materialize(KernelDefaults):
         rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since))
         stay = rows.filter(pa.array(left > 0))
         stored = stay.select([*self.output.names, "now", "since"]).rename_columns([*self.output.names, COUNT, SINCE])
-        trace.replace(stored, self._sort_keys(trace, stored), sort_keys_of(kept))
+        counted.write(state, kept, stored)
         return Step(changes=self._difference(rows), unmatched_retractions=int(-left[left < 0].sum()))
 
     def _statement(self) -> str:
@@ -83,9 +87,6 @@ class Materialize(KernelDefaults):
                 now > 0 AND row_number() {newest} = 1 AS shown
             FROM rows
         """
-
-    def _sort_keys(self, trace: Trace, rows: pa.Table) -> SortKeys:
-        return nested(trace.key_hash(rows, self.key), bucket_hash(rows, range(len(self.output))))
 
     def _difference(self, rows: pa.Table) -> pa.Table:
         was, is_ = (rows.column(name).to_numpy() for name in ("shown_before", "shown"))

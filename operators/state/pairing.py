@@ -8,10 +8,10 @@ import pyarrow as pa
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
-from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedRows, same_keys, side_by_side
+from operators.state.tables.keyed import KeyedRows, same_keys, side_by_side
 from operators.state.trace import Trace
 
-__all__ = ["FOUND", "PREVIOUS", "KeyedRows", "read_keyed", "restrict_to", "same_keys", "write"]
+__all__ = ["KeyedRows", "read_keyed", "restrict_to", "same_keys", "write"]
 
 
 def read_keyed(sql: Sql, trace: Trace, rows: pa.Table, sort_keys: SortKeys, keys: int) -> KeyedRows:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -25,6 +24,7 @@ from tests.operators.properties import (
     holds_restart,
     holds_undo,
 )
+from tests.operators.shared_hashes import share_hashes
 
 INPUT = pa.schema(
     [
@@ -272,14 +272,7 @@ def test_groups_survive_a_restart_bit_by_bit():
 @pytest.fixture
 def colliding(monkeypatch):
     """Only four different hashes, so that most keys share one."""
-    from operators import hashing, slots
-    from operators.aggregates import distinct_values as group_values
-
-    def coarse(table, columns):
-        return hashing.bucket_hash(table, columns) & np.uint64(0x8000000080000000)
-
-    monkeypatch.setattr(slots, "bucket_hash", coarse)
-    monkeypatch.setattr(group_values, "bucket_hash", coarse)
+    share_hashes(monkeypatch)
 
 
 @pytest.mark.usefixtures("colliding")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from datetime import datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,6 +12,7 @@ from operators.joins.interval_join import IntervalJoinOperator
 from operators.joins.kinds import JoinKind
 from operators.time import END_OF_TIME
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
+from tests.operators.shared_hashes import share_hashes
 
 EPOCH = datetime(1970, 1, 1)
 STAMP = pa.timestamp("us")
@@ -120,9 +120,7 @@ def test_joins_survive_a_restart_bit_by_bit(kind):
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing, slots
-
-    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    share_hashes(monkeypatch)
     holds_oracle((joined("full"),), cut(arrivals(4, 80), steps(4)), oracle("full", (-10, 20)))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from operators.rows.normalize import NormalizeOperator
 from tests.operators.properties import Batch, Change, Row, Run, holds_restart
+from tests.operators.shared_hashes import share_hashes
 
 SCHEMA = pa.schema([("c0", pa.int64()), ("c1", pa.string()), ("c2", pa.list_(pa.int64()))])
 
@@ -72,9 +72,7 @@ def test_normalizing_survives_a_restart_bit_by_bit():
 
 
 def test_keys_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing, slots
-
-    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    share_hashes(monkeypatch)
     test_the_relation_holds_the_last_row_of_each_key()
 
 

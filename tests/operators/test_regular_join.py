@@ -25,6 +25,7 @@ from tests.operators.properties import (
     holds_restart,
     holds_undo,
 )
+from tests.operators.shared_hashes import share_hashes
 
 LEFT = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 RIGHT = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64())])
@@ -118,12 +119,7 @@ def test_joins_survive_a_restart_bit_by_bit(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_that_share_a_hash_are_kept_apart(kind, monkeypatch):
-    from operators import hashing, slots
-    from operators.joins import side as join_side
-
-    mask = np.uint64(0x8000000080000000)
-    for module in (join_side, slots):
-        monkeypatch.setattr(module, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & mask)
+    share_hashes(monkeypatch)
     holds_oracle((joined(kind),), generated(7, 15), oracle(kind))
     holds_undo((joined(kind),), generated(7, 8))
 

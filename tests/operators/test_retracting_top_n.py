@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -23,6 +22,7 @@ from tests.operators.properties import (
     holds_restart,
     holds_undo,
 )
+from tests.operators.shared_hashes import share_hashes
 
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64()), ("c3", pa.string())])
 
@@ -126,13 +126,7 @@ def test_the_top_survives_a_restart_bit_by_bit(ttl, spare):
 
 @pytest.mark.parametrize("name", ["top 3 numbered", "ranks", "dense ranks"])
 def test_rows_and_groups_that_share_a_hash_are_kept_apart(name, spare, monkeypatch):
-    from operators import hashing, slots
-
-    def few(table, columns):
-        return (hashing.bucket_hash(table, columns) & np.uint64(1)) << np.uint64(32)
-
-    for module in (retracting_top_n, slots):
-        monkeypatch.setattr(module, "bucket_hash", few)
+    share_hashes(monkeypatch)
     holds_oracle((kernel(name),), batches(5, 25), ORACLES[name])
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from operators.rows.set_operation import SetKind, SetOperationOperator
 from tests.operators.properties import Batch, Change, Run, every, holds_cut, holds_oracle, holds_restart, holds_undo
+from tests.operators.shared_hashes import share_hashes
 
 ROWS = pa.schema([("c0", pa.int64()), ("c1", pa.string())])
 
@@ -55,9 +55,7 @@ def test_a_restart_changes_nothing_bit_by_bit():
 
 
 def test_rows_that_share_a_hash_are_kept_apart(monkeypatch):
-    from operators import hashing, slots
-
-    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    share_hashes(monkeypatch)
     holds_oracle((operation(SetKind.INTERSECT_ALL),), every(3)(log(5, 60)), "SELECT * FROM t0 INTERSECT ALL FROM t1")
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.names import FOUND, PREVIOUS
 from operators.state.operator_state import State
 from operators.state.tables.grouped import GroupedTable
-from operators.state.tables.keyed import FOUND, PREVIOUS, KeyedTable
+from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.logged import LoggedTable
 from operators.state.tables.table import StateTable, specs_of
 from operators.state.tables.timed import HashQueue, TimedTable
@@ -96,7 +97,7 @@ def test_a_keyed_table_is_a_dictionary(monkeypatch, mask: int, ttl: int, group: 
         kept.seal()
         assert ttl or kept.rows == len(model)
     if group is not None:
-        everything = table.read_groups(kept.state, table.hash(kept.state, table_of([("a", 0, "")]), group))
+        everything = table.read_groups(kept.state, table_of([("a", 0, "")]))
         read = {(group, key): value for group, key, value in tuples(everything, ROWS.names) if group == "a"}
         gone = forgotten({k for k in model if k[0] == "a" and ttl and last[k] <= 59 - ttl}, {*read}, mask)
         assert read == {k: v for k, v in model.items() if k[0] == "a" and k not in gone}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from operators.ranking.ranking import OrderBy, RankFunction, Ranking
 from operators.ranking.top_n import TopNOperator
 from tests.operators.properties import Batch, Change, Run, every, holds_cut, holds_oracle, holds_restart
+from tests.operators.shared_hashes import share_hashes
 
 SCHEMA = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.float64()), ("c3", pa.int64())])
 """A group, two columns to order by, and the number of the row as it arrives."""
@@ -91,9 +91,7 @@ def test_the_top_survives_a_restart_bit_by_bit(ttl):
 
 @pytest.mark.parametrize("name", RANKINGS)
 def test_groups_that_share_a_hash_are_kept_apart(name, monkeypatch):
-    from operators import hashing, slots
-
-    monkeypatch.setattr(slots, "bucket_hash", lambda t, c: hashing.bucket_hash(t, c) & np.uint64(1))
+    share_hashes(monkeypatch)
     holds_oracle((TopNOperator(input=SCHEMA, ranking=RANKINGS[name]),), batches(4, 80), oracle(name))
 
 

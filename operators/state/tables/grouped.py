@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.hashing import Hashes, bucket_hash
-from operators.state.block import SORT_KEY, SortKeys, distinct
+from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
@@ -87,3 +87,9 @@ class GroupedTable(HashedTable):
 def places_of(rows: pa.Table) -> Hashes:
     """The places of rows that were read, or `placed`: of rows of one group equal; so may be those of others."""
     return sort_keys_of(rows)
+
+
+def united(rows: pa.Table, more: pa.Table) -> pa.Table:
+    """What was read of a table in two ways: `rows`, and those of `more` in other places."""
+    new = ~among(places_of(more), places_of(rows))
+    return pa.concat_tables([rows, more.filter(pa.array(new))]).combine_chunks()

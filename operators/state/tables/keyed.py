@@ -6,6 +6,7 @@ it was. A trace is replaced by the hash of a key as a whole, so the rows of othe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,18 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.hashing import Hashes, bucket_hash
+from operators.names import FOUND, PREVIOUS
 from operators.sql import Sql
 from operators.state.block import SORT_KEY, SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
 from operators.state.trace import WRITTEN, TableKind
-
-PREVIOUS = "previous_"
-"""What the names of the columns that are kept begin with, beside those of a batch."""
-
-FOUND = "_found"
-"""The column (BOOLEAN) that says whether a row is kept for the key."""
 
 
 class KeyedRows(NamedTuple):
@@ -57,12 +53,19 @@ class KeyedTable(HashedTable):
     def kind(self) -> TableKind:
         return TableKind.KEYED
 
-    def read(self, state: State, rows: pa.Table, sql: Sql) -> KeyedRows:
+    def read(
+        self, state: State, rows: pa.Table, sql: Sql, *, unite: Callable[[pa.Table], pa.Table] | None = None
+    ) -> KeyedRows:
         """Pair `rows`, which begin with the columns of the key and have no key twice, with those that are kept.
 
-        They come in an order of the table's own, the same on a replay.
+        They come in an order of the table's own, the same on a replay. Where keys may be there twice, `unite` makes one
+        row of those of one key; it is called if any hash is there twice.
         """
-        sort_keys = self._sort_keys(state, rows)
+        whole = self._whole(state, rows)
+        if unite is not None and len(distinct(whole)) < len(whole):
+            rows = unite(rows)
+            whole = self._whole(state, rows)
+        sort_keys = whole if self.group is None else nested(self.hash(state, rows, self.group), whole)
         sequence = np.argsort(sort_keys, kind="stable")
         rows, sort_keys = rows.take(pa.array(sequence)).combine_chunks(), sort_keys[sequence]
         repeated = len(sort_keys) > 1 and bool((sort_keys[1:] == sort_keys[:-1]).any())
@@ -146,15 +149,15 @@ class KeyedTable(HashedTable):
         found = np.concatenate([pairs.sort_keys[there], known])
         self._rewrite(state, rows, places, found, now, stays=stays, changed=changed, stamps=stamps)
 
-    def read_groups(self, state: State, hashes: Hashes) -> pa.Table:
-        """All rows of the groups with these `hashes`, and at times of others, in the columns of `schema`."""
-        return find_groups(self.trace(state), hashes).select(self.schema.names)
+    def read_groups(self, state: State, rows: pa.Table) -> pa.Table:
+        """All kept rows of the groups of `rows`, which begin with the columns of the key, and at times of others."""
+        assert self.group is not None, f"the rows of {self.name} are not kept in groups"
+        return find_groups(self.trace(state), self.hash(state, rows, self.group)).select(self.schema.names)
 
-    def _sort_keys(self, state: State, rows: pa.Table) -> SortKeys:
+    def _whole(self, state: State, rows: pa.Table) -> Hashes:
+        """The hash of the key of each row."""
         key = range(self.keys)
-        if self.group is None:
-            return self.hash(state, rows, key)
-        return nested(self.hash(state, rows, self.group), bucket_hash(rows, key))
+        return self.hash(state, rows, key) if self.group is None else bucket_hash(rows, key)
 
 
 def side_by_side(rows: pa.Table, before: pa.Table, found: Mask) -> pa.Table:

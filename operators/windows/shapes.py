@@ -10,6 +10,11 @@ class Hop:
     """Windows of length `size`, one starting every `slide`, aligned to the epoch plus `offset`.
 
     A slide above the size leaves gaps; it need not divide the size.
+
+    >>> from operators.windows.slices import np, windows_of
+    >>> found = windows_of(Hop(size=10, slide=5), np.array([5]))  # those that a row at 5 ms is in
+    >>> list(zip(found.starts.tolist(), found.ends.tolist()))
+    [(0, 10), (5, 15)]
     """
 
     size: int
@@ -28,7 +33,13 @@ def tumble(size: int, offset: int = 0) -> Hop:
 
 @dataclass(frozen=True, slots=True)
 class Cumulate:
-    """Windows that start every `size` and end after each `step` of it; `size` is a multiple of `step`."""
+    """Windows that start every `size` and end after each `step` of it; `size` is a multiple of `step`.
+
+    >>> from operators.windows.slices import np, windows_of
+    >>> found = windows_of(Cumulate(size=60, step=20), np.array([20]))  # those that a row at 20 ms is in
+    >>> list(zip(found.starts.tolist(), found.ends.tolist()))
+    [(0, 40), (0, 60)]
+    """
 
     size: int
     step: int

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MODULES = {
     path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
@@ -160,3 +162,41 @@ def test_the_docstring_of_a_function_begins_with_a_verb():
         and name.place.split(":")[0] not in UNFINISHED
     ]
     assert found == []
+
+
+ENCODINGS = [f"service/formats/changes/{name}.py" for name in ("change_encodings", "canal", "maxwell", "ogg")]
+SHOWN = [
+    *(path for path in MODULES if re.fullmatch(r"service/plan/passes/[a-z]\w*\.py", path)),
+    *ENCODINGS,
+    "operators/windows/shapes.py",
+    "operators/windows/slices.py",
+]
+"""The modules of which a reader wants to see what they do: passes, encodings of changes, windows."""
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_a_pass_an_encoding_and_the_shapes_of_windows_show_an_example(path: str):
+    names = [name.node for name in NAMES if name.place.startswith(f"{path}:")]
+    assert any(">>> " in (ast.get_docstring(node) or "") for node in names)
+
+
+def test_each_shape_of_a_window_shows_an_example():
+    shown = {
+        getattr(name.node, "name", ""): ">>> " in (ast.get_docstring(name.node) or "")
+        for name in NAMES
+        if name.place.startswith("operators/windows/shapes.py:")
+    }
+    # Attached windows have no shape of their own.
+    assert {name for name, told in shown.items() if not told} == {"", "Attached"}
+
+
+def test_each_encoding_of_changes_shows_an_example():
+    written = [
+        name
+        for name in NAMES
+        if name.place.split(":")[0] in ENCODINGS
+        and isinstance(name.node, ast.FunctionDef)
+        and ast.unparse(name.node.returns or ast.Constant(None)) in ("EncodedChanges", "ChangeEncoding")
+    ]
+    assert len(written) > len(ENCODINGS)
+    assert [name.place for name in written if ">>> " not in (ast.get_docstring(name.node) or "")] == []

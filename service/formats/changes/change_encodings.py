@@ -32,7 +32,11 @@ ChangeEncoding = Callable[[pa.Array, ChangePairs], EncodedChanges]
 
 
 def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """Return rows as they are: nothing can be said but that a row is new."""
+    """Return rows as they are: nothing can be said but that a row is new. Raises ValueError for any other change.
+
+    >>> print(*plain(pa.array(['{"n":1}']), ChangePairs(np.array([-1]), np.array([0]))).values)
+    {"n":1}
+    """
     if (pairs.after == NONE).any():
         raise ValueError("a format that only adds rows was given one to take back")
     return EncodedChanges(texts_at(texts, pairs.after), pairs.after, np.full(len(pairs.after), INSERT))
@@ -127,7 +131,12 @@ def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
 
 
 def with_tombstones(written: EncodedChanges) -> EncodedChanges:
-    """Return the records with one without a value behind each delete."""
+    """Return the records with one without a value behind each delete.
+
+    >>> deleted = upsert(pa.array(['{"n":1}']), ChangePairs(np.array([0]), np.array([-1])))
+    >>> len(deleted.values), len(with_tombstones(deleted).values)
+    (1, 2)
+    """
     copies = np.where(written.kinds == DELETE, 2, 1)
     source = np.repeat(np.arange(len(copies)), copies)
     tombstone = np.zeros(len(source), dtype=bool)

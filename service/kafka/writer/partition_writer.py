@@ -86,14 +86,18 @@ class PartitionWriter:
             self._fence_and_read_marker(check_cancelled)
             if self._is_committed(digest):
                 return False
+        self._begin_transaction()
+        self._undecided = True
+        return True
+
+    def _begin_transaction(self) -> None:
+        """Begin a transaction of the producer, which is there and fenced."""
         assert self._producer is not None
         try:
             self._producer.begin()
         except Fault as fault:
             raise self._discard_producer(fault) from fault
         self._open = WriteReport(outcome="committed")
-        self._undecided = True
-        return True
 
     def supersede(self, batch: int, plan: bytes = b"") -> bool:
         """See to it that no attempt of an earlier plan commits `batch`; False if the batch is committed.
@@ -107,12 +111,7 @@ class PartitionWriter:
         known = self._last_committed or Marker(-1, b"")
         if known.batch >= batch:
             return False
-        assert self._producer is not None
-        try:
-            self._producer.begin()
-        except Fault as fault:
-            raise self._discard_producer(fault) from fault
-        self._open = WriteReport(outcome="committed")
+        self._begin_transaction()
         marker = replace(known, plan=self._settings.plan)
         place = self._place
         self._produce(one_row(place.topic, place.partition, place.key, marker.encode()), _never_cancelled)

@@ -64,7 +64,14 @@ class Pruned(NamedTuple):
 
 
 def prune_columns(job: Job) -> Job:
-    """Drop what no consumer of a node reads; a node that several read keeps what any of them does."""
+    """Drop what no consumer of a node reads; a node that several read keeps what any of them does.
+
+    >>> from tests.sql.outline import shown
+    >>> print(shown("SELECT a1 FROM (SELECT a1, a2 + 1 AS s FROM a)", prune_columns))
+    project a1
+      project a1
+        scan a
+    """
     nodes = in_order(job.sinks)
     needs: dict[int, set[int]] = {id(n): set() for n in nodes}
     for sink in job.sinks:

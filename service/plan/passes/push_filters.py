@@ -37,7 +37,17 @@ from service.plan.walk import fields, rewrite
 
 
 def push_filters(job: Job) -> Job:
-    """Push every filter as far down as it goes; it stops above what others read too."""
+    """Push every filter as far down as it goes; it stops above what others read too.
+
+    >>> from tests.sql.outline import shown
+    >>> print(shown("SELECT a1, b2 FROM a JOIN b ON a1 = b1 WHERE a2 > 1 AND b2 > 2", push_filters))
+    project a1, b2
+      inner join a1 = b1
+        filter (a2 > 1)
+          scan a
+        filter (b2 > 2)
+          scan b
+    """
 
     def step(node: Node, alone: tuple[bool, ...]) -> Node:
         return _push(node) if isinstance(node, Filter) and alone[0] else node

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What an operator answers to one batch.
+    """The answer of an operator to one batch.
 
     `changes` has columns c0, c1, ... and `_weight`. `late` has the columns of the input that the rows came from, by
     port, with `_weight`. `dead` holds rows that could not be computed: the columns of the input and `_reason`.

@@ -66,7 +66,7 @@ class TlsSettings(_Group):
 
 
 class Kafka(_Group):
-    """How Kafka is reached, where a table's WITH options do not say it."""
+    """The connection to Kafka, where a table's WITH options do not say it."""
 
     bootstrap_servers: str = Field("", description="Brokers for tables without `properties.bootstrap.servers`.")
     sasl: SaslSettings = Field(SaslSettings(), description="SASL.")
@@ -86,7 +86,8 @@ class Executor(_Group):
 
 
 class Kubernetes(_Group):
-    """What the driver tells Kubernetes of its executors, where the master is `k8s://URL`. The driver runs in a pod."""
+    """The driver's instructions to Kubernetes for its executors, where the master is `k8s://URL`. The driver runs in a
+    pod."""
 
     namespace: str = Field("default", description="Namespace of the driver and its executors.")
     driver_pod: str = Field("", description="Name of the driver's pod, which owns the executors' pods.")
@@ -144,7 +145,7 @@ class Spark(_Group):
 
 
 class BatchSettings(_Group):
-    """How a stream is cut into batches."""
+    """The size and the pace of batches."""
 
     rows: int = Field(4_000_000, ge=1, description="Most records that one batch takes from one table.")
     bytes: int = Field(
@@ -190,7 +191,7 @@ class Http(_Group):
 
 
 class Retry(_Group):
-    """What happens when a batch fails."""
+    """The attempts after a batch has failed."""
 
     attempts: int = Field(5, ge=0, description="Restarts of a failed query in a row before the service gives up.")
     backoff: Milliseconds = Field(1_000, description="Wait before the first restart; it doubles up to a minute.")

@@ -25,7 +25,7 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """What an aggregate is computed from: DuckDB text `x` of type `type` (None for COUNT(*)), where `filter` is true.
+    """The argument of an aggregate: DuckDB text `x` of type `type` (None for COUNT(*)), where `filter` is true.
 
     In an append-only input all weights are 1 and are not read. `over` is the window that accumulators are created in,
     if any; in a window equal values may count once (`distinct`).

@@ -24,7 +24,7 @@ from operators.state.tables.keyed import KeyedTable
 
 
 class Moved(NamedTuple):
-    """What a batch changes in a set: `deltas` has a row of accumulators a key; `combined` puts several together."""
+    """The changes of a batch to a set: `deltas` has a row of accumulators a key; `combined` puts several together."""
 
     deltas: pa.Table
     combined: list[str]

@@ -40,7 +40,7 @@ class AggregateSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateFunction:
-    """How an aggregate is computed: the accumulators it keeps, and its answer from their columns, one list each."""
+    """An aggregate function: the accumulators it keeps, and its answer from their columns, one list each."""
 
     accumulators: Callable[[Argument], tuple[Accumulator, ...]]
     finish: Callable[[Argument, Sequence[Sequence[str]], pa.DataType], str]

@@ -110,7 +110,7 @@ class ValueSet:
 
 @dataclass(slots=True)
 class AggregateResult:
-    """How one aggregate is read."""
+    """An aggregate, and the columns that its answer is read from."""
 
     function: AggregateFunction
     argument: Argument

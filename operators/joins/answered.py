@@ -30,7 +30,7 @@ _GROUP = "_group"
 
 
 class Recalled(NamedTuple):
-    """Which rows are `late`, for nothing is known of their key and time; for each of the others the place of its
+    """The rows that are `late`, for nothing is known of their key and time; for each of the others the place of its
     version, -1 for none, in `versions`: those that were given, then those that were kept."""
 
     late: Mask

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class JoinKind(StrEnum):
-    """Which rows a join shows: pairs that match, and the rows of a side that match nothing (padded with NULLs).
+    """The rows that a join shows: pairs that match, and the rows of a side that match nothing (padded with NULLs).
 
     A semi join has the left rows that match, an anti join those that do not, a mark join all of them, with a column
     behind their own that says whether they match.

@@ -15,8 +15,9 @@ EVERY_RANK = 2**62
 
 
 class RankFunction(Enum):
-    """How rows that tie are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3; or where a row stands among all of its
-    partition: in which of some buckets of one size, behind which part of the others, within which part of all."""
+    """A rank function, by how rows that tie are numbered: 1, 2, 3, 4 or 1, 1, 3, 4 or 1, 1, 2, 3; or where a row stands
+    among all of its partition: in which of some buckets of one size, behind which part of the others, within which part
+    of all."""
 
     ROW_NUMBER = "ROW_NUMBER"
     RANK = "RANK"

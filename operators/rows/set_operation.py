@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class SetKind(StrEnum):
-    """Which rows of two relations are there."""
+    """The operation on two relations that says which of their rows are there."""
 
     INTERSECT = "intersect"
     INTERSECT_ALL = "intersect all"

@@ -31,7 +31,8 @@ _NONE = MIN_TIME
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """How often a window answers: every `early` ms while it is open, every `late` ms in the `lateness` ms after it.
+    """The times at which a window answers: every `early` ms while it is open, every `late` ms in the `lateness` ms
+    after it.
 
     0 is with every batch that changes the answer, None is never.
     """

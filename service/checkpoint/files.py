@@ -24,7 +24,7 @@ ALIGNED = 64
 
 
 class StoredAt(NamedTuple):
-    """Where a block is: a file, and the bytes of it."""
+    """The place of a block: a file, and the bytes of it."""
 
     file: str
     offset: int

@@ -18,7 +18,7 @@ FOLDER = "tailrace/versions"
 
 
 class ShardState(NamedTuple):
-    """What the task of a shard tells of its level after a batch: where its manifest is. The clocks are those of the
+    """The report of a shard on its level after a batch: the place of its manifest. The clocks are those of the
     level; every shard knows them, and the first tells them."""
 
     level: int

@@ -55,7 +55,7 @@ def check(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
 
 
 class CheckedUpgrade:
-    """What a checkpoint says of a program: `lines` for people, and whether the program would go on with it."""
+    """The answer of a checkpoint to a program: `lines` for people, and whether the program would go on with it."""
 
     def __init__(self, program: Program, files: Files, url: str) -> None:
         memory = SmallFiles(files)

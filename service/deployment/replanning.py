@@ -71,7 +71,7 @@ class Skipped(NamedTuple):
 
 
 class Replanning:
-    """What can be done about the planned batch of one job, while its query is stopped."""
+    """The choices for the planned batch of one job, while its query is stopped."""
 
     def __init__(self, deployment: Deployment, files: Files, store: Store) -> None:
         self._deployment = deployment

@@ -40,7 +40,7 @@ from service.plan.table import Format, Table
 
 @dataclass(frozen=True, slots=True)
 class FormatSpec:
-    """How a format reads and writes.
+    """A format: its decoder, its encoder and its options.
 
     `reader` takes the wanted columns, the options, and all columns of the key or value; `writer` the columns, the
     options, and the position of each column in a block. `shape` is there for formats whose records describe changes,

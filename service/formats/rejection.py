@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Rejection(NamedTuple):
-    """Why a record cannot be read. An empty reason: it is to be passed over without a word."""
+    """The reason why a record cannot be read. An empty one: it is to be passed over without a word."""
 
     reason: str
     detail: str

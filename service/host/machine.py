@@ -18,7 +18,7 @@ JAVA_NEEDED = 17
 
 
 class MachineError(Exception):
-    """This machine lacks something: `primary` says what, `hint` what to do; together they are one line."""
+    """Something that this machine lacks: `primary` says what, `hint` what to do; together they are one line."""
 
     def __init__(self, primary: str, hint: str | None = None) -> None:
         super().__init__(primary, hint)

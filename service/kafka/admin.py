@@ -55,7 +55,8 @@ def marker_topic(name: str, replication: int = -1) -> TopicSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPosition:
-    """Where a source begins that has no checkpoint yet: Flink's scan.startup.mode and what belongs to it.
+    """The position at which a source begins that has no checkpoint yet: Flink's scan.startup.mode and what belongs to
+    it.
 
     group-offsets: what `group` has committed; where it has not, `reset` decides (none = an error, as in Flink).
     timestamp: the first record at or after `timestamp_ms`, the end where there is none.

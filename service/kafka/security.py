@@ -48,7 +48,7 @@ _SECURITY = ("security.", "sasl.", "ssl.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """Who logs in, and how. For OAUTHBEARER `user` and `password` are the client's id and secret."""
+    """A login, and its mechanism. For OAUTHBEARER `user` and `password` are the client's id and secret."""
 
     mechanism: str
     user: str
@@ -74,7 +74,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How to connect: `sasl` and `tls` are None where `protocol` has none."""
+    """The protocol of a connection, and its parts: `sasl` and `tls` are None where `protocol` has none."""
 
     protocol: str = "PLAINTEXT"
     sasl: Sasl | None = None

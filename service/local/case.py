@@ -38,7 +38,7 @@ DEAD = "dead.changes"
 
 @dataclass(slots=True)
 class Outcome:
-    """What a case answered: by sink the changes of each batch, and by batch what came late or could not be used."""
+    """The answers of a case: by sink the changes of each batch, and by batch what came late or could not be used."""
 
     tables: dict[str, Output] = field(default_factory=dict)
     changes: dict[str, list[list[Change]]] = field(default_factory=dict)

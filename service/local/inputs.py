@@ -29,7 +29,7 @@ RECORDS = ".records"
 
 @dataclass(slots=True)
 class Arrival:
-    """What one file says of one batch: lines by partition, and what was said with `@`."""
+    """The part of one file in one batch: lines by partition, and what was said with `@`."""
 
     now: int | None = None
     ended: bool = False

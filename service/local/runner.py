@@ -31,8 +31,8 @@ from service.runtime.watermarks import Tick
 
 @dataclass(slots=True)
 class BatchOutput:
-    """What left the program in one batch. Tables are by id: of the output, of the operator (late and dead rows, a table
-    a port), of the source (records that could not be decoded)."""
+    """The rows that left the program in one batch. Tables are by id: of the output, of the operator (late and dead
+    rows, a table a port), of the source (records that could not be decoded)."""
 
     outputs: dict[int, pa.Table] = field(default_factory=dict)
     late: dict[int, list[pa.Table]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 
 
 class Health:
-    """What is known of each query. A service that waits for Kafka is alive and not ready.
+    """The health of each query. A service that waits for Kafka is alive and not ready.
 
     A query is stuck when a batch has stood at one point for longer than `stall_seconds`. A query without a batch is
     quiet, however long, and the first batch after a start may restore a large state: neither is stuck.

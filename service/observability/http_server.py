@@ -23,7 +23,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class HttpAnswer(NamedTuple):
-    """What a GET is answered with."""
+    """The answer to a GET."""
 
     body: bytes
     kind: str

@@ -15,8 +15,9 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class Read(NamedTuple):
-    """What a batch read of one Kafka partition of table `source`: from offset `first` to before `last`. The partition
-    ended at `end` when the batch was cut. Of the first batch of a checkpoint `first` is not known and equals `last`."""
+    """The records that a batch read of one Kafka partition of table `source`: from offset `first` to before `last`. The
+    partition ended at `end` when the batch was cut. Of the first batch of a checkpoint `first` is not known and equals
+    `last`."""
 
     source: str
     topic: str

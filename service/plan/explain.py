@@ -21,7 +21,7 @@ from service.plan.walk import consumers, fields, in_order, inputs
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """What a step keeps between batches; no bound means that it may grow for ever."""
+    """The rows that a step keeps between batches; no bound means that it may grow for ever."""
 
     keeps: str
     bound: str | None

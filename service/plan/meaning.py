@@ -107,7 +107,7 @@ class Meaning:
 
 
 class Lineage:
-    """What each step of a job means together with all that feeds it."""
+    """The meaning of each step of a job, together with all that feeds it."""
 
     def __init__(self, job: Job) -> None:
         self._zone = job.zone

@@ -11,7 +11,7 @@ from service.plan.types import DataType
 
 
 class TimeKind(Enum):
-    """Whether a column is the table's time attribute, and of which clock."""
+    """The clock of a column that is a time attribute of its table."""
 
     NONE = "none"
     EVENT = "event"
@@ -96,7 +96,7 @@ class LookupOptions:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """Where a table's rows come from or go to.
+    """The place that a table's rows come from or go to.
 
     `kind` is 'kafka', 'upsert-kafka', 'datagen', 'jdbc', 'print' or 'blackhole'. `properties` are the `properties.*`
     options without the prefix, in Java's names, unresolved secrets included; `options` are the remaining known options.

@@ -15,7 +15,7 @@ from service.plan.meaning import Meaning, OperatorMeaning, OutputMeaning, Source
 
 
 class Fate(Enum):
-    """What becomes of the state of an operator."""
+    """The fate of the state of an operator."""
 
     KEPT = "kept"
     NEW = "new"

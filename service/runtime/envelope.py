@@ -19,7 +19,7 @@ EGRESS = 2**31 - 1
 
 
 class Kind(IntEnum):
-    """What an envelope carries, and so what its `address` is."""
+    """The content of an envelope, and so the meaning of its `address`."""
 
     ROWS = 0  # payload: changes; address: exchange
     CLOCK = 1  # address: the producer, a source or an operator; `watermark` is the channel's; payload: as OFFSETS

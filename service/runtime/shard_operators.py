@@ -35,7 +35,7 @@ class StateMismatch(Exception):
 
 
 class SealedShard(NamedTuple):
-    """What a batch leaves behind: the manifest to remember, blocks to add and blocks to remove."""
+    """The state that a batch leaves behind: the manifest to remember, blocks to add and blocks to remove."""
 
     manifest: bytes
     added: Mapping[str, pa.Buffer]

@@ -19,15 +19,15 @@ LONGEST_GAP = 10_000
 
 
 class Watermark(NamedTuple):
-    """How far event time has come (`time`, in milliseconds), and whether its channel is idle and says nothing about
-    time."""
+    """The event time that a channel has come to (`time`, in milliseconds), and whether its channel is idle and says
+    nothing about time."""
 
     time: int
     idle: bool
 
 
 class Tick(NamedTuple):
-    """What the driver knows and every shard must: the channels of each source, and which sources have ended."""
+    """The knowledge of the driver that every shard needs: the channels of each source, and which sources have ended."""
 
     channels: Mapping[int, tuple[str, ...]]
     ended: tuple[int, ...]

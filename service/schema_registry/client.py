@@ -76,7 +76,7 @@ class SchemaRegistry:
         self._tls: ssl.SSLContext | None = None
 
     def schema(self, number: int) -> RegisteredSchema:
-        """The schema of an id. Raises UnknownSchema where there is none."""
+        """Return the schema of an id. Raises UnknownSchema where there is none."""
         with self._lock:
             found = self._known.get(number)
             if found is None:
@@ -97,7 +97,7 @@ class SchemaRegistry:
         raise _unknown(number)
 
     def id_of(self, subject: str, text: str, kind: str, *, register: bool) -> int:
-        """The id of a schema under a subject, where it is put if it is not there and `register` says so."""
+        """Return the id of a schema under a subject, where it is put if it is not there and `register` says so."""
         with self._lock:
             key = (subject, text, kind)
             if key not in self._ids:
@@ -217,7 +217,7 @@ class SchemaRegistry:
 
 @cache
 def registry(settings: RegistrySettings) -> SchemaRegistry:
-    """The client of a registry, one a process."""
+    """Return the client of a registry, one a process."""
     return SchemaRegistry(settings)
 
 

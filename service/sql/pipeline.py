@@ -47,7 +47,7 @@ __all__ = ["Pipeline", "PipelineErrors", "load", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a file asks for: `jobs` to run, `explains` to show; its `tables`, and the `settings` at its end.
+    """A pipeline file: `jobs` to run, `explains` to show; its `tables`, and the `settings` at its end.
 
     `notes` are about what was taken without effect; `option_places` are where the options of tables stand.
     """

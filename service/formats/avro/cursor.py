@@ -24,7 +24,7 @@ TOO_SHORT = "the record ends in the middle of a value"
 
 @dataclass(slots=True)
 class Places:
-    """Where to read next (`at`), the record that this is part of, and where that record ends."""
+    """The place to read next (`at`), the record that this is part of, and where that record ends."""
 
     at: Ints
     record: Ints
@@ -34,7 +34,7 @@ class Places:
         return len(self.at)
 
     def some(self, chosen: Any) -> Places:
-        """Those at these positions."""
+        """Return those at these positions."""
         return Places(self.at[chosen], self.record[chosen], self.end[chosen])
 
 
@@ -52,7 +52,7 @@ class Cursor:
         self.wrong: dict[int, Rejection] = {}
 
     def places(self) -> Places:
-        """The beginning of every record."""
+        """Return the beginning of every record."""
         return Places(self.starts.copy(), np.arange(len(self.starts)), self.ends.copy())
 
     def fail(self, places: Places, where: Flags, why: str, reason: str = "bad-avro") -> None:
@@ -73,24 +73,24 @@ class Cursor:
             places.at[self.failed[places.record]] = self.beyond
 
     def words(self, at: Ints) -> Words:
-        """The eight bytes from each place on, as little-endian numbers."""
+        """Return the eight bytes from each place on, as little-endian numbers."""
         return self._words[at]
 
     def byte(self, places: Places) -> Any:
-        """The next byte of each."""
+        """Return the next byte of each."""
         found = self.data[places.at]
         self.moved(places, 1)
         return found
 
     def numbers(self, places: Places, kind: str) -> Any:
-        """The next FLOAT or DOUBLE of each; `kind` is its numpy type."""
+        """Return the next FLOAT or DOUBLE of each; `kind` is its numpy type."""
         width = np.dtype(kind).itemsize
         word = self.words(places.at)
         self.moved(places, width)
         return word.view(kind) if width == 8 else word.astype(np.uint32).view(kind)
 
     def varint(self, places: Places) -> Ints:
-        """The next int or long of each."""
+        """Return the next int or long of each."""
         found = numbers(self._words, places.at)
         if len(found.long) and (found.tenth > 1).any():
             endless = np.zeros(len(places), dtype=np.bool_)
@@ -101,7 +101,7 @@ class Cursor:
         return zigzag(found.values)
 
     def lengths(self, places: Places) -> Ints:
-        """The length in front of bytes or a text, which lie at the places then; 0 where it is none."""
+        """Return the length in front of bytes or a text, which lie at the places then; 0 where it is none."""
         found = self.varint(places)
         odd = (found < 0) | (found > places.end - places.at)
         if odd.any():
@@ -110,7 +110,7 @@ class Cursor:
         return found
 
     def slices(self, at: Ints, lengths: Ints) -> pa.Array:
-        """The bytes from each place on. The places ascend but for records that are wrong."""
+        """Return the bytes from each place on. The places ascend but for records that are wrong."""
         edges = np.empty(2 * len(at), dtype=np.int64)
         edges[0::2], edges[1::2] = at, at + lengths
         if self.wrong:

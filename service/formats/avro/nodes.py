@@ -199,7 +199,7 @@ class UnionNode:
 
 @dataclass(frozen=True, slots=True)
 class MismatchNode:
-    """What the column cannot take: a record that has it is wrong."""
+    """A schema that the column cannot take: a record that has it is wrong."""
 
     natural: Node
     type: pa.DataType

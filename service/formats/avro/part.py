@@ -135,7 +135,7 @@ class AvroWriter:
 
 
 def schema_text(part: Part, form: Format, *, enveloped: bool = False) -> str:
-    """The schema in which the columns of a part are written: what the options say, or what the columns make."""
+    """Return the schema in which the columns of a part are written: what the options say, or what the columns make."""
     given = form.options.get("schema")
     if given is not None:
         return given
@@ -147,12 +147,12 @@ def schema_text(part: Part, form: Format, *, enveloped: bool = False) -> str:
 
 @cache
 def parsed(text: str) -> ParsedSchema:
-    """A schema, read once."""
+    """Return a schema, read once."""
     return parse_schema(text)
 
 
 def row_of_envelope(document: ParsedSchema) -> Record:
-    """The record of a row within that of a change. Raises AvroSchemaError where there is none."""
+    """Return the record of a row within that of a change. Raises AvroSchemaError where there is none."""
     root = document.resolved(document.root)
     members = {m.name: m.schema for m in root.members} if isinstance(root, Record) else {}
     after = document.resolved(members["after"]) if "after" in members else None

@@ -16,7 +16,7 @@ class AvroSchemaError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """What a value stands for: 'date', 'timestamp-millis', 'decimal' with its precision and scale, ..."""
+    """The meaning of a value: 'date', 'timestamp-millis', 'decimal' with its precision and scale, ..."""
 
     name: str
     precision: int = 0

@@ -30,7 +30,7 @@ _WIDEST = 16
 
 
 def integers(type_: DataType) -> OfInts:
-    """Ints or longs as numbers of `type_`, a TINYINT to DOUBLE."""
+    """Return ints or longs as numbers of `type_`, a TINYINT to DOUBLE."""
     wanted = arrow(type_)
     bound = _RANGES.get(flink(type_))
 
@@ -43,13 +43,13 @@ def integers(type_: DataType) -> OfInts:
 
 
 def dates(found: Ints, cursor: Cursor, places: Places) -> pa.Array:
-    """Days since 1970 as a DATE."""
+    """Return days since 1970 as a DATE."""
     _check(found, (found >= _FIRST // _DAY) & (found < _END // _DAY), "the day {} is no DATE", cursor, places)
     return pa.array(found.astype(np.int32)).view(pa.date32())
 
 
 def times(unit: int) -> OfInts:
-    """Times of day in units of so many microseconds."""
+    """Return times of day in units of so many microseconds."""
 
     def column(found: Ints, cursor: Cursor, places: Places) -> pa.Array:
         _check(found, (found >= 0) & (found < _DAY // unit), "{} is no time of a day", cursor, places)
@@ -59,7 +59,7 @@ def times(unit: int) -> OfInts:
 
 
 def timestamps(logical: str, precision: int) -> OfInts:
-    """Times since 1970 in the unit of `logical`; digits beyond the precision of the column are cut off."""
+    """Return times since 1970 in the unit of `logical`; digits beyond the precision of the column are cut off."""
     unit = _MICROS[logical.removeprefix("local-")]
     step = 10 ** (6 - precision) if precision < 6 else 1
 
@@ -85,12 +85,12 @@ def _check(found: Ints, good: Flags, why: str, cursor: Cursor, places: Places) -
 
 
 def plain_bytes(found: pa.Array, cursor: Cursor, places: Places) -> pa.Array:
-    """Bytes as they are."""
+    """Return bytes as they are."""
     return found
 
 
 def text(found: pa.Array, cursor: Cursor, places: Places) -> pa.Array:
-    """Bytes as UTF-8 text."""
+    """Return bytes as UTF-8 text."""
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:
@@ -107,13 +107,14 @@ def text(found: pa.Array, cursor: Cursor, places: Places) -> pa.Array:
 
 
 def hexadecimal(found: pa.Array, cursor: Cursor, places: Places) -> pa.Array:
-    """The 16 bytes of a UUID as text."""
+    """Return the 16 bytes of a UUID as text."""
     digits = (value.hex() for value in found.to_pylist())
     return pa.array([f"{d[:8]}-{d[8:12]}-{d[12:16]}-{d[16:20]}-{d[20:]}" for d in digits], pa.string())
 
 
 def decimals(type_: DataType, scale: int) -> OfBytes:
-    """Two's complement numbers, the highest byte first, of this scale as DECIMALs of a scale that is not smaller."""
+    """Return Two's complement numbers, the highest byte first, of this scale as DECIMALs of a scale that is not
+    smaller."""
     wanted = arrow(type_)
 
     def column(found: pa.Array, cursor: Cursor, places: Places) -> pa.Array:

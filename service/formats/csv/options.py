@@ -10,7 +10,7 @@ from service.plan.table import Format
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    """How CSV text is read and written; the defaults are Flink's. An empty `quote` means that there are no quotes."""
+    """The options of CSV text; the defaults are Flink's. An empty `quote` means that there are no quotes."""
 
     delimiter: str = ","
     quote: str = '"'

@@ -43,7 +43,7 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{0,9})?"
 
 @dataclass(frozen=True, slots=True)
 class ColumnReading:
-    """How one value is read: the type that from_json gives it, its value, whether it is suspect."""
+    """The reading of one value: the type that from_json gives it, its value, whether it is suspect."""
 
     taken_as: str
     value: str

@@ -10,7 +10,7 @@ from service.plan.table import Format
 
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
-    """How JSON text is read and written; the defaults are Flink's."""
+    """The options of JSON text; the defaults are Flink's."""
 
     standard: Literal["SQL", "ISO-8601"] = "SQL"
     fail_on_missing: bool = False

@@ -27,7 +27,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class ParseMode(Enum):
-    """How a block is read, fastest first.
+    """The ways in which a block is read, fastest first.
 
     STRICT fails as a whole when one record lacks a name, repeats one or has a value of another kind, so that what comes
     out is nearly certain. NUMBERS is as strict and takes integers as DOUBLE, which is quicker; it fails too when one is

@@ -48,7 +48,7 @@ class _Broken(Exception):
 
 @dataclass(slots=True)
 class Spans:
-    """Where messages lie: each is of an owner, of which one may have several, and each owner is of a record."""
+    """The places of messages: each is of an owner, of which one may have several, and each owner is of a record."""
 
     at: Ints
     end: Ints

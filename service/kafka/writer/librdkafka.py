@@ -110,7 +110,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 
 class Fault(Exception):
-    """What librdkafka answered when it could not do what was asked."""
+    """An error of librdkafka."""
 
     def __init__(self, code: int, text: str, *, fatal: bool, retriable: bool, abortable: bool) -> None:
         super().__init__(code, text)

@@ -83,7 +83,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class MarkerPlace:
-    """Where the marker of one partition of a query is: topic, partition of that topic, key."""
+    """The place of the marker of one partition of a query: topic, partition of that topic, key."""
 
     topic: str
     partition: int

@@ -50,7 +50,7 @@ _METADATA_MS = 5_000
 
 
 class Refusal(NamedTuple):
-    """Why Kafka did not take a record, and in which topic."""
+    """A record that Kafka did not take: the reason, and its topic."""
 
     code: int
     topic: str

@@ -31,7 +31,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How a job is, in a few words, and why: findings, troubles first."""
+    """The state of a job, in a few words, and its reasons: findings, troubles first."""
 
     grade: Grade
     headline: str

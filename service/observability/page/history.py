@@ -17,7 +17,7 @@ SHORTEST = 0.001
 
 
 class Level(NamedTuple):
-    """What a job had at the end of a batch: rows that waited when it began, rows of state."""
+    """The level of a job at the end of a batch: rows that waited when it began, rows of state."""
 
     waiting: int
     state_rows: int

@@ -52,7 +52,7 @@ class ShownSample:
 
 @dataclass(slots=True)
 class RecordedJob:
-    """What is kept of one job. `late` and `dead` are the last samples, newest last; `moved` tells when a partition last
+    """A job as it is recorded. `late` and `dead` are the last samples, newest last; `moved` tells when a partition last
     had rows, `counted` what batches counted that are not reported yet."""
 
     name: str

@@ -37,7 +37,7 @@ class Port(NamedTuple):
 
 
 class CoLocated(NamedTuple):
-    """Where the ports meet: the level, one edge a port, and which of the key columns the shard is chosen by:
+    """The place where the ports meet: the level, one edge a port, and which of the key columns the shard is chosen by:
     `order` is `key_order`, but None where it is all of them in their order."""
 
     level: int

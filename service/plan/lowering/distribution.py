@@ -56,8 +56,8 @@ class Input(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where all sides meet: the level, which key columns (by their index in the key) are hashed, and for each side the
-    positions to exchange by, or None where it is in place."""
+    """The place where all sides meet: the level, which key columns (by their index in the key) are hashed, and for each
+    side the positions to exchange by, or None where it is in place."""
 
     level: int
     key_order: tuple[int, ...]

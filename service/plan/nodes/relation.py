@@ -11,7 +11,7 @@ from service.plan.types import DataType
 
 
 class Mode(Enum):
-    """What kinds of changes a relation's changelog holds."""
+    """The kinds of changes that a relation's changelog holds."""
 
     APPEND = "append"
     RETRACT = "retract"
@@ -29,7 +29,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the pipeline file a node was written, 1-based."""
+    """The place in the pipeline file at which a node was written, 1-based."""
 
     line: int = 0
     column: int = 0

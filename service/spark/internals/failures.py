@@ -37,8 +37,8 @@ class Thrown(NamedTuple):
 
 
 class SparkFailure(NamedTuple):
-    """What is known of a failure: its text without notes, the classes of the Python error behind it (its own first;
-    empty where there is none), and the exceptions of the JVM, the outermost first."""
+    """A failure of Spark, as far as it is known: its text without notes, the classes of the Python error behind it (its
+    own first; empty where there is none), and the exceptions of the JVM, the outermost first."""
 
     text: str
     python: tuple[str, ...]

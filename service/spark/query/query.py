@@ -40,7 +40,8 @@ FETCH: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How one source is read: Java client properties, the start offsets of a first run, the cap of the first batch."""
+    """The options of one source: Java client properties, the start offsets of a first run, the cap of the first
+    batch."""
 
     properties: Mapping[str, str]
     starting_offsets: str

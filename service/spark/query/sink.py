@@ -39,8 +39,8 @@ DRIVER_PATIENCE = 5
 
 @dataclass
 class TaskReport(WriterCommitMessage):
-    """What one task tells the driver: its metrics, lines for 'print' tables, samples of what went its own way, and
-    where the state is that came with its rows (JSON of `ShardState`)."""
+    """The report of one task to the driver: its metrics, lines for 'print' tables, samples of what went its own way,
+    and where the state is that came with its rows (JSON of `ShardState`)."""
 
     metrics: bytes
     lines: tuple[str, ...]

@@ -35,7 +35,7 @@ SMALLER = 0.5
 
 
 class MemoryBound(NamedTuple):
-    """What memory has room for: `total` bytes in a batch, of which each record of the largest table stands for `record`
+    """The room of memory: `total` bytes in a batch, of which each record of the largest table stands for `record`
     (0 = not known yet). Batch `failed_batch` did not fit, and was to take `rows` of a table then; -1 = none."""
 
     total: int

@@ -125,7 +125,7 @@ def written(pattern: str) -> str:
 
 
 class Reader(NamedTuple):
-    """How a Java pattern is read: texts that match `expression`, by the strptime format `directives`.
+    """The reader of a Java pattern: texts that match `expression`, by the strptime format `directives`.
 
     `weekday` is the directive of a day of the week, which must be that of the date; its name is a group of
     `expression`. `century` is an expression whose first group is what stands before a year of two digits. `offset` is

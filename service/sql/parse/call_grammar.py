@@ -188,7 +188,7 @@ def _typed_literal(name: str) -> Callable[[Parser, exp.Expr, exp.DataType], exp.
 
 
 class CallGrammar(_Base):
-    """What a sqlglot parser of Flink SQL overrides so that calls arrive as they were written."""
+    """The grammar of calls, which arrive as they were written: overrides of a sqlglot parser."""
 
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
         index = self._index

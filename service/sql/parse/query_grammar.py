@@ -44,7 +44,7 @@ def _hint_body(parser: Any) -> exp.Hint:
 
 
 class QueryGrammar(_Base):
-    """What a sqlglot parser of Flink SQL overrides in queries.
+    """The grammar of queries: overrides of a sqlglot parser.
 
     A window table function becomes exp.Table(this=exp.Anonymous(TUMBLE, ...)); its table argument is an exp.Table or
     a query, DESCRIPTOR(ts) an exp.Anonymous, `NAME => value` an exp.Kwarg. Hints stand in the table's `hints`.

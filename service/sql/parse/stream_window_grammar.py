@@ -29,7 +29,7 @@ STREAM_WINDOWS = (
 
 
 class StreamWindowGrammar(_Base):
-    """What a sqlglot parser overrides so that the clauses of these windows are read."""
+    """The grammar of the clauses of these windows: overrides of a sqlglot parser."""
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
         if not isinstance(this, exp.Anonymous) or this.name.upper() not in STREAM_WINDOWS:

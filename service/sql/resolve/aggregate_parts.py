@@ -30,7 +30,7 @@ def call_alias(position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AggregateInputs:
-    """What an aggregate node is made of: its input, the expressions of its keys and arguments, to be projected, and the
+    """The parts of an aggregate node: its input, the expressions of its keys and arguments, to be projected, and the
     columns that its keys and aggregates give.
 
     With grouping `sets` the keys come first and have a column of their own behind them, the number of the set; each row

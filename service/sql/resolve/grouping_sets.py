@@ -25,7 +25,7 @@ _Sets = list[list[exp.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class GroupedBy:
-    """What GROUP BY lists: its different expressions, `nodes`, and each grouping set as their canonical texts. Without
+    """The list of GROUP BY: its different expressions, `nodes`, and each grouping set as their canonical texts. Without
     GROUPING SETS, CUBE or ROLLUP there is one set, of all of them."""
 
     nodes: tuple[exp.Expr, ...]

@@ -13,7 +13,7 @@ from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 @dataclass(frozen=True, slots=True)
 class WindowColumns:
-    """Where a relation carries the windows of a window table function or a window aggregate: the positions of
+    """The windows that a relation carries, those of a window table function or a window aggregate: the positions of
     window_start, window_end and window_time; `field` describes the last."""
 
     start: int

@@ -34,8 +34,8 @@ _OPPOSITE: Mapping[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass(frozen=True, slots=True)
 class Quantified:
-    """Whether for any row of `query` each of `values` compares to the value of its column, or for none if `negated`.
-    Without values it is EXISTS."""
+    """A condition on a query: for any row of `query` each of `values` compares to the value of its column, or for none
+    if `negated`. Without values it is EXISTS."""
 
     query: exp.Expr
     values: tuple[exp.Expr, ...] = ()

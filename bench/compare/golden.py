@@ -59,11 +59,10 @@ def golden() -> Iterator[Golden]:
 def _case(folder: Path) -> Golden | None:
     text = (folder / "pipeline.sql").read_text()
     sql = Sql()
-    sources = {
-        source.table.name: in_text(source.table)
-        for job in load(folder / "pipeline.sql", os.environ).jobs
-        for source in compile_job(job).sources
-    }
+    programs = [compile_job(job) for job in load(folder / "pipeline.sql", os.environ).jobs]
+    if any(operator.lookup is not None for program in programs for operator in program.operators):
+        return None  # Flink asks a database, and does not wait with a batch until its table has changed
+    sources = {source.table.name: in_text(source.table) for program in programs for source in program.sources}
     if not all(_played(table) for table in sources.values()):
         return None
     statements: list[str] = []

@@ -95,6 +95,8 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ("SELECT CAST(a1 AS VARIANT) FROM a", "the type VARIANT is not supported"),
         ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   COUNT(*) has"),
         ("SELECT COUNT(a1, a2) FROM a", "COUNT takes 0 or 1 argument, not 2"),
+        ("SELECT SINGLE_VALUE() FROM a", "SINGLE_VALUE takes 1 argument"),
+        ("SELECT SINGLE_VALUE(*) FROM a", "SINGLE_VALUE takes 1 argument"),
         (
             "SELECT OBJECT_OF(a1) FROM a",
             "the function OBJECT_OF is not supported yet",

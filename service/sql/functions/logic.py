@@ -155,7 +155,23 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DIS
 
 _NEVER_FAIL = {*_COMPARISONS, "AND", "OR", "NOT", "IS NULL", "IS TRUE", "IS FALSE", "BETWEEN", "IN"}
 
+ONLY_ROW = "ONLY ROW"
+"""The function that SINGLE_VALUE becomes, over the least value of a group and how many rows it has; no name that a user
+can call has a blank."""
+
+_SEVERAL_ROWS = (
+    "(CASE WHEN (CASE WHEN {1} > 1 THEN CAST(concat('SINGLE_VALUE of ', CAST({1} AS VARCHAR), ' rows') AS BOOLEAN)"
+    " ELSE true END) THEN {0} END)"
+)
+"""A text that is no BOOLEAN where there are several rows, which fails in the row itself."""
+
+
+def _only_row(name: str, arguments: Arguments, context: Context) -> Expression:
+    return Call(name, arguments, arguments[0].type, _SEVERAL_ROWS)
+
+
 LOGIC: Table = {
+    ONLY_ROW: (built("ANY, INTEGER", _only_row),),
     **{name: (built("ANY, ANY", _comparison),) for name in _COMPARISONS},
     "AND": (built("BOOLEAN, BOOLEAN", _connected),),
     "OR": (built("BOOLEAN, BOOLEAN", _connected),),

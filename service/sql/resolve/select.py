@@ -20,6 +20,7 @@ from service.sql.resolve.over import resolve_over
 from service.sql.resolve.query_values import with_aggregated_queries, with_query_values
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
+from service.sql.resolve.single_values import with_single_values
 from service.sql.resolve.stream_windows import resolve_stream_window, stream_window_of
 from service.sql.resolve.syntax import has_query, output_name, positions, replaced
 from service.sql.resolve.table_hints import state_ttls
@@ -62,6 +63,9 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
     items += hidden_items(select, items, session)
     having = select.args["having"].this if select.args.get("having") else None
     ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
+    with session.all_or_nothing(), session.mistakes.collecting(select):
+        items = [(name, with_single_values(node)) for name, node in items]
+        having = None if having is None else with_single_values(having)
     if window is not None:
         relation, items, having = resolve_stream_window(window, select, relation, where, items, having, session)
     elif is_grouped(select, [node for _, node in items], having):

@@ -27,8 +27,8 @@ ERROR = """PythonException: An exception was thrown from the Python worker. Plea
 Traceback (most recent call last):
   File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 1247, in main
     process()
-  File "/app/service/spark/query/sink.py", line 78, in write
-    self._commit_to_kafka(job, number, partition, batch, came_from, records, figures)
+  File "/app/service/spark/query/transactions.py", line 78, in commit
+    self._metrics.count("transactions_total", outcome=transaction.commit(digest))
   File "/app/service/kafka/writer/client.py", line 96, in commit
     raise WriterFailure(answer.reason)
 service.kafka.errors.KafkaFailure: cities/3: the record is larger than the broker takes (message.max.bytes)

@@ -8,26 +8,32 @@ import inspect
 import io
 import os
 import re
+import socket
 import struct
 import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark import TaskContext, serializers, util
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, SimpleDataSourceStreamReader
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import SimpleDataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.kafka.errors import KafkaUnreachable
 from service.spark.driver.jvm import spark_home
 from service.spark.internals import jvm, workers
+from service.spark.internals.callbacks import open_callbacks
 from service.spark.internals.failures import failure_of, noted
 from service.spark.query import projections
+from service.spark.query.task_batch import NOW, TaskBatch
 from service.spark.supervision.failure_classes import READER, REFUSED, UNREACHABLE
+from service.spark.supervision.jobs import summary
 from service.spark.supervision.reports import Reports
 
 ROOT = Path(__file__).parents[2]
@@ -61,9 +67,8 @@ def test_the_file_of_the_gateway_is_a_port_and_a_secret():
         assert name in launched, name
 
 
-def test_sparks_data_sources_have_the_methods_that_ours_replace():
+def test_sparks_data_source_has_the_methods_that_ours_replaces():
     assert {"read", "readBetweenOffsets", "initialOffset", "commit"} <= set(dir(SimpleDataSourceStreamReader))
-    assert {"write", "commit", "abort"} <= set(dir(DataSourceStreamArrowWriter))
 
 
 def test_the_java_classes_that_we_know_by_name_are_there():
@@ -86,7 +91,7 @@ def test_every_private_name_that_we_use_stands_in_the_page_and_in_one_module_onl
     for path in (ROOT / "service" / "spark").rglob("*.py"):
         for name in private.findall(path.read_text()):
             found.setdefault(name, set()).add(path.relative_to(ROOT / "service" / "spark").parts[0])
-    assert set(found) == {"_jvm", "_jsc", "_jsq", "_origin", "_cause"}
+    assert set(found) == {"_jvm", "_jsc", "_jsq", "_gateway", "_origin", "_cause"}
     assert {room for rooms in found.values() for room in rooms} == {"internals"}
     page = DESIGN.read_text()
     for name in (*found, *workers.HELPERS, workers.DAEMON, workers.GATEWAY, workers.CONNECTION_FILE):
@@ -200,3 +205,72 @@ def test_a_failure_of_a_task_comes_with_its_note_and_as_a_chain_of_exceptions(st
     assert failure.java[0].classes[0] == "org.apache.spark.api.python.PythonException"
     assert failure.thrown("java.lang.Throwable"), "the classes above it are known"
     assert failure.thrown_in("org.apache.spark.api.python.", "java.lang.RuntimeException")
+
+
+def properties(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row a task: what the driver has said of the batch, and its number."""
+    for _ in blocks:
+        pass
+    at = TaskBatch.current()
+    yield pa.record_batch({"now": pa.array([at.now]), "batch": pa.array([at.number])})
+
+
+@pytest.mark.e2e
+def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the_tasks(
+    spark: SparkSession, tmp_path: Path
+):
+    open_callbacks(spark)
+    open_callbacks(spark)
+    heard: list[tuple[int, list[tuple[int, int]]]] = []
+
+    def end(rows: DataFrame, batch: int) -> None:
+        rows.sparkSession.sparkContext.setLocalProperty(NOW, str(1_000 + batch))
+        heard.append((batch, [(row.now, row.batch) for row in rows.collect()]))
+
+    rows = spark.readStream.format("rate").load().mapInArrow(properties, "now LONG, batch LONG")
+    query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()
+    until = time.monotonic() + 60
+    while len(heard) < 3:
+        assert time.monotonic() < until, query.exception()
+        time.sleep(0.1)
+    query.stop()
+    for number, (batch, told) in enumerate(heard):
+        assert batch == number
+        assert set(told) <= {(1_000 + batch, batch)}
+    assert any(told for _, told in heard)
+
+
+@pytest.mark.e2e
+def test_nobody_else_may_call_the_driver(spark: SparkSession):
+    open_callbacks(spark)
+    gateway: Any = spark.sparkContext._gateway
+    port = gateway._callback_server.port
+    with socket.create_connection(("127.0.0.1", port), 10) as stranger:
+        stranger.sendall(b"c\np0\ncall\ne\n")
+        with suppress(ConnectionResetError):
+            assert stranger.recv(100) == b""
+
+
+@pytest.mark.e2e
+def test_what_a_function_of_the_driver_fails_of_is_known_as_a_chain_of_exceptions(spark: SparkSession, tmp_path: Path):
+    open_callbacks(spark)
+    failures: list[Exception] = []
+
+    def end(rows: DataFrame, batch: int) -> None:
+        try:
+            rows.collect()
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    rows = spark.readStream.format("rate").load()
+    rows = rows.mapInArrow(unreachable, rows.schema)
+    query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()
+    until = time.monotonic() + 60
+    while query.exception() is None:
+        assert time.monotonic() < until, "no failure"
+        time.sleep(0.1)
+    failure = failure_of(failures[0])
+    assert failure.raised(KafkaUnreachable)
+    assert failure.thrown("java.lang.Throwable"), "the classes above it are known"
+    assert "KafkaUnreachable: no answer" in summary(failures[0])

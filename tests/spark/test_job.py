@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.checkpoint.address import CheckpointAddress
 from service.plan.lowering.lower import compile_job
+from service.plan.program import Program
 from service.runtime.layout import Layout
 from service.spark.query.job_spec import JobSpec, WorkerJob, packed
 from service.sql.pipeline import read
@@ -18,16 +19,17 @@ INSERT INTO high SELECT n FROM numbers WHERE n >= 5;
 
 
 def test_jobs_that_take_turns_are_each_loaded_once() -> None:
-    blobs = [packed(_spec(number)) for number in range(2)]
+    blobs = [packed(job_spec(compile_job(read(PIPELINE).jobs[number]))) for number in range(2)]
     first = [WorkerJob.load(blob) for blob in blobs]
     again = [WorkerJob.load(bytes(bytearray(blob))) for blob in blobs * 2]
     assert [job.spec.program.name for job in first] == ["low", "high"]
     assert all(job is kept for job, kept in zip(again, first * 2, strict=True))
 
 
-def _spec(number: int) -> JobSpec:
+def job_spec(program: Program) -> JobSpec:
+    """A job that reads and writes nothing."""
     return JobSpec(
-        program=compile_job(read(PIPELINE).jobs[number]),
+        program=program,
         decoders={},
         encoders={},
         layout=Layout(2),
@@ -44,6 +46,5 @@ def _spec(number: int) -> JobSpec:
         dead_letter_topic="",
         late_topic="",
         samples=0,
-        driver_socket="",
         one_host=True,
     )

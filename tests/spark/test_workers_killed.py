@@ -17,7 +17,7 @@ KILLED = ("workers", "all", "all", "workers", "all")
 KILLED_AT_WORK = ("all", "workers", "all", "all")
 """The same, soon after rows for the next batch have come."""
 
-CORES = 4
+CORES = 6
 
 PIPELINE = """
     SET 'pipeline.name' = 'totals';

@@ -32,8 +32,6 @@ PRELOADED = (
     "pandas",
     "pyarrow.compute",
     "pyspark.sql.pandas.serializers",
-    "service.spark.query.sink",
-    "service.spark.query.stateful",
     "service.spark.query.heartbeat",
 )
 

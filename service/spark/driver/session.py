@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from service.spark.driver.cluster_mode import is_local
 from service.spark.driver.jvm import Jvm, JvmFailed
+from service.spark.internals.callbacks import open_callbacks
 from service.spark.query.heartbeat import TickSource
-from service.spark.query.sink import TailraceSink
 
 
 def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, block_rows: int) -> SparkSession:
-    """Return a session in `jvm`, with our two data sources registered. `settings` are those that the JVM was started
-    with. Raises `JvmFailed` where Spark will not start with them."""
+    """Return a session in `jvm` that can call this process, with our data source registered. `settings` are those that
+    the JVM was started with. Raises `JvmFailed` where Spark will not start with them."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
     builder = SparkSession.builder.appName(name)
     of_the_job = {
@@ -37,7 +37,7 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, 
     session.sparkContext.setLogLevel("WARN")
     if is_local(settings["spark.master"]):
         threading.Thread(target=_warm_up, args=(session, partitions), name="warm-up", daemon=True).start()
-    session.dataSource.register(TailraceSink)
+    open_callbacks(session)
     session.dataSource.register(TickSource)
     return session
 

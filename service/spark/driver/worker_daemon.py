@@ -26,7 +26,6 @@ PRELOADED = (
     "pyspark.sql.pandas.serializers",
     "service.spark.query.source",
     "service.spark.query.stateful",
-    "service.spark.query.sink",
 )
 
 

@@ -16,11 +16,9 @@ HELPERS = (
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.plan_data_source_read",
-    "pyspark.sql.worker.write_into_data_source",
     "pyspark.sql.streaming.python_streaming_source_runner",
-    "pyspark.sql.worker.python_streaming_sink_runner",
 )
-"""The modules of the processes that plan a query's Python sources and sinks."""
+"""The modules of the processes that plan a query's Python source."""
 
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 """The class of Spark with which a JVM that Python speaks to is started."""

@@ -9,6 +9,7 @@ left for the next one on this host, which raises it again without doing anything
 from __future__ import annotations
 
 import os
+import shutil
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from service.kafka.errors import DigestMismatch, KafkaConfigError, SourceChanged
 from service.runtime.ingest import BadInput
 from service.runtime.shard_operators import StateMismatch
 from service.spark.internals.failures import note
+from service.spark.query.job_spec import JobSpec, WorkerJob
+from service.spark.query.task_batch import TaskBatch
 
 TRIES = 4
 """How often a task may fail for a reason of its own."""
@@ -74,6 +77,25 @@ def limit_attempts(folder: Path) -> Iterator[None]:
         note(error)
         _keep(notes, context.attemptNumber(), error)
         raise
+
+
+def is_first_attempt(job: WorkerJob, at: TaskBatch) -> bool:
+    """Tell whether no other attempt of this task has begun, ever: false where that is not known, which is where tasks
+    run on several hosts. A second call in one attempt is another attempt."""
+    if not job.spec.one_host or at.number == job.spec.replayed:
+        return False
+    begun = job.folder / "begun" / str(at.number)
+    begun.mkdir(parents=True, exist_ok=True)
+    try:
+        (begun / str(at.task)).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def forget_attempts(job: JobSpec, batch: int) -> None:
+    """Forget the attempts of a batch that is done."""
+    shutil.rmtree(Path(job.scratch) / job.run / "begun" / str(batch), ignore_errors=True)
 
 
 def _stop_if_hopeless(notes: Path) -> None:

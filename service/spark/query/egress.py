@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.contract import OUT
 from service.formats.rejected import NOT_COMPUTED, fitted, rejected_records, row_records
@@ -19,113 +20,140 @@ from service.runtime.net import dead_rows, without_culprits
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import WorkerJob
 
+TOGETHER = 32 << 20
+"""Bytes of changes of an output that are encoded at a time: enough that a statement costs little a row, and few beside
+what a task holds anyway."""
+
+
+class WriterRecords(NamedTuple):
+    """Records (`writer.records.RECORDS`) and the number of the writer that they are for."""
+
+    writer: int
+    records: pa.RecordBatch
+
 
 class Egress:
-    """Encodes one task's share of a batch."""
+    """Encodes one task's share of a batch, piece by piece."""
 
     def __init__(self, job: WorkerJob, sql: Sql, metrics: TaskMetrics) -> None:
+        self.lines: list[str] = []
+        """Those of 'print' tables."""
         self._job = job
         self._sql = sql
         self._metrics = metrics
         self._outputs = {o.id: o for o in job.spec.program.outputs}
-        self._unwritten: list[tuple[Output, pa.Table]] = []
+        self._gathered: dict[int, list[pa.Table]] = {}
+        self._size: dict[int, int] = {}
+        self._samples: dict[bool, list[Sample]] = {False: [], True: []}
 
-    def records(self, envelopes: Sequence[Envelope]) -> tuple[dict[int, list[pa.RecordBatch]], list[str]]:
-        """Return records by writer, in order, and the lines of 'print' tables. A writer that takes part in the job is
-        named even without records: its marker must say that the batch is done."""
-        by_writer: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(len(self._job.spec.writers))}
-        lines: list[str] = []
-        for identifier, tables in self._gathered(envelopes, Kind.OUTPUT).items():
-            output = self._outputs[identifier]
-            table = pa.concat_tables(tables)
-            count_changes(self._metrics, "output_changes_total", table, sink=output.table.name)
-            encoded = self._encoded(output, table)
-            if output.table.connector.kind == "print":
-                lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
-                continue
-            topic = output.table.connector.topics[0]
-            self._metrics.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
-            by_writer[self._job.spec.writer_of[identifier]].extend(_addressed(encoded, topic))
-        self._count_dead(envelopes)
-        side = self._job.spec.side_writer
-        if side is not None:
-            by_writer[side].extend(self._side_records(envelopes))
-        return by_writer, lines
+    def take(self, envelope: Envelope) -> Iterator[WriterRecords]:
+        """Yield the records that can be written by now. Envelopes of one channel come in their order."""
+        match envelope.kind:
+            case Kind.OUTPUT:
+                changes = table_of(envelope)
+                self._gathered.setdefault(envelope.address, []).append(changes)
+                self._size[envelope.address] = self._size.get(envelope.address, 0) + changes.nbytes
+                if self._size[envelope.address] >= TOGETHER:
+                    yield from self._encoded(self._outputs[envelope.address], last=False)
+            case Kind.REJECTED:
+                yield from self._rejected(table_of(envelope))
+            case Kind.DEAD:
+                yield from self._dead(*self._origin(envelope), table_of(envelope))
+            case Kind.LATE:
+                yield from self._late(*self._origin(envelope), table_of(envelope))
 
-    def _encoded(self, output: Output, changes: pa.Table) -> pa.Table:
-        """The records of net changes; a row that cannot be written is a dead letter, and the others are."""
+    def finish(self) -> Iterator[WriterRecords]:
+        """Yield the records of what was held back."""
+        for output in list(self._gathered):
+            yield from self._encoded(self._outputs[output], last=True)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The first few dead letters and late rows, whether or not there is a topic for them."""
+        return self._samples[False] + self._samples[True]
+
+    def _encoded(self, output: Output, *, last: bool) -> Iterator[WriterRecords]:
+        """The records of the net changes that are gathered; a row that cannot be written is a dead letter, and the
+        others are."""
+        changes = pa.concat_tables(self._gathered.pop(output.id))
+        self._size[output.id] = 0
+        if not last and output.key is not None:
+            changes = self._without_open_end(output, changes)
+        count_changes(self._metrics, "output_changes_total", changes, sink=output.table.name)
         encoder = self._job.spec.encoders[output.id]
-        found, culprits = without_culprits(changes, lambda rows: encoder.encode(rows, self._sql))
+        with self._metrics.timed("encode"):
+            found, culprits = without_culprits(changes, lambda rows: encoder.encode(rows, self._sql))
+            encoded = pa.concat_tables([OUT.empty_table(), *found])
         if culprits:
             self._metrics.count("dead_records_total", len(culprits), operator=f"sink {output.table.name}")
-            self._unwritten.append((output, dead_rows(culprits)))
-        return pa.concat_tables([OUT.empty_table(), *found])
+            names = [output.table.columns[i].name for i in output.columns]
+            yield from self._unwritten(f"sink {output.table.name}", names, dead_rows(culprits))
+        if output.table.connector.kind == "print":
+            self.lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
+            return
+        topic = output.table.connector.topics[0]
+        self._metrics.count("output_records_total", encoded.num_rows, sink=output.table.name, topic=topic)
+        yield from _addressed(encoded, topic, self._job.spec.writer_of[output.id])
 
-    def samples(self, envelopes: Sequence[Envelope]) -> list[Sample]:
-        """Return the first few dead letters and late rows, whether or not there is a topic for them."""
-        most = self._job.spec.samples
-        dead: list[Sample] = []
-        late: list[Sample] = []
-        for envelope in envelopes:
-            match envelope.kind:
-                case Kind.REJECTED if len(dead) < most:
-                    dead += samples(rejected_records(table_of(envelope).slice(0, most)), late=False)
-                case Kind.DEAD if len(dead) < most:
-                    dead += samples(self._refused(envelope, NOT_COMPUTED, most), late=False)
-                case Kind.LATE if len(late) < most:
-                    late += samples(self._refused(envelope, "late", most), late=True)
-        return dead[:most] + late[:most]
+    def _without_open_end(self, output: Output, changes: pa.Table) -> pa.Table:
+        """The changes without a row at their end that is taken back: the row that replaces it may be the next, and
+        then the two are one update."""
+        if changes[WEIGHT][-1].as_py() >= 0:
+            return changes
+        self._gathered[output.id] = [changes.slice(changes.num_rows - 1)]
+        return changes.slice(0, changes.num_rows - 1)
 
-    def _side_records(self, envelopes: Sequence[Envelope]) -> Iterable[pa.RecordBatch]:
-        spec = self._job.spec
-        if spec.dead_letter_topic:
-            for tables in self._gathered(envelopes, Kind.REJECTED).values():
-                records = fitted(rejected_records(pa.concat_tables(tables)), spec.side_bytes)
-                yield from _addressed(records, spec.dead_letter_topic)
-            yield from self._rows(envelopes, Kind.DEAD, NOT_COMPUTED, spec.dead_letter_topic)
-            for output, rows in self._unwritten:
-                names = [output.table.columns[i].name for i in output.columns]
-                records = row_records(rows, names, f"sink {output.table.name}", NOT_COMPUTED, self._sql)
-                yield from _addressed(fitted(records, spec.side_bytes), spec.dead_letter_topic)
-        if spec.late_topic:
-            yield from self._rows(envelopes, Kind.LATE, "late", spec.late_topic)
+    def _rejected(self, rejected: pa.Table) -> Iterator[WriterRecords]:
+        for reason in rejected["reason"].to_pylist():
+            self._count_dead(reason, 1)
+        self._show(rejected_records(rejected.slice(0, self._job.spec.samples)), late=False)
+        if self._job.spec.dead_letter_topic:
+            yield from self._side(rejected_records(rejected), self._job.spec.dead_letter_topic)
 
-    def _count_dead(self, envelopes: Sequence[Envelope]) -> None:
+    def _dead(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
+        self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), NOT_COMPUTED), late=False)
+        yield from self._unwritten(operator, names, rows)
+
+    def _unwritten(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
+        self._count_dead(NOT_COMPUTED, rows.num_rows)
+        if self._job.spec.dead_letter_topic:
+            records = self._refused(operator, names, rows, NOT_COMPUTED)
+            yield from self._side(records, self._job.spec.dead_letter_topic)
+
+    def _late(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
+        self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), "late"), late=True)
+        if self._job.spec.late_topic:
+            yield from self._side(self._refused(operator, names, rows, "late"), self._job.spec.late_topic)
+
+    def _side(self, records: pa.Table, topic: str) -> Iterator[WriterRecords]:
+        side = self._job.spec.side_writer
+        assert side is not None
+        yield from _addressed(fitted(records, self._job.spec.side_bytes), topic, side)
+
+    def _show(self, records: pa.Table, *, late: bool) -> None:
+        left = self._job.spec.samples - len(self._samples[late])
+        if left > 0:
+            self._samples[late] += samples(records.slice(0, left), late=late)
+
+    def _count_dead(self, reason: str, records: int) -> None:
         """Count dead letters by reason, one of `rejected.REASONS`; what operators say in their words is no label."""
-        reasons: Counter[str] = Counter()
-        for envelope in envelopes:
-            if envelope.kind == Kind.REJECTED:
-                reasons.update(table_of(envelope)["reason"].to_pylist())
-            elif envelope.kind == Kind.DEAD:
-                reasons[NOT_COMPUTED] += table_of(envelope).num_rows
-        reasons[NOT_COMPUTED] += sum(rows.num_rows for _, rows in self._unwritten)
         topic = self._job.spec.dead_letter_topic
-        for reason, records in sorted(reasons.items()):
-            self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
+        self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
 
-    def _rows(self, envelopes: Sequence[Envelope], kind: Kind, why: str, topic: str) -> Iterable[pa.RecordBatch]:
-        """Rows that an operator refused, under the names that its input has in the query."""
-        for envelope in envelopes:
-            if envelope.kind == kind:
-                yield from _addressed(fitted(self._refused(envelope, why), self._job.spec.side_bytes), topic)
-
-    def _refused(self, envelope: Envelope, why: str, most: int | None = None) -> pa.Table:
+    def _origin(self, envelope: Envelope) -> tuple[str, tuple[str, ...]]:
+        """The operator that refused rows, and the names that its input has in the query."""
         operator = self._job.topology.operators[envelope.address]
-        names = operator.ports[envelope.port] if operator.ports else ()
-        return row_records(table_of(envelope).slice(0, most), names, operator.name, why, self._sql)
+        return operator.name, operator.ports[envelope.port] if operator.ports else ()
 
-    def _gathered(self, envelopes: Sequence[Envelope], kind: Kind) -> dict[int, list[pa.Table]]:
-        found: dict[int, list[pa.Table]] = {}
-        for envelope in envelopes:
-            if envelope.kind == kind:
-                found.setdefault(envelope.address, []).append(table_of(envelope))
-        return found
+    def _refused(self, operator: str, names: Iterable[str], rows: pa.Table, why: str) -> pa.Table:
+        return row_records(rows, tuple(names), operator, why, self._sql)
 
 
-def _addressed(records: pa.Table, topic: str) -> Iterable[pa.RecordBatch]:
+def _addressed(records: pa.Table, topic: str, writer: int) -> Iterator[WriterRecords]:
     """Records (formats.contract.OUT) with their topic, as the writer takes them."""
     columns = {name: records[name] for name in records.schema.names}
     columns["topic"] = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
     schema = pa.schema([RECORDS.field(n) for n in RECORDS.names if n in columns])
     table = pa.table([columns[n] for n in schema.names], schema=schema)
-    yield from table.combine_chunks().to_batches()
+    for block in table.combine_chunks().to_batches():
+        yield WriterRecords(writer, block)

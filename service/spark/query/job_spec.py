@@ -29,9 +29,9 @@ class JobSpec:
     are the Kafka clusters that are written to, one transaction each; `writer_of` tells which one an output goes to, and
     `side_writer` the one that dead letters and late rows go to, of at most `side_bytes` each; a task shows `samples`
     rows of each kind. `state` is where the blocks are. `run` names this run of the query: sockets live under `scratch`
-    in a folder of that name and die with it. `one_host` says that all tasks run on the driver's host. Where the query
-    does one batch again for a checkpoint that is an older copy, `redone` has the digests that it was committed with, in
-    hex, by task.
+    in a folder of that name and die with it. `one_host` says that all tasks run on the driver's host. Batch
+    `replayed` may have begun before this run. Where the query does one batch again for a checkpoint that is an older
+    copy, `redone` has the digests that it was committed with, in hex, by task.
     """
 
     program: Program
@@ -51,8 +51,8 @@ class JobSpec:
     dead_letter_topic: str
     late_topic: str
     samples: int
-    driver_socket: str
     one_host: bool
+    replayed: int = -1
     redone: Mapping[int, str] | None = None
 
 

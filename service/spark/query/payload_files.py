@@ -11,10 +11,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyspark import TaskContext
-
 from service.runtime.envelope import Envelope, Kind
 from service.spark.query.job_spec import WorkerJob
+from service.spark.query.task_batch import TaskBatch
 
 SMALLEST = 128 << 10
 """Bytes from which on a payload goes into a file: below, a file costs more than the copies."""
@@ -52,13 +51,8 @@ class PayloadFiles:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def outgoing(job: WorkerJob, envelopes: Iterator[Envelope]) -> Iterator[Envelope]:
-    """Return the envelopes of this task for the next one: where all tasks run on one host, large payloads are
-    in files."""
+def outgoing(job: WorkerJob, envelopes: Iterator[Envelope], at: TaskBatch) -> Iterator[Envelope]:
+    """Return the envelopes of a task for the next one: where all tasks run on one host, large payloads are in files."""
     if not job.spec.one_host:
         return envelopes
-    context = TaskContext.get()
-    assert context is not None
-    batch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
-    task = f"{context.stageId()}-{context.partitionId()}-{context.attemptNumber()}"
-    return PayloadFiles(job.folder, batch).outgoing(envelopes, task)
+    return PayloadFiles(job.folder, at.number).outgoing(envelopes, f"{at.stage}-{at.task}-{at.attempt}")

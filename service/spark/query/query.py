@@ -1,10 +1,9 @@
-"""A program as one streaming query: sources, levels, sink."""
+"""A program as one streaming query: sources and levels, of which the last writes to Kafka."""
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -14,13 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.formats import datagen
-from service.plan.program import Program, Source
+from service.plan.program import Source
 from service.runtime.topology import Topology
 from service.spark.query.heartbeat import SPARK_SCHEMA
 from service.spark.query.job_spec import JobSpec, packed
 from service.spark.query.read_limits import OPTION
 from service.spark.query.source import POSITION, IngestTask
 from service.spark.query.stateful import LevelTask
+from service.spark.query.task_output import SPARK_REPORTS
 
 FETCH: Mapping[str, str] = {
     "kafka.max.poll.records": "10000",
@@ -59,23 +59,32 @@ class QueryBuilder:
         self._topology = Topology(spec.program)
 
     def start(
-        self, *, checkpoint: str, tick_ms: int, trigger_ms: int, topics: Mapping[int, Any], once: bool = False
+        self,
+        end_batch: Callable[[DataFrame, int], None],
+        *,
+        checkpoint: str,
+        tick_ms: int,
+        trigger_ms: int,
+        topics: Mapping[int, Any],
+        once: bool = False,
     ) -> StreamingQuery:
-        """Start it. `topics` gives, by source, topics and librdkafka properties for the tick to find partitions. With
-        `once` it ends after one batch, which is planned already."""
+        """Start it. `end_batch` is called with the reports of each batch, which is run when they are asked for.
+        `topics` gives, by source, topics and librdkafka properties for the tick to find partitions. With `once` it ends
+        after one batch, which is planned already."""
         program = self._spec.program
         branches = [self._ingested(source) for source in program.sources]
         levels = sorted({level for s in program.sources for level in self._topology.levels_heard_by(s.id)})
-        branches.append(self._ticks(tick_ms, levels, topics))
-        envelopes = reduce(DataFrame.union, branches)
-        envelopes = envelopes.selectExpr(*(STAMP if name == "now" else name for name in envelopes.columns))
+        ticks = self._ticks(tick_ms, levels, topics)
+        # Without a level nobody hears a tick, and so there is none: its source only makes batches.
+        branches.append(ticks if program.levels else ticks.selectExpr("payload AS report"))
+        rows = reduce(DataFrame.union, branches)
         for level in range(1, program.levels + 1):
-            envelopes = self._exchanged(envelopes).mapInArrow(LevelTask(self._blob, level), SPARK_SCHEMA)
+            answer = SPARK_SCHEMA if level < program.levels else SPARK_REPORTS
+            rows = self._exchanged(rows).mapInArrow(LevelTask(self._blob, level), answer)
         writer = (
-            envelopes.writeStream.format("tailrace")
+            rows.writeStream.foreachBatch(end_batch)
             .queryName(program.name)
             .outputMode("append")
-            .option("job", base64.b64encode(self._blob).decode())
             .option("checkpointLocation", checkpoint)
         )
         trigger = {"once": True} if once else {"processingTime": f"{trigger_ms} milliseconds"}
@@ -87,13 +96,14 @@ class QueryBuilder:
 
     def _ingested(self, source: Source) -> DataFrame:
         rows = self._made(source) if source.table.connector.kind == "datagen" else self._read(source)
-        return rows.mapInArrow(IngestTask(self._blob, source.id), SPARK_SCHEMA)
+        answer = SPARK_SCHEMA if self._spec.program.levels else SPARK_REPORTS
+        return rows.mapInArrow(IngestTask(self._blob, source.id), answer)
 
     def _made(self, source: Source) -> DataFrame:
         """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
         numbers = self._session.readStream.format("rate").option("numPartitions", "1")
-        columns = ["value AS position", "timestamp"] + ([NOW] if needs_now(self._spec.program) else [])
-        return numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load().selectExpr(*columns)
+        rows = numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load()
+        return rows.selectExpr("value AS position", "timestamp")
 
     def _read(self, source: Source) -> DataFrame:
         options = self._source_options[source.id]
@@ -111,8 +121,6 @@ class QueryBuilder:
         columns = [_NAMED[name] for name in needs if name not in ("topic", "partition", "offset")] + [POSITION]
         if len(source.table.connector.topics) > 1:
             columns.append("topic")
-        if needs_now(self._spec.program):
-            columns.append(NOW)
         rows = reader.load().selectExpr(*columns)
         return rows.coalesce(self._spec.readers) if self._spec.readers else rows
 
@@ -128,13 +136,6 @@ class QueryBuilder:
         )
 
 
-NOW = "unix_millis(current_timestamp()) AS now"
-"""The batch's own time: it is kept in Spark's offset log, so it is the same on a replay."""
-
-STAMP = "transform(array(unix_millis(current_timestamp())), now -> now)[0] AS now"
-"""The same for envelopes. Spark writes the time as a number into the Java code of a projection, which it then compiles
-anew in every batch; a function with a lambda is not compiled, and there are few envelopes."""
-
 _NAMED = {
     "key": "key",
     "value": "value",
@@ -142,8 +143,3 @@ _NAMED = {
     "timestamp_type": "timestampType AS timestamp_type",
     "headers": "headers",
 }
-
-
-def needs_now(program: Program) -> bool:
-    """Whether an operator of level 0 asks for the time of the batch."""
-    return any(o.kernel.reads_now for o in program.operators if o.level == 0)

@@ -7,16 +7,17 @@ BIGINT that holds partition and offset. Key, timestamp and headers come along on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.runtime.envelope import blocks_of
+from service.runtime.envelope import Envelope, blocks_of
 from service.runtime.ingest import Ingest
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.payload_files import outgoing
+from service.spark.query.task_batch import TaskBatch
+from service.spark.query.task_output import write_output
 
 OFFSET_BITS = 44
 """Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition."""
@@ -33,12 +34,18 @@ class IngestTask:
         self._source = source
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Records in, envelopes out; `now` is filled in by Spark afterwards, from the batch's own time."""
-        job = WorkerJob.load(self._blob)
+        """Records in, envelopes out; of a plan without levels, which is done here, the report of the task."""
+        job, at = WorkerJob.load(self._blob), TaskBatch.current()
         with limit_attempts(job.folder):
-            yield from self._read(job, batches)
+            envelopes = self._read(job, batches, at)
+            if job.spec.program.levels:
+                yield from blocks_of(outgoing(job, envelopes, at))
+                return
+            report = write_output(job, envelopes, at)
+            if report is not None:
+                yield report.to_batch()
 
-    def _read(self, job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _read(self, job: WorkerJob, batches: Iterator[pa.RecordBatch], at: TaskBatch) -> Iterator[Envelope]:
         source = job.topology.sources[self._source]
         task = Ingest(
             job.topology,
@@ -50,17 +57,13 @@ class IngestTask:
             job.spec.block_rows,
         )
         topics = source.table.connector.topics or (source.table.name,)
-        first = next((batch for batch in batches if batch.num_rows), None)
-        if first is None:
-            return
-        now = first.column("now")[0].as_py() if "now" in first.schema.names else 0
-        blocks = (self._records(batch, topics) for batch in chain([first], batches) if batch.num_rows)
-        yield from blocks_of(outgoing(job, task.run(blocks, now)))
+        blocks = (self._records(batch, topics) for batch in batches if batch.num_rows)
+        return task.run(blocks, at.now)
 
     @staticmethod
     def _records(batch: pa.RecordBatch, topics: tuple[str, ...]) -> pa.Table:
         """The columns of a record, from what Spark handed over."""
-        columns = {name: batch.column(name) for name in batch.schema.names if name not in ("position", "now")}
+        columns = {name: batch.column(name) for name in batch.schema.names if name != "position"}
         position = batch.column("position")
         columns["partition"] = pc.shift_right(position, OFFSET_BITS).cast(pa.int32())
         columns["offset"] = pc.bit_wise_and(position, 2**OFFSET_BITS - 1)

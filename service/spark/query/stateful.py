@@ -1,7 +1,7 @@
 """A level on Spark: a `mapInArrow` behind a shuffle that brings each shard its envelopes.
 
 Spark keeps no state for it. A task reads where the batch before left its shard, writes what changed into the
-checkpoint, and tells the sink where: only when the sink's driver part has noted that does it count.
+checkpoint, and tells the driver where: only when that has noted it does it count.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from operators.time import MIN_TIME
 from service.checkpoint.answers import Answers
@@ -26,6 +25,8 @@ from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.payload_files import outgoing
 from service.spark.query.shard_cache import CachedShard, ShardCache
+from service.spark.query.task_batch import TaskBatch
+from service.spark.query.task_output import write_output
 
 _CACHES: dict[str, tuple[str, ShardCache]] = {}
 """By pipeline, the run and its shards: those of the run before it are of no use."""
@@ -39,21 +40,32 @@ class LevelTask:
         self._level = level
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The envelopes of one shard in; those for later levels and the sink out."""
-        job = WorkerJob.load(self._blob)
+        """The envelopes of one shard in; those for later levels out, or of the last level the report of the task."""
+        job, at = WorkerJob.load(self._blob), TaskBatch.current()
         with limit_attempts(job.folder):
-            yield from blocks_of(outgoing(job, self._advance(job, batches)))
+            envelopes = self._advance(job, batches, at)
+            if self._level < job.spec.program.levels:
+                yield from blocks_of(outgoing(job, envelopes, at))
+                return
+            report = write_output(job, envelopes, at)
+            if report is not None:
+                yield report.to_batch()
 
-    def _advance(self, job: WorkerJob, batches: Iterator[pa.RecordBatch]) -> Iterator[Envelope]:
-        context = TaskContext.get()
-        assert context is not None
-        number, batch = context.partitionId(), int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    def _advance(self, job: WorkerJob, batches: Iterator[pa.RecordBatch], at: TaskBatch) -> Iterator[Envelope]:
+        number, batch = at.task, at.number
         here: list[Envelope] = []
+        passing: list[Envelope] = []
+        last = self._level == job.spec.program.levels
         for envelope in (e for block in batches for e in from_batch(block)):
+            if envelope.kind == Kind.TICK:
+                envelope = envelope._replace(now=at.now)
             if envelope.level == self._level:
                 here.append(envelope)
+            elif last:
+                passing.append(envelope)
             else:
                 yield envelope
+        yield from sorted(passing, key=lambda e: (e.channel, e.sequence))
         files = job.spec.state.open()
         before = Version.before(files, batch).levels.get(self._level, LevelState(None, ()))
         cache = _cache(job)

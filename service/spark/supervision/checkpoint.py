@@ -51,6 +51,10 @@ class Checkpoint:
         """Return whether the checkpoint is that of a query."""
         return self.read(QUERY) is not None
 
+    def last_planned(self) -> int:
+        """Return the last batch that was planned, -1 if there is none: a run does it again, or not."""
+        return self._last("offsets")
+
     def _begun(self) -> int | None:
         """The batch that is planned and not done."""
         planned = self._last("offsets")

@@ -32,12 +32,12 @@ from service.runtime.layout import Layout
 from service.runtime.task_metrics import parsed
 from service.runtime.watermarks import channel_name
 from service.spark.driver.cluster_mode import is_local
+from service.spark.query.batch_end import BatchEnd
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.projections import interpret, worth_interpreting
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
-from service.spark.supervision.batch_reports import BatchReportListener
 from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
 from service.spark.supervision.checkpoint import Checkpoint
 from service.spark.supervision.reports import Report, Reports
@@ -67,7 +67,7 @@ class JobRunner:
         self._hear = hear
         self._query: StreamingQuery | None = None
         self._reports: Reports | None = None
-        self._listener: BatchReportListener | None = None
+        self._batch_end: BatchEnd | None = None
         self._record = sum(deployment.record_bytes.values())
         self._batch_bytes: dict[int, float] = {}
         self._pace: BatchSizing | None = None
@@ -101,13 +101,13 @@ class JobRunner:
         agree_on_kafka(self._checkpoint, self._deployment.kafka)
         a = self._agreed = self._with_topics()
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
-        if self._listener is None:
+        if self._batch_end is None:
             self._folder = self._scratch / f"r{time.time_ns():x}"
             (self._folder / "writer").mkdir(parents=True)
-            self._listener = BatchReportListener(self._folder / "driver", self._heard)
         self._ended = set()
         self._note_ended()
         spec = self._spec(self._folder.name, layout)
+        self._batch_end = BatchEnd(spec, self._heard)
         source_options = {
             source.id: SourceOptions(
                 properties=a.source_addresses[source.id].java,
@@ -127,6 +127,7 @@ class JobRunner:
         if self.upgrade is not None or not self._checkpoint.taken():
             self._checkpoint.take(a.program.meaning)
         self._query = QueryBuilder(self._session, spec, source_options).start(
+            self._batch_end,
             checkpoint=self._checkpoint.url,
             tick_ms=a.settings.batch.tick,
             trigger_ms=a.settings.batch.trigger,
@@ -143,7 +144,8 @@ class JobRunner:
         assert reports is not None
         failure = query.exception()
         if failure is not None:
-            raise failure
+            ours = self._batch_end.failure if self._batch_end is not None else None
+            raise ours or failure  # of ours, Spark has kept the text alone
         if self._redone is not None:
             self._go_on_when_redone(query)
             return False
@@ -293,9 +295,7 @@ class JobRunner:
             self._query.stop()
             self._query = self._reports = None
             shutil.rmtree(self._folder, ignore_errors=True)
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        self._batch_end = None
 
     def _new_pace(self) -> BatchSizing:
         batch, cut = self._deployment.settings.batch, self._checkpoint.read(CUT)
@@ -357,8 +357,8 @@ class JobRunner:
             dead_letter_topic=a.settings.topics.dead_letter,
             late_topic=a.settings.topics.late,
             samples=a.settings.http.samples if a.settings.http.port else 0,
-            driver_socket=str(self._folder / "driver"),
             one_host=is_local(a.settings.spark.master),
+            replayed=self._checkpoint.last_planned(),
             redone=self._redone,
         )
 

@@ -1,0 +1,101 @@
+"""What leaves the program in a task of the last level, or of level 0 if there is no other: written and committed here.
+
+Spark hears of it only what the driver needs: one small row a task, with its figures and where its state is. Exactly
+once rests on the markers, not on Spark: whichever attempt of a task comes to its end, the batch is committed once.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+from zlib import crc32
+
+import pyarrow as pa
+
+from service.checkpoint.batch_plan import BatchPlan
+from service.formats.samples import Sample
+from service.runtime.envelope import Envelope, Kind
+from service.runtime.source_digest import digest
+from service.runtime.task_metrics import TaskMetrics
+from service.spark.query.attempts import is_first_attempt
+from service.spark.query.egress import Egress
+from service.spark.query.executor_memory import measure_executor
+from service.spark.query.job_spec import WorkerJob, worker_sql
+from service.spark.query.task_batch import TaskBatch
+from service.spark.query.transactions import HELD, TaskTransactions
+
+REPORTS = pa.schema([("report", pa.binary())])
+SPARK_REPORTS = "report BINARY"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """The report of one task to the driver: its metrics, lines for 'print' tables, samples of what went its own way,
+    and where the state is that came with its rows (JSON of `ShardState`)."""
+
+    metrics: bytes
+    lines: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    state: tuple[bytes, ...]
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Return one row of REPORTS."""
+        return pa.record_batch([pa.array([pickle.dumps(self)], pa.binary())], schema=REPORTS)
+
+    @staticmethod
+    def from_row(written: bytes) -> TaskReport:
+        """Read what `to_batch` wrote, in a worker of this job."""
+        report: TaskReport = pickle.loads(written)
+        return report
+
+
+def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -> TaskReport | None:
+    """Write all envelopes of a task in one transaction a Kafka cluster; None where there are none.
+
+    They are taken as they come: those of one channel are in their order.
+    """
+    incoming = iter(envelopes)
+    first = next(incoming, None)
+    if first is None:
+        return None
+    metrics = TaskMetrics()
+    # The task has the same rows in a replay, or else is of one Kafka partition.
+    same = job.spec.program.levels or job.spec.readers
+    partition = at.task if same else crc32(first.channel.encode())
+    egress = Egress(job, worker_sql(job.spec.scratch), metrics)
+    planned = 0
+    ranges: list[bytes] = []
+    state: list[bytes] = []
+    again = at.attempt > 0 or at.number == job.spec.replayed
+    held = float("inf") if again else HELD
+    # The first task always leaves its marker: a checkpoint that is an older copy learns how far the job is.
+    only = is_first_attempt(job, at) and at.task > 0
+    redone = job.spec.redone is not None and partition not in job.spec.redone  # the batch was done without
+    with TaskTransactions(job, partition, at.number, metrics, held=held) as transactions:
+        for envelope in chain([first], incoming):
+            planned = max(planned, envelope.now)
+            match envelope.kind:
+                case Kind.METRICS:
+                    metrics.absorb(envelope.payload)
+                case Kind.OFFSETS:
+                    ranges.append(envelope.payload)
+                case Kind.STATE:
+                    state.append(envelope.payload)
+                case _:
+                    for written in egress.take(envelope):
+                        transactions.write(written)
+        for written in egress.finish():
+            transactions.write(written)
+        mark = digest(planned, ranges)
+        transactions.commit(mark, _plan(at, mark), may_skip=only or redone)
+    measure_executor(metrics, job.spec.scratch)
+    return TaskReport(metrics.to_json(), tuple(egress.lines), tuple(egress.samples), tuple(state))
+
+
+def _plan(at: TaskBatch, mark: bytes) -> bytes:
+    """How the batch was cut, with the digest of what this task read: for a checkpoint that is an older copy."""
+    plan = BatchPlan.from_bytes(at.plan)
+    assert plan is not None
+    return replace(plan, digest=mark.hex()).to_bytes()

@@ -1,0 +1,121 @@
+"""The Kafka transactions of a task: one for each cluster that the job writes to, with the marker of its batch.
+
+Law: what is held here may be dropped, and what is sent may be aborted, until `commit`; after it everything is committed
+exactly once, by this attempt of the task or by an earlier one.
+
+Records are held until their batch is computed, since a transaction that is open keeps time: it must end before
+`transaction.timeout.ms`. What is more than that is sent while the rest is still computed, unless this attempt is not
+the first: the one before may have failed of just that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from zlib import crc32
+
+import pyarrow as pa
+
+from service.kafka.writer import abort_counter
+from service.kafka.writer.client import TransactionClient
+from service.runtime.task_metrics import TaskMetrics
+from service.spark.query.egress import WriterRecords
+from service.spark.query.job_spec import WorkerJob
+
+HELD = 64 << 20
+"""Bytes of records that a task holds back in all."""
+
+
+class TaskTransactions:
+    """Those of the task that writes as `partition` of the job's output. Leaving the `with` block early aborts them."""
+
+    def __init__(self, job: WorkerJob, partition: int, batch: int, metrics: TaskMetrics, *, held: float = HELD) -> None:
+        self._job = job
+        self._partition = partition
+        self._batch = batch
+        self._metrics = metrics
+        self._most = held
+        self._held: dict[int, list[pa.RecordBatch]] = {}
+        self._size = 0
+        self._open: dict[int, _Transaction] = {}
+
+    def write(self, written: WriterRecords) -> None:
+        """Add records to the transaction of their writer."""
+        self._held.setdefault(written.writer, []).append(written.records)
+        self._size += written.records.nbytes
+        if self._size >= self._most:
+            with self._metrics.timed("write"):
+                for number in list(self._held):
+                    self._transaction(number, None).send(self._held.pop(number))
+            self._size = 0
+
+    def commit(self, digest: bytes, plan: bytes, *, may_skip: bool) -> None:
+        """Commit what was written of the source rows of `digest`, and the packed `plan` of the batch. A transaction
+        without records still says that its batch is done, unless that `may_skip`."""
+        with self._metrics.timed("write"):
+            for number in range(len(self._job.spec.writers)):
+                records = self._held.pop(number, [])
+                if may_skip and not records and number not in self._open:
+                    continue
+                transaction = self._transaction(number, digest)
+                transaction.send(records)
+                self._metrics.count("transactions_total", outcome=transaction.commit(digest, plan))
+                del self._open[number]
+                self._metrics.count("transactions_total", abort_counter.take(self._aborts), outcome="aborted")
+
+    def __enter__(self) -> TaskTransactions:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for transaction in self._open.values():
+            transaction.abort()
+
+    def _transaction(self, number: int, digest: bytes | None) -> _Transaction:
+        """That of a writer, which begins now if it has not; `digest` where it is known already."""
+        if number not in self._open:
+            settings = replace(
+                self._job.spec.writers[number],
+                parent_pid=os.getppid(),
+                socket_folder=str(self._job.folder / "writer"),
+                aborts=str(self._aborts),
+            )
+            redone = self._job.spec.redone
+            earlier = None if redone is None else bytes.fromhex(redone.get(self._partition, ""))
+            client = TransactionClient(settings, self._partition, self._batch, digest, earlier)
+            self._open[number] = _Transaction(client)
+            self._open[number].begin()
+        return self._open[number]
+
+    @property
+    def _aborts(self) -> Path:
+        """Beside the folder of this run: a query that is started again after a failure still hears of it."""
+        name = crc32(self._job.spec.program.name.encode())
+        return Path(self._job.spec.scratch) / f"{name:08x}.aborts"
+
+
+class _Transaction:
+    """One that has begun, or was found to be committed by an earlier attempt."""
+
+    def __init__(self, client: TransactionClient) -> None:
+        self._client = client
+        self._writes = False
+
+    def begin(self) -> None:
+        self._writes = self._client.begin()
+
+    def send(self, records: Sequence[pa.RecordBatch]) -> None:
+        if self._writes:
+            for block in records:
+                self._client.send(block)
+
+    def commit(self, digest: bytes, plan: bytes) -> str:
+        """How that ended: `writer.report.Outcome`."""
+        return self._client.commit(digest, plan).outcome
+
+    def abort(self) -> None:
+        self._client.abort()

@@ -1,0 +1,146 @@
+"""The driver notes the state of a batch when its tasks are done, and hears of every batch."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import DataFrame
+
+from service.checkpoint.address import CheckpointAddress
+from service.checkpoint.batch_plan import BatchPlan
+from service.checkpoint.files import FolderFiles, StateMissing, StoredAt
+from service.checkpoint.version import ShardState, Version
+from service.plan.lowering.lower import compile_job
+from service.runtime.task_metrics import TaskMetrics
+from service.spark.query.attempts import is_first_attempt
+from service.spark.query.batch_end import BatchEnd
+from service.spark.query.job_spec import JobSpec, WorkerJob
+from service.spark.query.task_batch import NOW, PLAN, TaskBatch
+from service.spark.query.task_output import TaskReport
+from service.sql.pipeline import read
+from tests.spark.test_job import job_spec
+
+COUNTS = """
+CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');
+CREATE TABLE counts (n BIGINT, c BIGINT) WITH ('connector' = 'print');
+INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;
+"""
+PLANNED = 1_700_000_000_000
+BATCH = 7
+
+
+class Batch:
+    """What Spark hands over: the reports, and the properties that were set for the tasks before they were asked for."""
+
+    def __init__(self, *reports: TaskReport | Exception) -> None:
+        self.told: dict[str, str] = {}
+        self._reports = reports
+        self.sparkSession = SimpleNamespace(
+            sparkContext=SimpleNamespace(setLocalProperty=lambda key, value: self.told.__setitem__(key, value))
+        )
+
+    def collect(self) -> list[Any]:
+        assert NOW in self.told, "the tasks run now"
+        failed = [each for each in self._reports if isinstance(each, Exception)]
+        if failed:
+            raise failed[0]
+        reports = [each for each in self._reports if isinstance(each, TaskReport)]
+        return [SimpleNamespace(report=each.to_batch()["report"][0].as_py()) for each in reports]
+
+    def given_to(self, end: BatchEnd) -> Batch:
+        end(cast(DataFrame, self), BATCH)
+        return self
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> JobSpec:
+    """A job of one level with two shards, whose batch is planned."""
+    log = tmp_path / "checkpoint" / "offsets" / str(BATCH)
+    log.parent.mkdir(parents=True)
+    log.write_text(f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":{PLANNED},"conf":{{}}}}\n{{}}')
+    program = compile_job(read(COUNTS).jobs[0])
+    state = CheckpointAddress(str(tmp_path / "checkpoint"))
+    return replace(job_spec(program), state=state, scratch=str(tmp_path / "scratch"), run="r1")
+
+
+def report(shard: int, **more: Any) -> TaskReport:
+    """That of a shard."""
+    metrics = TaskMetrics()
+    metrics.count("rows", 1)
+    state = ShardState(1, shard, {} if shard == 0 else None, StoredAt(f"tailrace/state/{shard}", 0, 1)).to_json()
+    return TaskReport(
+        **{"metrics": metrics.to_json(), "lines": (f"line {shard}",), "samples": (), "state": (state,)} | more
+    )
+
+
+def test_the_state_is_noted_and_the_driver_told(spec: JobSpec):
+    heard: list[Mapping[str, Any]] = []
+    Batch(report(0), report(1)).given_to(BatchEnd(spec, heard.append))
+    version = Version.before(FolderFiles(spec.state.url), BATCH + 1)
+    assert [place.file for place in version.levels[1].manifests] == ["tailrace/state/0", "tailrace/state/1"]
+    [told] = heard
+    assert (told["batch"], told["metrics"]["counts"], told["lines"]) == (BATCH, {"rows": 2}, ["line 0", "line 1"])
+
+
+def test_the_tasks_are_told_when_and_how_the_batch_was_planned(spec: JobSpec):
+    told = Batch(report(0), report(1)).given_to(BatchEnd(spec, lambda told: None)).told
+    assert told[NOW] == str(PLANNED)
+    plan = BatchPlan.from_bytes(b64decode(told[PLAN]))
+    assert plan is not None
+    assert (plan.number, plan.times["batchTimestampMs"], plan.shards) == (BATCH, PLANNED, 2)
+
+
+def test_a_batch_is_not_noted_where_a_shard_has_told_nothing(spec: JobSpec):
+    end = BatchEnd(spec, lambda told: None)
+    with pytest.raises(ValueError, match="level 1 has told of 1 of its 2 shards"):
+        Batch(report(0)).given_to(end)
+    assert isinstance(end.failure, ValueError)
+    with pytest.raises(StateMissing):
+        Version.before(FolderFiles(spec.state.url), BATCH + 1)
+
+
+def test_what_the_tasks_failed_of_is_kept_as_it_is_and_nothing_is_noted(spec: JobSpec):
+    end, failed = BatchEnd(spec, lambda told: None), MemoryError("of a task")
+    with pytest.raises(MemoryError):
+        Batch(report(0), failed).given_to(end)
+    assert end.failure is failed
+    with pytest.raises(StateMissing):
+        Version.before(FolderFiles(spec.state.url), BATCH + 1)
+
+
+def test_a_driver_that_cannot_handle_what_it_is_told_does_not_fail_the_batch(
+    spec: JobSpec, capsys: pytest.CaptureFixture[str]
+):
+    def hear(told: Mapping[str, Any]) -> None:
+        raise BrokenPipeError("nobody reads")
+
+    end = BatchEnd(spec, hear)
+    Batch(report(0), report(1)).given_to(end)
+    assert end.failure is None
+    assert "nobody reads" in capsys.readouterr().err
+
+
+def test_an_attempt_is_known_as_the_first_once_and_never_in_a_batch_that_may_have_begun_before(spec: JobSpec):
+    job = WorkerJob(replace(spec, replayed=BATCH - 1))
+    at = TaskBatch(BATCH, PLANNED, stage=3, task=1, attempt=0)
+    assert [is_first_attempt(job, at), is_first_attempt(job, at)] == [True, False]
+    assert is_first_attempt(job, at._replace(task=2))
+    assert not is_first_attempt(job, at._replace(number=BATCH - 1))
+    assert not is_first_attempt(WorkerJob(replace(spec, one_host=False)), at._replace(task=3))
+    Batch(report(0), report(1)).given_to(BatchEnd(spec, lambda told: None))
+    assert not list((Path(spec.scratch) / spec.run / "begun").iterdir()), "nothing is left of a batch that is done"
+
+
+def test_a_report_is_one_row():
+    told = report(1, samples=({"late": True},))
+    written = told.to_batch()
+    assert written.num_rows == 1
+    assert TaskReport.from_row(written["report"][0].as_py()) == told
+    assert json.loads(told.metrics)["counts"] == {"rows": 1}

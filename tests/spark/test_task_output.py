@@ -1,0 +1,266 @@
+"""What a task writes: the same records however its changes are cut, in one transaction that is committed once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from operators.sql import Sql
+from operators.time import MIN_TIME
+from service.checkpoint.batch_plan import BatchPlan
+from service.formats.registry import encoder
+from service.kafka.errors import KafkaUnreachable
+from service.kafka.writer.report import WriteReport
+from service.kafka.writer.settings import WriterSettings
+from service.plan.lowering.lower import compile_job
+from service.runtime.envelope import EGRESS, Envelope, Kind, pack
+from service.runtime.source_digest import digest
+from service.runtime.task_metrics import TaskMetrics
+from service.spark.query import egress, transactions
+from service.spark.query.egress import Egress, WriterRecords
+from service.spark.query.job_spec import JobSpec, WorkerJob
+from service.spark.query.task_batch import TaskBatch
+from service.spark.query.task_output import write_output
+from service.spark.query.transactions import TaskTransactions
+from service.sql.pipeline import read
+from tests.spark.test_job import job_spec
+
+PIPELINE = """
+CREATE TABLE t (id BIGINT, n BIGINT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
+CREATE TABLE counts (id BIGINT, n BIGINT, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'kafka', 'topic' = 'counts', 'format' = 'debezium-json');
+INSERT INTO counts SELECT id, SUM(n) FROM t GROUP BY id;
+"""
+NOW = 1_700_000_000_000
+PLAN = BatchPlan(7, ("{}", "-"), {"batchTimestampMs": NOW}, shards=2, readers=2, plan=0)
+AT = TaskBatch(number=7, now=NOW, stage=3, task=1, attempt=0, plan=PLAN.to_bytes())
+UPDATES = pa.table(
+    {"c0": [1, 2, 2, 3, 3, 4], "c1": [10, 20, 21, 30, 31, 40], "_weight": [1, -1, 1, -1, 1, -1]},
+    schema=pa.schema([("c0", pa.int64()), ("c1", pa.int64()), ("_weight", pa.int64())]),
+)
+
+
+@dataclass
+class Kafka:
+    """What became of each transaction, in the place of the writer process. `committed`: by an earlier attempt."""
+
+    committed: bool = False
+    unreachable: bool = False
+    log: list[str] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    plans: list[bytes] = field(default_factory=list)
+
+    def client(
+        self, settings: WriterSettings, partition: int, batch: int, told: bytes | None, earlier: bytes | None
+    ) -> Client:
+        return Client(self, f"{partition}/{batch}", told, earlier)
+
+
+@dataclass
+class Client:
+    kafka: Kafka
+    of: str
+    digest: bytes | None
+    earlier: bytes | None
+
+    def begin(self) -> bool:
+        self.kafka.log.append(f"begin {self.of}")
+        if self.kafka.unreachable:
+            raise KafkaUnreachable("away")
+        return not self.kafka.committed
+
+    def send(self, records: pa.RecordBatch) -> None:
+        self.kafka.log.append(f"send {records.num_rows}")
+        self.kafka.values += records["value"].to_pylist()
+
+    def commit(self, told: bytes, plan: bytes) -> WriteReport:
+        self.kafka.log.append(f"commit {told.hex()}")
+        self.kafka.plans.append(plan)
+        return WriteReport(outcome="replayed" if self.kafka.committed else "committed")
+
+    def abort(self) -> None:
+        self.kafka.log.append("abort")
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
+    made = Kafka()
+    monkeypatch.setattr(transactions, "TransactionClient", made.client)
+    return made
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> JobSpec:
+    """A job with one level that writes to one cluster."""
+    program = compile_job(read(PIPELINE).jobs[0])
+    [output] = program.outputs
+    settings = WriterSettings(
+        query="counts", checkpoint_id="c", kafka={}, marker_topic="markers", socket_folder="", parent_pid=os.getpid()
+    )
+    return replace(
+        job_spec(program),
+        encoders={output.id: encoder(output.table, output.columns, "counts", output.key)},
+        writers=(settings,),
+        writer_of={output.id: 0},
+        scratch=str(tmp_path),
+        run="r1",
+    )
+
+
+def changes(spec: JobSpec, tables: Sequence[pa.Table]) -> Iterator[Envelope]:
+    """The changes of the job's output."""
+    [output] = spec.program.outputs
+    for number, table in enumerate(tables):
+        yield envelope(Kind.OUTPUT, output.id, number, pack(table))
+
+
+def told(ranges: bytes = b"r" * 8) -> list[Envelope]:
+    """What comes behind the changes of a task."""
+    return [
+        envelope(Kind.OFFSETS, 1, 100, ranges),
+        envelope(Kind.METRICS, 1, 101, TaskMetrics({"rows": 2}).to_json()),
+        envelope(Kind.STATE, 1, 102, b"state"),
+    ]
+
+
+def envelope(kind: Kind, address: int, number: int, payload: bytes) -> Envelope:
+    return Envelope(1, EGRESS, kind, address, "l001/s00001", number, NOW, MIN_TIME, True, payload)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("together", [1, 100, 1 << 20])
+def test_records_do_not_depend_on_how_changes_are_cut(
+    spec: JobSpec, size: int, together: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(egress, "TOGETHER", together)
+    job, metrics = WorkerJob(spec), TaskMetrics()
+    cut = Egress(job, Sql(), metrics)
+    pieces = [UPDATES.slice(i, size) for i in range(0, UPDATES.num_rows, size)]
+    found = [*(w for e in changes(spec, pieces) for w in cut.take(e)), *cut.finish()]
+    whole = Egress(job, Sql(), TaskMetrics())
+    expected = [*(w for e in changes(spec, [UPDATES]) for w in whole.take(e)), *whole.finish()]
+    assert rows(found) == rows(expected)
+    assert sum('"op":"u"' in str(value) for value in values(found)) == 2
+    assert metrics.counts['output_changes_total{sink="counts",kind="insert"}'] == 3
+
+
+def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, kafka: Kafka):
+    report = write_output(WorkerJob(spec), [*changes(spec, [UPDATES]), *told()], AT)
+    assert kafka.log == ["begin 1/7", "send 4", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
+    assert report is not None
+    assert report.state == (b"state",)
+    counts = TaskMetrics()
+    counts.absorb(report.metrics)
+    assert counts.counts["rows"] == 2
+    assert BatchPlan.from_bytes(kafka.plans[0]) == replace(PLAN, digest=digest(NOW, [b"r" * 8]).hex())
+    assert counts.counts['transactions_total{outcome="committed"}'] == 1
+
+
+def test_what_an_earlier_attempt_has_committed_is_computed_and_not_written(spec: JobSpec, kafka: Kafka):
+    kafka.committed = True
+    report = write_output(WorkerJob(spec), [*changes(spec, [UPDATES]), *told()], AT._replace(attempt=1))
+    assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
+    assert report is not None
+    assert report.state == (b"state",)
+
+
+def test_a_task_that_heard_nothing_reports_nothing(spec: JobSpec, kafka: Kafka):
+    assert write_output(WorkerJob(spec), [], AT) is None
+    assert kafka.log == []
+
+
+def test_a_task_with_nothing_to_write_opens_no_transaction(spec: JobSpec, kafka: Kafka):
+    report = write_output(WorkerJob(spec), told(), AT)
+    assert report is not None
+    assert report.state == (b"state",)
+    assert kafka.log == []
+
+
+def test_the_first_task_of_a_batch_leaves_a_marker_in_any_case(spec: JobSpec, kafka: Kafka):
+    write_output(WorkerJob(spec), told(), AT._replace(task=0))
+    assert kafka.log == ["begin 0/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"replayed": AT.number}, {"one_host": False}], ids=["a batch that may have begun", "several hosts"]
+)
+def test_where_another_attempt_may_have_had_rows_the_marker_is_written_without_any(
+    spec: JobSpec, kafka: Kafka, changed: dict[str, Any]
+):
+    write_output(WorkerJob(replace(spec, **changed)), told(), AT)
+    assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
+
+
+def test_a_batch_done_again_for_an_older_copy_is_written_by_those_who_wrote_it(spec: JobSpec, kafka: Kafka):
+    for redone in ({0: "aa"}, {1: "aa"}):
+        write_output(WorkerJob(replace(spec, replayed=AT.number, redone=redone)), told(), AT)
+    assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'r' * 8]).hex()}"]
+
+
+def test_the_second_attempt_of_a_task_writes_its_marker_without_any_row(spec: JobSpec, kafka: Kafka):
+    job = WorkerJob(spec)
+    kafka.unreachable = True
+    with pytest.raises(KafkaUnreachable):
+        write_output(job, [*changes(spec, [UPDATES]), *told()], AT)
+    kafka.unreachable, kafka.log = False, []
+    write_output(job, told(b"o" * 8), AT._replace(attempt=1))
+    assert kafka.log == ["begin 1/7", f"commit {digest(NOW, [b'o' * 8]).hex()}"]
+
+
+def test_what_is_more_than_a_task_holds_is_sent_while_the_rest_is_computed(spec: JobSpec, kafka: Kafka):
+    seen: list[list[str]] = []
+    with TaskTransactions(WorkerJob(spec), 1, 7, TaskMetrics(), held=100) as open_:
+        for _ in range(4):
+            open_.write(WriterRecords(0, records(6)))
+            seen.append(list(kafka.log))
+        open_.commit(b"d", b"", may_skip=True)
+    assert seen == [[], ["begin 1/7", "send 6", "send 6"], ["begin 1/7", "send 6", "send 6"], [*"", *seen[3]]]
+    assert kafka.log == ["begin 1/7", *["send 6"] * 4, "commit 64"]
+
+
+def test_an_attempt_that_fails_leaves_no_transaction_open(spec: JobSpec, kafka: Kafka):
+    open_ = TaskTransactions(WorkerJob(spec), 1, 7, TaskMetrics(), held=10)
+
+    def failing() -> None:
+        with open_:
+            open_.write(WriterRecords(0, records(50)))
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        failing()
+    assert kafka.log == ["begin 1/7", "send 50", "abort"]
+
+
+def test_another_attempt_sends_nothing_until_its_batch_is_computed(
+    spec: JobSpec, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(egress, "TOGETHER", 1)
+    monkeypatch.setattr("service.spark.query.task_output.HELD", 1)
+
+    def computing() -> Iterator[Envelope]:
+        for each in [*changes(spec, [UPDATES, UPDATES]), *told()]:
+            yield each
+            assert kafka.log == sent
+
+    sent: list[str] = []
+    write_output(WorkerJob(spec), computing(), AT._replace(attempt=1))
+    assert kafka.log[0] == "begin 1/7"
+
+
+def records(count: int) -> pa.RecordBatch:
+    """Records of about ten bytes each."""
+    return pa.record_batch({"topic": ["t"] * count, "value": pa.array([b"v"] * count, pa.binary())})
+
+
+def values(found: Sequence[WriterRecords]) -> list[bytes | None]:
+    return [value for each in found for value in each.records["value"].to_pylist()]
+
+
+def rows(found: Sequence[WriterRecords]) -> list[tuple[int, dict[str, Any]]]:
+    return [(each.writer, row) for each in found for row in each.records.to_pylist()]

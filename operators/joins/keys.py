@@ -11,7 +11,7 @@ from operators.joins.kinds import JoinKind
 
 
 def joined_types(kind: JoinKind, left: pa.Schema, right: pa.Schema) -> list[pa.DataType]:
-    """The types of the columns of a join."""
+    """Return the types of the columns of a join."""
     if kind is JoinKind.MARK:
         return [*left.types, pa.bool_()]
     return [*left.types, *(right.types if kind.shows_right else ())]

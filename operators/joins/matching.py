@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
 
 
 def condition(left: Sequence[int], right: Sequence[int], null_safe: Sequence[bool], width: int) -> str:
-    """The text that the keys are equal, over the columns of left, then right (the first `width` are left's)."""
+    """Return the text that the keys are equal, over the columns of left, then right (the first `width` are left's)."""
     equal = [
         f"c{lk} {'IS NOT DISTINCT FROM' if safe else '='} c{width + rk}"
         for lk, rk, safe in zip(left, right, null_safe, strict=True)
@@ -62,7 +62,7 @@ class Matches(NamedTuple):
     reason: str = ""
 
     def dead(self, left: pa.Table, emitted: npt.NDArray[np.bool_]) -> pa.Table | None:
-        """The rows of `left` in those failed pairs that `emitted` picks, each once, for the dead letters."""
+        """Return the rows of `left` in those failed pairs that `emitted` picks, each once, for the dead letters."""
         rows = np.unique(self.failed.left[emitted])
         if not len(rows):
             return None
@@ -71,7 +71,7 @@ class Matches(NamedTuple):
 
 
 def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
-    """The pairs for which `on` is true, in several `parts`; `$now` in it is the time `now` (milliseconds)."""
+    """Return the pairs for which `on` is true, in several `parts`; `$now` in it is the time `now` (milliseconds)."""
     texts, tables = [], {}
     for i, (left, right, left_base, right_base) in enumerate(parts):
         if left.num_rows == 0 or right.num_rows == 0:
@@ -86,7 +86,7 @@ def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
 
 
 def match_where_computable(sql: Sql, on: str, residual: str | None, parts: Parts, width: int, now: int) -> Matches:
-    """The pairs of `match` for which `residual`, a condition over any columns, is true as well.
+    """Return the pairs of `match` for which `residual`, a condition over any columns, is true as well.
 
     A pair for which it cannot be computed has failed, and does not match.
     """
@@ -109,7 +109,7 @@ def match_in_pieces(
     width: int,
     now: int,
 ) -> Iterator[Matches]:
-    """The answer of `match_where_computable` in pieces, of which none is of many more than PAIRS, or CANDIDATES.
+    """Yield the answer of `match_where_computable` in pieces, of which none is of many more than PAIRS, or CANDIDATES.
 
     `keys` are the columns of left and right that `on` says are equal. The matches of a row of left are in one piece.
     """
@@ -147,7 +147,7 @@ def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequ
 
 
 def taken(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[tuple[slice, pa.Table, pa.Table]]:
-    """The rows of `pairs` beside each other, in runs of at most LARGEST bytes."""
+    """Yield the rows of `pairs` beside each other, in runs of at most LARGEST bytes."""
     if not len(pairs.left):
         return
     for run in _runs(left, right, pairs):
@@ -169,7 +169,8 @@ def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:
 
 
 def holding(sql: Sql, residual: str, pairs: pa.Table, now: int) -> Matches:
-    """The rows of `pairs` (columns c0, c1, ... of left, then right) for which `residual` is true, each its own pair."""
+    """Return the rows of `pairs` (columns c0, c1, ... of left, then right) for which `residual` is true, each its own
+    pair."""
     statement, named = "SELECT COALESCE({0}, false) AS holds FROM pairs", {"pairs": pairs}
     parameter = time_parameter(residual, now)
 

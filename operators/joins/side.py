@@ -51,7 +51,7 @@ class Touched:
 
     @classmethod
     def logged(cls, rows: pa.Table, *, old: int) -> Touched:
-        """Rows of a log: each is there once, and was there before or not."""
+        """Return the rows of a log: each is there once, and was there before or not."""
         zeros = np.zeros(rows.num_rows, dtype=np.int64)
         return cls(rows, zeros + old, zeros + 1, zeros)
 
@@ -91,8 +91,8 @@ class TouchedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What a join of a `kind` knows of the input at `port` (0 is left): columns, keys, whether it only inserts
-    (`append`), whether its rows have a degree; `other` are the columns of the other input.
+    """The knowledge that a join of a `kind` has of the input at `port` (0 is left): columns, keys, whether it only
+    inserts (`append`), whether its rows have a degree; `other` are the columns of the other input.
 
     Rows live for `ttl` ms of processing time after they were written (0 = forever), or, if they are `timed`, until
     their own time, which is kept in TIME, is over.
@@ -137,11 +137,11 @@ class Side:
         return split_matchable(rows, self.keys, self.null_safe)
 
     def hashes(self, state: State, rows: pa.Table) -> Hashes:
-        """The hash of the join key of each row."""
+        """Return the hash of the join key of each row."""
         return self.table.hash(state, rows, self.keys)
 
     def changed(self, state: State, rows: pa.Table, sql: Sql) -> Touched:
-        """The rows that a batch changes, with what is kept of them."""
+        """Return the rows that a batch changes, with what is kept of them."""
         if not isinstance(table := self.table, KeyedTable):
             return Touched.logged(rows.select(self.schema.names), old=0)
 
@@ -162,7 +162,7 @@ class Side:
         )
 
     def matching(self, state: State, hashes: Hashes, changed: Touched | None = None) -> Touched:
-        """The kept rows, other than those `changed`, whose keys have one of the `hashes`."""
+        """Return the kept rows, other than those `changed`, whose keys have one of the `hashes`."""
         if not isinstance(table := self.table, KeyedTable):
             return Touched.logged(table.read(state, hashes).select(self.schema.names), old=1)
         assert changed is not None
@@ -197,8 +197,8 @@ class Side:
         self._log.add(state, rows.append_column(TIME, pa.array(times)))
 
     def alone(self, rows: pa.Table, *, shown: bool = False) -> list[pa.ChunkedArray | pa.Array]:
-        """The columns of the join for `rows` that stand for themselves: with NULLs for the other side where that is
-        shown; of a mark join whether they match, which is `shown`."""
+        """Return the columns of the join for `rows` that stand for themselves: with NULLs for the other side where that
+        is shown; of a mark join whether they match, which is `shown`."""
         if self.kind is JoinKind.MARK:
             return [*rows.columns, pa.array(np.full(rows.num_rows, shown))]
         if not self.kind.shows_right:
@@ -215,7 +215,8 @@ def matches_of(
     keys: tuple[Sequence[int], Sequence[int]],
     now: int,
 ) -> Iterator[Matches]:
-    """The matches, in pieces, of which a row at least has changed; the other arguments are as in `match_in_pieces`."""
+    """Return the matches, in pieces, of which a row at least has changed; the other arguments are as in
+    `match_in_pieces`."""
     left, right = touched
     parts = [
         (left.changed.rows, right.rows, 0, 0),

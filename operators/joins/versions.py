@@ -67,7 +67,7 @@ class Versions:
         return TimedTable(name="ahead", schema=schema, key=tuple(f"c{k}" for k in self.keys))
 
     def settled(self, state: State, changes: pa.Table, clock: Clock) -> pa.Table:
-        """The versions that the watermark has reached, of one time in the order of arrival; newer ones wait."""
+        """Return the versions that the watermark has reached, of one time in the order of arrival; newer ones wait."""
         times = self._times(changes)
         gone = changes.column(WEIGHT).to_numpy() < 0
         rows = changes.select(self.schema.names).append_column(GONE, pa.array(gone))
@@ -82,7 +82,7 @@ class Versions:
         return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else milliseconds(rows.column(self.time))
 
     def known(self, state: State, settled: pa.Table, others: Hashes, previous: int, sql: Sql) -> KnownVersions:
-        """The versions of the keys of `settled`, and of the keys with the hashes `others`."""
+        """Return the versions of the keys of `settled`, and of the keys with the hashes `others`."""
         arrived = self.current.placed(state, settled)
         before = self.current.read(state, np.concatenate([places_of(arrived), others]))
         there = np.zeros(before.num_rows, dtype=np.bool_)
@@ -122,7 +122,7 @@ class Versions:
 def asof(
     sql: Sql, rows: pa.Table, times: Times, keys: Sequence[int], known: KnownVersions, version_keys: Sequence[int]
 ) -> Places:
-    """The place in `known` of the version that is in force for each row at its time; -1 for none."""
+    """Return the place in `known` of the version that is in force for each row at its time; -1 for none."""
     places = np.full(rows.num_rows, -1, dtype=np.int64)
     if rows.num_rows == 0 or known.rows.num_rows == 0:
         return places

@@ -38,7 +38,7 @@ class Clip(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What the manifest knows of a block.
+    """A block as the manifest knows it.
 
     Its sort keys lie in `low` to `high`, its timestamps in `oldest` to `newest` (both inclusive). Rows whose sort key
     is below `start` have moved on into a merged block and are not seen. Of a block that was written by a state of other
@@ -56,7 +56,7 @@ class Block:
     clip: Clip | None = None
 
     def seen_from(self, start: int) -> Block:
-        """The same block, seen only from the sort key `start` on."""
+        """Return the same block, seen only from the sort key `start` on."""
         return replace(self, start=start)
 
 
@@ -68,7 +68,7 @@ class Loaded(NamedTuple):
 
 
 def block_name(number: int) -> str:
-    """The name, within a state, of its block of that number."""
+    """Return the name, within a state, of its block of that number."""
     return np.base_repr(number, 36).lower()
 
 
@@ -85,7 +85,7 @@ class BlockStore:
         """How many rows lookups have taken out of blocks; those that merges move are not counted."""
 
     def load(self, block: Block) -> Loaded:
-        """The rows of `block`, without a copy."""
+        """Return the rows of `block`, without a copy."""
         loaded = self._loaded.get(block.id)
         if loaded is None:
             buffer = self.added[block.id] if block.id in self.added else self._fetch(block.id)
@@ -120,7 +120,7 @@ class BlockStore:
             self.removed.append(block.id)
 
     def seal(self) -> tuple[dict[str, pa.Buffer], tuple[str, ...]]:
-        """What was written and dropped since the last seal.
+        """Return what was written and dropped since the last seal.
 
         Blocks just written are let go: when next read they are fetched again, from where the caller keeps them.
         """
@@ -163,7 +163,7 @@ def _bounds(rows: pa.RecordBatch, timestamp: str | None) -> tuple[int, int]:
 
 
 def slice_between(loaded: Loaded, low: int, high: int | None) -> tuple[int, int]:
-    """The positions of the rows with low <= sort key < high (None = no upper bound)."""
+    """Return the positions of the rows with low <= sort key < high (None = no upper bound)."""
     kind = loaded.sort_keys.dtype.type
     first = int(np.searchsorted(loaded.sort_keys, kind(low), "left"))
     last = len(loaded.sort_keys) if high is None else int(np.searchsorted(loaded.sort_keys, kind(high), "left"))
@@ -171,7 +171,7 @@ def slice_between(loaded: Loaded, low: int, high: int | None) -> tuple[int, int]
 
 
 def spread(starts: Positions, counts: Positions) -> Positions:
-    """The positions starts[i], starts[i] + 1, ..., counts[i] of them for each i, one after the other."""
+    """Return the positions starts[i], starts[i] + 1, ..., counts[i] of them for each i, one after the other."""
     total = int(counts.sum())
     if total == len(counts) and bool((counts == 1).all()):
         return starts
@@ -180,7 +180,8 @@ def spread(starts: Positions, counts: Positions) -> Positions:
 
 
 def distinct(sort_keys: SortKeys) -> SortKeys:
-    """The different ones among `sort_keys`, sorted: numpy's own `unique` hashes, which takes ten times as long."""
+    """Return the different ones among `sort_keys`, sorted: numpy's own `unique` hashes, which takes ten times as
+    long."""
     ordered: SortKeys = np.sort(sort_keys)
     if len(ordered) < 2:
         return ordered
@@ -189,7 +190,7 @@ def distinct(sort_keys: SortKeys) -> SortKeys:
 
 
 def among(sort_keys: SortKeys, wanted: SortKeys) -> npt.NDArray[np.bool_]:
-    """Which of `sort_keys` are among the `wanted`: numpy's own `isin` is as slow as its `unique`."""
+    """Return which of `sort_keys` are among the `wanted`: numpy's own `isin` is as slow as its `unique`."""
     if len(wanted) == 0:
         return np.zeros(len(sort_keys), dtype=np.bool_)
     ordered = np.sort(wanted)
@@ -199,7 +200,7 @@ def among(sort_keys: SortKeys, wanted: SortKeys) -> npt.NDArray[np.bool_]:
 
 
 def repeated(sort_keys: SortKeys) -> npt.NDArray[np.bool_]:
-    """Which of `sort_keys` occur more than once."""
+    """Return which of `sort_keys` occur more than once."""
     order = np.argsort(sort_keys, kind="stable")
     same = sort_keys[order][1:] == sort_keys[order][:-1]
     found = np.zeros(len(sort_keys), dtype=np.bool_)

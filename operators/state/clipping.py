@@ -39,7 +39,7 @@ class ClippedState(NamedTuple):
 def clipped(
     specs: Mapping[str, TraceSpec], order: tuple[int, ...] | None, parts: Sequence[StatePart], slots: range
 ) -> ClippedState:
-    """The state of one operator for `slots`, from `parts` that hold all of them, in the order of their slots.
+    """Return the state of one operator for `slots`, from `parts` that hold all of them, in the order of their slots.
 
     `order` is as in `Trace`.
     """

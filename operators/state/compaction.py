@@ -22,7 +22,7 @@ _SMALLEST = 1024
 
 
 def tier(rows: int) -> int:
-    """The size class of a run of `rows`."""
+    """Return the size class of a run of `rows`."""
     size, bound = 0, _SMALLEST * FAN
     while rows >= bound:
         size, bound = size + 1, bound * FAN
@@ -30,7 +30,8 @@ def tier(rows: int) -> int:
 
 
 def mergeable(sizes: list[int]) -> tuple[int, int] | None:
-    """Which neighbours (first, last + 1) of runs with so many rows, newest first, are to be merged; the smallest first.
+    """Return which neighbours (first, last + 1) of runs with so many rows, newest first, are to be merged; the smallest
+    first.
 
     A small run behind a larger one counts as large, so that classes never fall from new to old.
     """
@@ -43,7 +44,7 @@ def mergeable(sizes: list[int]) -> tuple[int, int] | None:
 
 
 def rows_left(run: Run, store: BlockStore) -> int:
-    """The rows of `run` that are still seen."""
+    """Return the rows of `run` that are still seen."""
     return sum(b.rows if b.start <= b.low and b.clip is None else _seen(b, store) for b in run)
 
 
@@ -53,7 +54,8 @@ def _seen(block: Block, store: BlockStore) -> int:
 
 
 def boundary(sources: list[Run], rows: int, store: BlockStore) -> int | None:
-    """A sort key below which the runs hold about `rows` seen rows, at least one; None if that is all they hold."""
+    """Return a sort key below which the runs hold about `rows` seen rows, at least one; None if that is all they
+    hold."""
     left = [rows_left(run, store) for run in sources]
     if sum(left) <= rows:
         return None
@@ -74,7 +76,7 @@ def boundary(sources: list[Run], rows: int, store: BlockStore) -> int | None:
 
 
 def taken(run: Run, below: int | None, store: BlockStore) -> tuple[list[pa.RecordBatch], Run, list[Block]]:
-    """The seen rows of `run` with a sort key under `below`, what is left of the run, and the blocks used up."""
+    """Return the seen rows of `run` with a sort key under `below`, what is left of the run, and the blocks used up."""
     slices: list[pa.RecordBatch] = []
     left: list[Block] = []
     used: list[Block] = []
@@ -94,7 +96,7 @@ def taken(run: Run, below: int | None, store: BlockStore) -> tuple[list[pa.Recor
 
 
 def newest(sort_keys: SortKeys, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The positions, in sort-key order, of the newest rows of each sort key; `ages` count up from the newest."""
+    """Return the positions, in sort-key order, of the newest rows of each sort key; `ages` count up from the newest."""
     sequence = np.argsort(sort_keys, kind="stable")
     ordered, ages = sort_keys[sequence], ages[sequence]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -106,7 +108,7 @@ def newest(sort_keys: SortKeys, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.i
 
 
 def merged(parts: list[list[pa.RecordBatch]], *, replacing: bool, oldest: bool) -> pa.Table:
-    """The rows of `parts` (newest run first) in one sorted table.
+    """Return the rows of `parts` (newest run first) in one sorted table.
 
     Where rows are `replacing` others only the newest of each sort key stay, and where this is the `oldest` run,
     tombstones go too. Otherwise all rows stay, those of one sort key in the order of arrival.

@@ -21,7 +21,7 @@ def nested(prefix: Hashes, key: Hashes) -> Hashes:
 
 
 def find(trace: Trace, wanted: Hashes) -> pa.Table:
-    """The rows of `trace` with a sort key among `wanted`, which is sorted and without repetitions."""
+    """Return the rows of `trace` with a sort key among `wanted`, which is sorted and without repetitions."""
     parts: list[pa.RecordBatch] = []
     replacing = trace.spec.kind is TableKind.KEYED
     for run in trace.contents.runs.values():
@@ -66,13 +66,13 @@ def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.Recor
 
 
 def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
-    """The rows of `trace` whose prefix hash has the upper half of one of `prefixes`."""
+    """Return the rows of `trace` whose prefix hash has the upper half of one of `prefixes`."""
     uppers = distinct(prefixes & ~_LOW_HALF)
     return find_between(trace, uppers, uppers | _LOW_HALF)
 
 
 def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
-    """The rows of `trace` with a sort key from `lows[i]` to `highs[i]`, both included; no two of these overlap.
+    """Return the rows of `trace` with a sort key from `lows[i]` to `highs[i]`, both included; no two of these overlap.
 
     Rows that are only added come out oldest first, as far as they have the same sort key.
     """
@@ -102,7 +102,7 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
 
 
 def sort_keys_of(rows: pa.Table) -> SortKeys:
-    """The sort keys of rows that were found."""
+    """Return the sort keys of rows that were found."""
     column = rows.column(SORT_KEY)
     if column.num_chunks == 1:
         sort_keys: SortKeys = column.chunk(0).to_numpy(zero_copy_only=True)

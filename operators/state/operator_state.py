@@ -21,14 +21,15 @@ __all__ = ["WRITTEN", "SealedState", "State", "TableKind", "TableSize", "TraceSp
 
 
 class TableSize(NamedTuple):
-    """How large a trace is."""
+    """The size of a trace."""
 
     rows: int
     bytes: int
 
 
 class SealedState(NamedTuple):
-    """What a batch changed: the manifest after it, the blocks it added, the blocks that are no longer needed."""
+    """The changes of a batch to state: the manifest after it, the blocks it added, the blocks that are no longer
+    needed."""
 
     manifest: bytes
     added: Mapping[str, pa.Buffer]
@@ -52,7 +53,7 @@ class State:
         fetch: Callable[[str], pa.Buffer],
         order: tuple[int, ...] | None = None,
     ) -> State:
-        """The state that `manifest` describes, or an empty one.
+        """Return the state that `manifest` describes, or an empty one.
 
         `fetch` gives the bytes of a block by id; it is called when a block is first read, and again only for a block
         that this state has itself written and sealed meanwhile. `order` is as in `Trace`.
@@ -82,7 +83,7 @@ class State:
         return self._store.rows_read
 
     def table_sizes(self) -> Mapping[str, TableSize]:
-        """Rows and bytes kept, by trace."""
+        """Return rows and bytes kept, by trace."""
         return {
             name: TableSize(trace.rows_seen(), sum(block.bytes for block in trace.blocks()))
             for name, trace in self._traces.items()
@@ -90,7 +91,7 @@ class State:
 
 
 def contents_of(known: dict[str, Any] | None) -> Contents:
-    """What a manifest says of one trace."""
+    """Return what a manifest says of one trace."""
     if known is None:
         return Contents({}, [])
     return Contents(
@@ -109,7 +110,7 @@ def _block(*told: Any) -> Block:
 
 
 def manifest_of(next_id: int, notes: Mapping[str, int], traces: Mapping[str, Contents]) -> bytes:
-    """The manifest of a state."""
+    """Return the manifest of a state."""
     known = {"next": next_id, "notes": notes, "traces": {name: _listed(contents) for name, contents in traces.items()}}
     return json.dumps(known, separators=(",", ":"), sort_keys=True).encode()
 

@@ -62,7 +62,8 @@ def write(trace: Trace, pairs: KeyedRows, rows: pa.Table, sort_keys: SortKeys, t
 
 
 def restrict_to(pairs: KeyedRows, sort_keys: SortKeys) -> KeyedRows:
-    """`pairs` as if only the rows of `sort_keys` had been looked for: what was found elsewhere stays as it is."""
+    """Return `pairs` as if only the rows of `sort_keys` had been looked for: what was found elsewhere stays as it
+    is."""
     found = pairs.found[among(pairs.found, sort_keys)]
     others = pairs.others
     if others.num_rows:

@@ -36,7 +36,7 @@ Combine = Callable[[pa.Table], pa.Table]
 
 
 class TableKind(Enum):
-    """How the rows of a trace are found, and what writing a row means."""
+    """The kind of a trace: how its rows are found, and what writing a row means."""
 
     KEYED = "keyed"
     """By the hash of their key; what is written replaces what was there for that hash."""
@@ -94,7 +94,7 @@ class Merge:
 
 @dataclass(slots=True)
 class Contents:
-    """What the manifest says of one trace: runs by number, newest first, and the merges under way.
+    """The contents of one trace as the manifest says them: runs by number, newest first, and the merges under way.
 
     `live` is the number of keys of a keyed trace that does not age, None as long as it has rows of states of other
     slots, which nobody has counted.
@@ -124,11 +124,11 @@ class Trace:
     # -- reading
 
     def blocks(self) -> list[Block]:
-        """All blocks, newest run first."""
+        """Return all blocks, newest run first."""
         return [block for run in self.contents.runs.values() for block in run]
 
     def load(self, block: Block) -> Loaded:
-        """The rows of `block`."""
+        """Return the rows of `block`."""
         return self._store.load(block)
 
     def note_read(self, rows: int) -> None:
@@ -136,14 +136,15 @@ class Trace:
         self._store.rows_read += rows
 
     def key_hash(self, rows: pa.Table, columns: Sequence[int]) -> Hashes:
-        """A hash of the operator's key, which is at `columns`: what the sort keys of all its tables begin with."""
+        """Return a hash of the operator's key, which is at `columns`: what the sort keys of all its tables begin
+        with."""
         order = self._order
         if order is None and self.spec.placing is not None:
             order = tuple(range(self.spec.placing))
         return placed_hash(rows, columns, order)
 
     def visible(self, rows: pa.Table) -> pa.Table:
-        """`rows` without tombstones and expired rows, and without the tombstone column."""
+        """Return `rows` without tombstones and expired rows, and without the tombstone column."""
         if self.spec.kind is TableKind.KEYED:
             gone = rows.column(TOMBSTONE)
             if pc.any(gone).as_py():
@@ -154,7 +155,7 @@ class Trace:
         return rows
 
     def rows_seen(self) -> int:
-        """How many rows are kept; where rows age, those not yet swept are counted too."""
+        """Return how many rows are kept; where rows age, those not yet swept are counted too."""
         if self.spec.kind is TableKind.TIME_ORDERED:
             return sum(self._seen_rows(b) for b in self.blocks())
         if self.spec.kind is TableKind.KEYED and self.spec.timestamp is None and self.contents.live is not None:
@@ -165,7 +166,7 @@ class Trace:
         return foreign + sum(rows_left(tuple(b for b in run if b.clip is None), self._store) for run in runs)
 
     def between(self, after: int, upto: int) -> pa.Table:
-        """The rows with after < time <= upto, by time; rows of one time in the order of arrival."""
+        """Return the rows with after < time <= upto, by time; rows of one time in the order of arrival."""
         after = max(after, self.contents.expired_upto)
         parts = []
         for number in reversed(self.contents.runs):

@@ -25,12 +25,12 @@ Memo = dict[int, tuple[object, str]]
 
 
 def canonical(value: object, known: Memo | None = None) -> str:
-    """The text of a node, an expression, a table or any part of them; `known` is used and added to."""
+    """Return the text of a node, an expression, a table or any part of them; `known` is used and added to."""
     return _text(value, {} if known is None else known)
 
 
 def fingerprint(job: Job) -> str:
-    """A short text that changes when the job's query does."""
+    """Return a short text that changes when the job's query does."""
     memo: Memo = {}
     parts = [_text(s, memo) for s in job.sinks]
     return sha256("\n".join([*parts, job.zone]).encode()).hexdigest()[:16]

@@ -55,7 +55,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1
 
 
 def duration(milliseconds: int) -> str:
-    """A length of time as '1 h 30 min'."""
+    """Return a length of time as '1 h 30 min'."""
     if milliseconds < 0:
         return f"-{duration(-milliseconds)}"
     parts = []
@@ -67,19 +67,19 @@ def duration(milliseconds: int) -> str:
 
 
 def instant(milliseconds: int) -> str:
-    """A point in time as '2024-01-01 00:00:05', in UTC."""
+    """Return a point in time as '2024-01-01 00:00:05', in UTC."""
     text = datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     return text.removesuffix(".000")
 
 
 def names(node: Node, positions: Iterable[int]) -> str:
-    """The names of the columns at `positions`, comma-separated."""
+    """Return the names of the columns at `positions`, comma-separated."""
     known = fields(node)
     return ", ".join(known[p].name or f"${p}" for p in positions)
 
 
 def kind(node: Node) -> str:
-    """What a node is called: 'window aggregate', 'regular join'."""
+    """Return what a node is called: 'window aggregate', 'regular join'."""
     match node:
         case WindowAggregate():
             return "window aggregate"
@@ -108,7 +108,7 @@ def kind(node: Node) -> str:
 
 
 def headline(node: Node) -> str:
-    """A node in one line: what it computes, not what it promises."""
+    """Return a node in one line: what it computes, not what it promises."""
     match node:
         case Scan(table=table, fields=columns):
             shown = f"{table.name} ({', '.join(f.name for f in columns)})"
@@ -207,7 +207,7 @@ def _order(input: Node, order: Iterable[OrderBy]) -> str:
 
 
 def window(value: Window, node: WindowRows | WindowAggregate) -> str:
-    """A window in words, with its offset."""
+    """Return a window in words, with its offset."""
     match value:
         case Tumble(size, offset):
             text = f"tumble {duration(size)}"
@@ -234,7 +234,7 @@ _SHAPES: dict[type[StreamShape], str] = {
 
 
 def stream_shape(node: StreamWindow) -> str:
-    """The shape of one of eKuiper's windows in words."""
+    """Return the shape of one of eKuiper's windows in words."""
     read = fields(node.input)
     conditions = [read[c].name for c in node.conditions]
     match node.shape:
@@ -283,7 +283,7 @@ def _stream_window(node: StreamWindow) -> str:
 
 
 def call(input: Node, each: AggregateCall | OverCall) -> str:
-    """An aggregate as SQL writes it."""
+    """Return an aggregate as SQL writes it."""
     inside = names(input, each.arguments) or ("*" if each.function == "COUNT" else "")
     if isinstance(each, OverCall) and each.function in NEIGHBOURS:
         return f"{each.function}({', '.join([inside, *each.constants[:1]])})"

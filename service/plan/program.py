@@ -107,6 +107,6 @@ class Program:
 
 
 def discarding(program: Program) -> Program:
-    """`program` with the rows of 'blackhole' tables thrown away where they are made."""
+    """Return `program` with the rows of 'blackhole' tables thrown away where they are made."""
     outputs = tuple(replace(o, discards=o.table.connector.kind == "blackhole") for o in program.outputs)
     return replace(program, outputs=outputs)

@@ -52,14 +52,14 @@ _ENOUGH = 12
 
 
 def carries_changes(table: Table) -> bool:
-    """Whether records of `table` may take rows back."""
+    """Return whether records of `table` may take rows back."""
     connector = table.connector
     value = connector.value_format
     return connector.kind == "upsert-kafka" or (value is not None and value.kind in CARRIES_CHANGES)
 
 
 def mode(node: Node) -> Mode:
-    """Whether the relation only ever gains rows."""
+    """Return whether the relation only ever gains rows."""
     match node:
         case Scan(table=table):
             return Mode.RETRACT if carries_changes(table) else Mode.APPEND
@@ -92,17 +92,17 @@ def mode(node: Node) -> Mode:
 
 
 def takes_arrivals(node: TopN) -> bool:
-    """Whether the answer is the first rows that arrive, none of which can leave it again: a LIMIT."""
+    """Return whether the answer is the first rows that arrive, none of which can leave it again: a LIMIT."""
     return not node.partition and not node.order and mode(node.input) is Mode.APPEND
 
 
 def event_time(node: Node) -> int | None:
-    """The position of the event-time column, which the watermark is about; None if there is none (any more)."""
+    """Return the position of the event-time column, which the watermark is about; None if there is none (any more)."""
     return next((i for i, f in enumerate(fields(node)) if f.time is TimeKind.EVENT), None)
 
 
 def unique_keys(node: Node) -> tuple[Key, ...]:
-    """The keys of the relation, smallest first; an empty key means that there is at most one row."""
+    """Return the keys of the relation, smallest first; an empty key means that there is at most one row."""
     match node:
         case Scan():
             return _scan_keys(node)

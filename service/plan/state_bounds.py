@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
 
 def kept(node: Node) -> tuple[Kept, ...]:
-    """The states of `node`; none for one that works row by row."""
+    """Return the states of `node`; none for one that works row by row."""
     match node:
         case Aggregate(keys=()):
             return (Kept("one row of totals", "a single group"),)

@@ -75,8 +75,8 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class LookupOptions:
-    """How a table of a database is asked: its name there, `keys` at a time, over so many `connections` of a worker;
-    `retries` times more where the database does not answer, for at most `patience` ms.
+    """The way in which a table of a database is asked: its name there, `keys` at a time, over so many `connections` of
+    a worker; `retries` times more where the database does not answer, for at most `patience` ms.
 
     Rows are remembered if `cached`, `max_rows` of them in each worker, for so many ms after they were read and after
     they were last used (0 = for ever); with `cache_missing` also that a key has none.
@@ -146,7 +146,7 @@ class Table:
         return self.connector.lookup
 
     def time_kind(self, index: int) -> TimeKind:
-        """What kind of time attribute the column at `index` is."""
+        """Return what kind of time attribute the column at `index` is."""
         if index == self.rowtime:
             return TimeKind.EVENT
         return TimeKind.PROCESSING if index in self.proctimes else TimeKind.NONE

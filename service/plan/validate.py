@@ -76,7 +76,7 @@ def check(job: Job) -> None:
 
 @on_a_deep_stack
 def problems(job: Job) -> tuple[Problem, ...]:
-    """What keeps a job, as it was written, from running."""
+    """Return what keeps a job, as it was written, from running."""
     return _problems(normalize(job))
 
 
@@ -106,7 +106,8 @@ def _read_as_streams(job: Job) -> Iterator[Problem]:
 
 @on_a_deep_stack
 def warnings(job: Job) -> tuple[Problem, ...]:
-    """What will run, but may not be meant: state without a bound, work that cannot be spread, a key not proven."""
+    """Return what will run, but may not be meant: state without a bound, work that cannot be spread, a key not
+    proven."""
     found: list[Problem] = []
     for node in in_order(job.sinks):
         for state in kept(node):
@@ -183,12 +184,13 @@ def _standing_watermarks(node: TemporalJoin) -> Iterator[Problem]:
 
 
 def sink_key(sink: Sink) -> tuple[int, ...]:
-    """The primary key of the sink's table as positions among the columns that are written."""
+    """Return the primary key of the sink's table as positions among the columns that are written."""
     return tuple(sink.columns.index(k) for k in sink.table.key if k in sink.columns)
 
 
 def materializes(sink: Sink) -> bool:
-    """Whether the sink must keep rows by its primary key: the plan updates rows under a key it does not prove."""
+    """Return whether the sink must keep rows by its primary key: the plan updates rows under a key it does not
+    prove."""
     key = frozenset(sink_key(sink))
     if not key or mode(sink.input) is Mode.APPEND:
         return False
@@ -196,7 +198,7 @@ def materializes(sink: Sink) -> bool:
 
 
 def only_appends(table: Table) -> bool:
-    """Whether the records of `table` can say nothing but that a row is new."""
+    """Return whether the records of `table` can say nothing but that a row is new."""
     return table.connector.kind in ("kafka", "upsert-kafka") and not carries_changes(table)
 
 
@@ -388,7 +390,7 @@ def _no_key(table: Table, place: Place) -> Problem:
 
 
 def origin(node: Node) -> str:
-    """The node nearest to the sources that makes this relation take rows back, in words."""
+    """Return the node nearest to the sources that makes this relation take rows back, in words."""
     for each in inputs(node):
         if mode(each) is Mode.RETRACT:
             return origin(each)

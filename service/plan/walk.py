@@ -42,7 +42,7 @@ def fields(node: Node) -> tuple[Field, ...]:
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
-    """The relations that `node` reads, left before right."""
+    """Return the relations that `node` reads, left before right."""
     match node:
         case Scan() | Values():
             return ()
@@ -69,7 +69,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
 
 
 def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
-    """`node` reading `new` instead; the very same object where nothing changes."""
+    """Return `node` reading `new` instead; the very same object where nothing changes."""
     if all(a is b for a, b in zip(inputs(node), new, strict=True)):
         return node
     match node:
@@ -98,7 +98,7 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
 
 
 def shows_right(node: AnyJoin) -> bool:
-    """Whether a join's columns include those of its right input."""
+    """Return whether a join's columns include those of its right input."""
     return node.kind.shows_right
 
 
@@ -122,7 +122,7 @@ def rewrite(job: Job, rule: Callable[[Node, tuple[bool, ...]], Node]) -> Job:
 
 
 def in_order(roots: Iterable[Sink | Node]) -> list[Node]:
-    """Every node once, inputs before those who read them."""
+    """Return every node once, inputs before those who read them."""
     seen: set[int] = set()
     found: list[Node] = []
 
@@ -140,7 +140,7 @@ def in_order(roots: Iterable[Sink | Node]) -> list[Node]:
 
 
 def consumers(job: Job) -> Counter[int]:
-    """How many readers each node has, by id."""
+    """Return how many readers each node has, by id."""
     count = Counter(id(s.input) for s in job.sinks)
     for node in in_order(job.sinks):
         count.update(id(i) for i in inputs(node))

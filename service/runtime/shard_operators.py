@@ -223,7 +223,8 @@ def _whole(tables: list[pa.Table]) -> pa.Table:
 
 
 def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], slots: range) -> ClippedShard:
-    """The manifest of a shard with `slots`, from those of the shards that had them, in their order; no block is read.
+    """Return the manifest of a shard with `slots`, from those of the shards that had them, in their order; no block is
+    read.
 
     Raises StateMismatch.
     """
@@ -245,7 +246,8 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
 
 
 def blocks_in_use(topology: Topology, level: int, blocks: Iterable[str]) -> set[str]:
-    """Those of the blocks of a shard that belong to an operator of its level: the query may have had others before."""
+    """Return those of the blocks of a shard that belong to an operator of its level: the query may have had others
+    before."""
     known = {operator.identity for operator in topology.operators_at(level)}
     return {block for block in blocks if block.partition(":")[0] in known}
 

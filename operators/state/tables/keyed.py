@@ -117,7 +117,8 @@ class KeyedTable(HashedTable):
         )
 
     def read_beside(self, state: State, pairs: KeyedRows, hashes: Hashes) -> pa.Table:
-        """The kept rows of the groups with these `hashes`, and at times others, whose keys are not those of `pairs`."""
+        """Return the kept rows of the groups with these `hashes`, and at times others, whose keys are not those of
+        `pairs`."""
         rows = find_groups(self.trace(state), hashes)
         rows = rows.filter(pa.array(~among(sort_keys_of(rows), pairs.sort_keys)))
         if pairs.others.num_rows:
@@ -150,7 +151,8 @@ class KeyedTable(HashedTable):
         self._rewrite(state, rows, places, found, now, stays=stays, changed=changed, stamps=stamps)
 
     def read_groups(self, state: State, rows: pa.Table) -> pa.Table:
-        """All kept rows of the groups of `rows`, which begin with the columns of the key, and at times of others."""
+        """Return all kept rows of the groups of `rows`, which begin with the columns of the key, and at times of
+        others."""
         assert self.group is not None, f"the rows of {self.name} are not kept in groups"
         return find_groups(self.trace(state), self.hash(state, rows, self.group)).select(self.schema.names)
 
@@ -161,14 +163,15 @@ class KeyedTable(HashedTable):
 
 
 def side_by_side(rows: pa.Table, before: pa.Table, found: Mask) -> pa.Table:
-    """The columns of both, those `before` with PREVIOUS, and which rows were `found`."""
+    """Return the columns of both, those `before` with PREVIOUS, and which rows were `found`."""
     columns = [*rows.columns, *before.columns, pa.array(found)]
     names = [*rows.column_names, *(PREVIOUS + name for name in before.column_names), FOUND]
     return pa.table(columns, names=names)
 
 
 def same_keys(rows: pa.Table, before: pa.Table, keys: int) -> bool:
-    """Whether the keys of both tables are equal row by row; a type that Arrow cannot compare counts as different."""
+    """Return whether the keys of both tables are equal row by row; a type that Arrow cannot compare counts as
+    different."""
     for place in range(keys):
         left, right = rows.column(place), before.column(place)
         if pa.types.is_nested(left.type):

@@ -26,7 +26,7 @@ class LoggedTable(HashedTable):
         return TableKind.MULTISET
 
     def hashes(self, state: State, rows: pa.Table) -> Hashes:
-        """The hash of the key of each of `rows`, whose columns begin like those of the table."""
+        """Return the hash of the key of each of `rows`, whose columns begin like those of the table."""
         return self.hash(state, rows, self.key)
 
     def add(self, state: State, rows: pa.Table, now: int = 0) -> None:
@@ -37,5 +37,5 @@ class LoggedTable(HashedTable):
         self.trace(state).add(kept, self.hashes(state, rows))
 
     def read(self, state: State, hashes: Hashes) -> pa.Table:
-        """The rows whose keys have one of these `hashes`, and with that at times other keys."""
+        """Return the rows whose keys have one of these `hashes`, and with that at times other keys."""
         return find(self.trace(state), distinct(hashes)).select(self.schema.names)

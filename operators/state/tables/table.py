@@ -25,10 +25,10 @@ class StateTable(ABC):
 
     @abstractmethod
     def spec(self) -> TraceSpec:
-        """The trace behind this table."""
+        """Return the trace behind this table."""
 
     def trace(self, state: State) -> Trace:
-        """The trace of this table in `state`."""
+        """Return the trace of this table in `state`."""
         return state[self.name]
 
     def expire_upto(self, state: State, upto: int) -> None:
@@ -37,16 +37,16 @@ class StateTable(ABC):
 
 
 class Described(Protocol):
-    """What has a trace."""
+    """Anything that has a trace."""
 
     @property
     def name(self) -> str:
         """The name of the trace."""
 
     def spec(self) -> TraceSpec:
-        """What kind of trace it is."""
+        """Return what kind of trace it is."""
 
 
 def specs_of(*tables: Described) -> dict[str, TraceSpec]:
-    """The traces behind `tables`, by name."""
+    """Return the traces behind `tables`, by name."""
     return {table.name: table.spec() for table in tables}

@@ -38,13 +38,13 @@ class TimedTable(StateTable):
         self.trace(state).add(rows, times)
 
     def take(self, state: State, upto: int) -> pa.Table:
-        """The rows whose time is `upto` or less. They are forgotten."""
+        """Return the rows whose time is `upto` or less. They are forgotten."""
         taken = self.between(state, MIN_TIME, upto)
         self.expire_upto(state, upto)
         return taken
 
     def between(self, state: State, after: int, upto: int) -> pa.Table:
-        """The rows with `after` < time <= `upto`, in the order of times and of arrival within one time."""
+        """Return the rows with `after` < time <= `upto`, in the order of times and of arrival within one time."""
         return self.trace(state).between(after, upto).select(self.schema.names)
 
     def combine(self, state: State, combine: Callable[[pa.Table], pa.Table]) -> None:
@@ -60,7 +60,7 @@ class HashQueue:
     column: str = "key"
 
     def spec(self) -> TraceSpec:
-        """The trace behind this queue."""
+        """Return the trace behind this queue."""
         schema = pa.schema([(self.column, pa.uint64())])
         return TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=(self.column,), key_is_hash=True)
 
@@ -69,7 +69,8 @@ class HashQueue:
         state[self.name].add(pa.table({self.column: hashes}), times)
 
     def pop(self, state: State, upto: int) -> Hashes:
-        """The hashes that have come to their turn by `upto` (ms), in the order of times; they leave the queue."""
+        """Return the hashes that have come to their turn by `upto` (ms), in the order of times; they leave the
+        queue."""
         return self.pop_timed(state, upto)[0]
 
     def pop_timed(self, state: State, upto: int) -> tuple[Hashes, Times]:

@@ -128,7 +128,7 @@ class Builder:
         return CoLocated(placement.level, tuple(united), placement.key_order, None if whole else placement.key_order)
 
     def finish(self, job: Job, fingerprint: str) -> tuple[Program, Mapping[int, Node | Sink]]:
-        """The program, and what each of its sources and operators, by id, is for."""
+        """Return the program, and what each of its sources and operators, by id, is for."""
         ids = [each.id for group in (self._sources, self._outputs, self._operators) for each in group]
         number = {old: new for new, old in enumerate(ids)}
 

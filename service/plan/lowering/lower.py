@@ -69,7 +69,7 @@ def compile_job(job: Job, *, late_rows: bool = False) -> Program:
 
 
 def lower(job: Job, *, late_rows: bool = False) -> Program:
-    """The program of a normalized and checked job.
+    """Return the program of a normalized and checked job.
 
     With `late_rows` a window aggregate gets its rows whole, so that a late one can be shown and not only counted.
     """
@@ -77,7 +77,7 @@ def lower(job: Job, *, late_rows: bool = False) -> Program:
 
 
 def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping[int, Node | Sink]]:
-    """The program, and what each of its sources and operators, by id, is for: a step of the plan, or a sink."""
+    """Return the program, and what each of its sources and operators, by id, is for: a step of the plan, or a sink."""
     lowering = _Lowering(job, late_rows)
     for sink in job.sinks:
         with lowering.builder.building(sink):

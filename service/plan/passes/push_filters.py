@@ -60,14 +60,14 @@ def push_filters(job: Job) -> Job:
 
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
-    """The conditions that `condition` joins by AND."""
+    """Return the conditions that `condition` joins by AND."""
     if isinstance(condition, Call) and condition.name == "AND":
         return tuple(c for a in condition.arguments for c in conjuncts(a))
     return (condition,)
 
 
 def both(conditions: Iterable[Expression]) -> Expression | None:
-    """One condition from several; a later one is evaluated only where those before it hold, as written."""
+    """Return one condition from several; a later one is evaluated only where those before it hold, as written."""
     every = list(conditions)
     return balanced(every, _and_then) if every else None
 

@@ -27,7 +27,7 @@ _PLACED_APART = frozenset(
 
 
 def read_connector(options: Iterable[Option], mistakes: Mistakes, at: int, idle_timeout: int = 0) -> Connector | None:
-    """The connector that `options` describe; None, with the mistakes noted, where they do not say which.
+    """Return the connector that `options` describe; None, with the mistakes noted, where they do not say which.
 
     `idle_timeout`, in ms, is that of SET 'table.exec.source.idle-timeout'.
     """

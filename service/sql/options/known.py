@@ -38,7 +38,7 @@ class OptionKind:
 
 
 def duration(text: str) -> int:
-    """Milliseconds of '10 s', '5min', '1 d'; a number alone is milliseconds, as in Flink."""
+    """Return milliseconds of '10 s', '5min', '1 d'; a number alone is milliseconds, as in Flink."""
     found = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
     if found and found[2] in _UNITS:
         return int(found[1]) * _UNITS[found[2]]
@@ -175,7 +175,7 @@ DATABASE_URL = OptionKind("URL", _database_url)
 
 
 def one_of(*values: str) -> OptionKind:
-    """One of a few words; case does not matter."""
+    """Return one of a few words; case does not matter."""
 
     def read(text: str) -> str:
         for value in values:
@@ -201,20 +201,20 @@ class OptionSpec:
 
 
 def words(meaning: str, *values: str) -> OptionSpec:
-    """An option whose value is one of a few words, the first of them by default."""
+    """Return an option whose value is one of a few words, the first of them by default."""
     return OptionSpec(one_of(*values), meaning, values=values, default=values[0])
 
 
 def flag(meaning: str, default: str = "false") -> OptionSpec:
-    """An option that is true or false."""
+    """Return an option that is true or false."""
     return OptionSpec(BOOLEAN, meaning, default=default)
 
 
 def refused(why: str) -> OptionSpec:
-    """An option of Flink's that we cannot honour."""
+    """Return an option of Flink's that we cannot honour."""
     return OptionSpec(ANY, "", refused=why)
 
 
 def ignored(why: str, kind: OptionKind = ANY) -> OptionSpec:
-    """An option of Flink's that does not matter here."""
+    """Return an option of Flink's that does not matter here."""
     return OptionSpec(kind, "", ignored=why)

@@ -21,7 +21,7 @@ from service.sql.tables.metadata_columns import WRITABLE_METADATA
 
 
 def resolve_insert(insert: Insert, session: ResolveContext) -> Sink:
-    """The sink of an INSERT; raises QueryRejected, its mistakes noted, if it has any."""
+    """Return the sink of an INSERT; raises QueryRejected, its mistakes noted, if it has any."""
     with session.all_or_nothing():
         table = _table(insert, session)
         relation = resolve_query(insert.query, session)
@@ -85,7 +85,7 @@ def _table(insert: Insert, session: ResolveContext) -> Table | None:
 
 
 def writable(table: Table) -> tuple[int, ...]:
-    """The columns that a row to be written has: physical ones, and metadata that is not VIRTUAL."""
+    """Return the columns that a row to be written has: physical ones, and metadata that is not VIRTUAL."""
     return tuple(
         i
         for i, c in enumerate(table.columns)

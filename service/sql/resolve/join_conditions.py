@@ -21,15 +21,15 @@ Equality = tuple[Expression, Expression, bool]
 
 @dataclass(slots=True)
 class Conditions:
-    """What a join compares. Expressions of `keys` read the left and the right input alone, each by its own positions;
-    those of `rest` read both, left columns first."""
+    """The comparisons of a join. Expressions of `keys` read the left and the right input alone, each by its own
+    positions; those of `rest` read both, left columns first."""
 
     keys: list[Equality] = field(default_factory=list)
     bounds: list[tuple[TimeBound, exp.Expr]] = field(default_factory=list)
     rest: list[Expression] = field(default_factory=list)
 
     def times(self) -> tuple[int, int, int, int] | None:
-        """The two time attributes and the lower and the upper bound between them, if there are both."""
+        """Return the two time attributes and the lower and the upper bound between them, if there are both."""
         pairs = {(b.left, b.right) for b, _ in self.bounds}
         for pair in sorted(pairs):
             own = [b for b, _ in self.bounds if (b.left, b.right) == pair]
@@ -71,7 +71,7 @@ def _sort(node: exp.Expr, left: Relation, right: Relation, found: Conditions, se
 
 
 def checked_condition(condition: Expression, node: exp.Expr) -> Expression:
-    """`condition`, which must be BOOLEAN."""
+    """Return `condition`, which must be BOOLEAN."""
     if flink(condition.type) not in ("BOOLEAN", "NULL"):
         raise SqlError(f"a condition must be BOOLEAN, this is {flink(condition.type)}", at=node)
     return condition

@@ -28,8 +28,8 @@ def join_of(
     at: exp.Expr,
     session: ResolveContext,
 ) -> Relation:
-    """A window join where windows of both inputs have equal starts and ends, an interval join where the times of both
-    are bounded on both sides, else a regular join."""
+    """Return a window join where windows of both inputs have equal starts and ends, an interval join where the times of
+    both are bounded on both sides, else a regular join."""
     windows = joined_windows(left, right, found)
     if windows is not None:
         return _window_join(left, right, kind, found, windows, at, session)
@@ -139,7 +139,7 @@ def _interval_join(
 def compiled_conditions(
     nodes: Sequence[exp.Expr], left: Relation, right: Relation, session: ResolveContext
 ) -> list[Expression]:
-    """The expressions of conditions over both inputs, each once."""
+    """Return the expressions of conditions over both inputs, each once."""
     scope = left.scope.beside(right.scope)
     unique = {id(n): n for n in nodes}.values()
     compiled = [session.compile(node, scope) for node in unique]
@@ -147,7 +147,7 @@ def compiled_conditions(
 
 
 def compared(equality: Equality, width: int) -> Expression:
-    """The equality as a condition over left's `width` columns, then right's."""
+    """Return the equality as a condition over left's `width` columns, then right's."""
     mine, theirs, safe = equality
     shifted = moved(theirs, {i: i + width for i in columns_of(theirs)})
     text = "({0} IS NOT DISTINCT FROM {1})" if safe else "({0} = {1})"

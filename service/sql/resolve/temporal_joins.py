@@ -37,12 +37,12 @@ _AS_OF = "FOR SYSTEM_TIME AS OF"
 
 
 def is_temporal(source: exp.Expr) -> bool:
-    """Whether the item of FROM stands for versions of a table."""
+    """Return whether the item of FROM stands for versions of a table."""
     return bool(source.args.get("version")) or function_call(source) is not None
 
 
 def resolve_versioned(source: exp.Expr, session: ResolveContext) -> Relation:
-    """The table of which a temporal join reads versions, under its alias."""
+    """Return the table of which a temporal join reads versions, under its alias."""
     if (call := function_call(source)) is not None:
         return resolve_function(source, call, session)
     version = source.args["version"]
@@ -62,7 +62,8 @@ def temporal_join(
     source: exp.Expr,
     session: ResolveContext,
 ) -> Relation:
-    """Each row of `left` with the row that `right`, the relation of `source`, had for its key at the row's time."""
+    """Return each row of `left` with the row that `right`, the relation of `source`, had for its key at the row's
+    time."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
         raise session.give_up(
             SqlError(

@@ -22,12 +22,11 @@ from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.kernel import WEIGHT, Step, together
 from operators.pieces import gathered
 from operators.sql import Sql
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.state.trace import Trace
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-
-_SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +57,12 @@ class WindowJoinOperator(KernelDefaults):
         return positional(joined_types(self.kind, self.left, self.right))
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        return {
-            name: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=tuple(f"c{k}" for k in keys))
-            for name, schema, keys in zip(_SIDES, self.inputs, (self.left_keys, self.right_keys), strict=True)
-        }
+        return specs_of(*self._waiting())
+
+    def _waiting(self) -> tuple[TimedTable, TimedTable]:
+        """The rows of both sides that wait for the end of their windows."""
+        left = TimedTable(name="left", schema=self.left, key=tuple(f"c{k}" for k in self.left_keys))
+        return left, TimedTable(name="right", schema=self.right, key=tuple(f"c{k}" for k in self.right_keys))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         return together(self.steps(state, inputs, clock, sql), no_changes(self.output))
@@ -71,11 +72,12 @@ class WindowJoinOperator(KernelDefaults):
         dead: dict[int, pa.Table] = {}
         late: dict[int, pa.Table] = {}
         closed: list[pa.Table] = []
-        for port, (name, rows, time) in enumerate(zip(_SIDES, inputs, (self.left_time, self.right_time), strict=True)):
+        each = zip(self._waiting(), inputs, (self.left_time, self.right_time), strict=True)
+        for port, (waiting, rows, time) in enumerate(each):
             rows, without = timed(rows, time)
             if without:
                 dead[port] = without[0]
-            rows, behind = self._closed(state[name], rows, time, clock)
+            rows, behind = self._closed(state, waiting, rows, time, clock)
             closed.append(rows)
             if behind.num_rows:
                 late[port] = behind
@@ -91,16 +93,17 @@ class WindowJoinOperator(KernelDefaults):
         changes = pa.concat_tables([no_changes(self.output), *held, *self._alone(closed[0], closed[1], met)])
         yield Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
 
-    def _closed(self, waiting: Trace, rows: pa.Table, time: int, clock: Clock) -> tuple[pa.Table, pa.Table]:
+    def _closed(
+        self, state: State, waiting: TimedTable, rows: pa.Table, time: int, clock: Clock
+    ) -> tuple[pa.Table, pa.Table]:
         """The rows of the windows that close in this batch, and those that come after their window has closed."""
         times = milliseconds(rows.column(time))
         early, behind = times > clock.watermark, times <= clock.previous
         if self.processing:
             behind = np.zeros_like(behind)
         names = rows.drop_columns([WEIGHT]).column_names
-        waiting.add(rows.filter(pa.array(early)), times[early])
-        parts = [waiting.between(clock.previous, clock.watermark), rows.filter(pa.array(~early & ~behind))]
-        waiting.expire(clock.watermark)
+        waiting.add(state, rows.filter(pa.array(early)), times[early])
+        parts = [waiting.take(state, clock.watermark), rows.filter(pa.array(~early & ~behind))]
         return pa.concat_tables([part.select(names) for part in parts]).combine_chunks(), rows.filter(pa.array(behind))
 
     def _together(

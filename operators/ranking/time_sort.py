@@ -16,7 +16,9 @@ from operators.ranking.ranking import OrderBy
 from operators.ranking.top_n_partial import numbered
 from operators.sql import Sql
 from operators.sql_text import select
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
 
@@ -38,21 +40,24 @@ class TimeSortOperator(KernelDefaults):
         return (self.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        spec = TraceSpec(schema=self.output, kind=TableKind.TIME_ORDERED, key=())
-        return {} if self.processing else {"rows": spec}
+        return {} if self.processing else specs_of(self._waiting)
+
+    @property
+    def _waiting(self) -> TimedTable:
+        """The rows ahead of the watermark."""
+        return TimedTable(name="rows", schema=self.output)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         if self.processing:
             return Step(changes=self._sorted(inputs[0].drop_columns([WEIGHT]), sql))
-        waiting, time = state["rows"], self.order[0].column
+        waiting, time = self._waiting, self.order[0].column
         rows, dead = timed(inputs[0], time)
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(time))
         early = times > clock.previous
-        waiting.add(rows.filter(pa.array(early)), times[early])
+        waiting.add(state, rows.filter(pa.array(early)), times[early])
         late = rows.filter(pa.array(~early))
-        due = waiting.between(clock.previous, clock.watermark).select(self.output.names)
-        waiting.expire(clock.watermark)
+        due = waiting.take(state, clock.watermark)
         shown = {0: weigh(late, 1)} if late.num_rows else {}
         return Step(changes=self._sorted(due, sql), late=shown, late_count=late.num_rows, dead=dead)
 

@@ -21,7 +21,9 @@ from operators.ranking.ranking import Ranking
 from operators.ranking.top_n_partial import numbered, top_rows
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 
@@ -48,11 +50,15 @@ class WindowTopNOperator(KernelDefaults):
         return ranked_schema(self.input, self.ranking)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        key = tuple(columns(self.ranking.partition))
-        return {"rows": TraceSpec(schema=self.input, kind=TableKind.TIME_ORDERED, key=key)}
+        return specs_of(self._waiting)
+
+    @property
+    def _waiting(self) -> TimedTable:
+        """The rows of windows that are open."""
+        return TimedTable(name="rows", schema=self.input, key=tuple(columns(self.ranking.partition)))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        waiting = state["rows"]
+        waiting = self._waiting
         clock = running_clock(state, clock, self.processing)
         rows, dead = timed(inputs[0], self.time)
         rows = rows.drop_columns([WEIGHT])
@@ -60,14 +66,13 @@ class WindowTopNOperator(KernelDefaults):
         late, rows = rows.filter(pa.array(~early)), rows.filter(pa.array(early))
         if rows.num_rows:
             rows = top_rows(rows, self.ranking, sql)
-            waiting.add(rows, milliseconds(rows.column(self.time)))
-        waiting.combine = lambda merged: top_rows(merged, self.ranking, sql)
+            waiting.add(state, rows, milliseconds(rows.column(self.time)))
+        waiting.combine(state, lambda merged: top_rows(merged, self.ranking, sql))
         changes = no_changes(self.output)
         if clock.watermark > clock.previous:
-            due = waiting.between(clock.previous, clock.watermark).select(self.input.names)
+            due = waiting.take(state, clock.watermark)
             if due.num_rows:
                 changes = self._answered(due, sql)
-            waiting.expire(clock.watermark)
         shown = {0: weigh(late, 1)} if late.num_rows else {}
         return Step(changes=changes, late=shown, late_count=late.num_rows, dead=dead)
 

@@ -18,15 +18,20 @@ from operators.changes import weigh
 from operators.names import WEIGHT, new_answers, old_answers
 from operators.sql import Sql
 from operators.sql_text import differ, inner, named, select, union_all
-from operators.state.block import SORT_KEY, SortKeys, distinct
-from operators.state.lookup import find, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.block import SORT_KEY
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable, places_of
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import HashQueue
 from operators.time import MIN_TIME, Clock
 from operators.windows.lateness import Mask
 from operators.windows.slices import Times, instants
 
 _NONE = MIN_TIME
 """A time that stands for none."""
+
+_ENDS, _TIMERS = HashQueue(name="ends"), HashQueue(name="timers")
+"""When windows are looked at again: by event time, and by processing time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,11 @@ class Firings:
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return what is shown and what is to be, and two queues of hashes of keys: by event time and by processing
         time."""
+        return specs_of(self._held, _ENDS, _TIMERS)
+
+    @property
+    def _held(self) -> GroupedTable:
+        """What each window and key answers and has shown."""
         count = len(self.values)
         held = pa.schema(
             [
@@ -83,28 +93,25 @@ class Firings:
                 pa.field("since", pa.int64()),
             ]
         )
-        hashes = TraceSpec(
-            schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED, key=("key",), key_is_hash=True
+        return GroupedTable(
+            name="held",
+            schema=held,
+            group=tuple(range(len(self.keys))),
+            expires_by=self.keys.names[-1],
+            placing=len(self.keys) - 2,
         )
-        expires_by = self.keys.names[-1]
-        return {
-            "held": TraceSpec(schema=held, kind=TableKind.KEYED, timestamp=expires_by, placing=len(self.keys) - 2),
-            "ends": hashes,
-            "timers": hashes,
-        }
 
     def fire(self, state: State, answers: pa.Table, clock: Clock, sql: Sql) -> pa.Table:
         """Take in the changed `answers`, and return the changes that are to be shown with this batch."""
-        woken = [_popped(state, "ends", clock.watermark), _popped(state, "timers", clock.now)]
+        woken = [_ENDS.pop(state, clock.watermark), _TIMERS.pop(state, clock.now)]
         keys, values = self.keys.names, new_answers(len(self.values))
         answers = answers.rename_columns([*keys, *values, WEIGHT])
-        held = state["held"]
-        hashes = distinct(np.concatenate([held.key_hash(answers, range(len(keys))), *woken]))
-        known = find(held, hashes)
+        held = self._held
+        known = held.read(state, np.concatenate([held.hashes(state, answers), *woken]))
         if answers.num_rows == 0 and known.num_rows == 0:
             return weigh(pa.schema([*self.keys, *self.values]).empty_table(), 1)
         rows = self._together(answers, known, sql)
-        sort_keys = held.key_hash(rows, range(len(keys)))
+        rows = held.placed(state, rows)
         closes = instants(rows.column(keys[-1]).to_numpy(), self.zone) - 1
         phases = _Phases(
             closes > clock.watermark,
@@ -115,8 +122,8 @@ class Firings:
         due, since = (rows.column(name).fill_null(_NONE).to_numpy() for name in ("due", "since"))
         shows = differs & (phases.over | phases.closing | self._ripe(phases, due, clock.now))
         due, since = self._scheduled(phases, differs & ~shows, np.where(shows, _NONE, due), since, clock.now)
-        self._queue(state, rows, sort_keys, due, phases, closes)
-        self._keep(state, rows, shows, due, since, ~phases.over, sort_keys, known)
+        self._queue(state, rows, due, phases, closes)
+        self._keep(state, rows, shows, due, since, ~phases.over, known)
         return self._shown(rows.filter(pa.array(shows)), sql)
 
     def _together(self, answers: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
@@ -164,18 +171,16 @@ class Firings:
                 due = np.where(starting, since + ((now - since) // every + 1) * every, due)
         return due, since
 
-    def _queue(
-        self, state: State, rows: pa.Table, sort_keys: SortKeys, due: Times, phases: _Phases, closes: Times
-    ) -> None:
+    def _queue(self, state: State, rows: pa.Table, due: Times, phases: _Phases, closes: Times) -> None:
         """Note when rows are looked at again: at their turn, when their window closes, at the end of its lateness."""
         before = rows.column("due").fill_null(_NONE).to_numpy()
-        turns = (due > _NONE) & (due != before)
-        _pushed(state, "timers", sort_keys[turns], due[turns])
+        hashes, turns = places_of(rows), (due > _NONE) & (due != before)
+        _TIMERS.push(state, hashes[turns], due[turns])
         if self.firing.early != 0:
             fresh = phases.open & ~rows.column("is_known").to_numpy()
-            _pushed(state, "ends", sort_keys[fresh], closes[fresh])
+            _ENDS.push(state, hashes[fresh], closes[fresh])
         ends = turns & ~phases.open
-        _pushed(state, "ends", sort_keys[ends], closes[ends] + self.firing.lateness)
+        _ENDS.push(state, hashes[ends], closes[ends] + self.firing.lateness)
 
     def _keep(
         self,
@@ -185,11 +190,9 @@ class Firings:
         due: Times,
         since: Times,
         stays: Mask,
-        sort_keys: SortKeys,
         known: pa.Table,
     ) -> None:
         """Write what is shown now and what waits; forget windows of which the lateness is over."""
-        trace = state["held"]
         shown = pa.array(shows)
         for old, new in zip(old_answers(len(self.values)), new_answers(len(self.values)), strict=True):
             rows = _chosen(rows, old, shown, new)
@@ -197,9 +200,7 @@ class Firings:
         rows = rows.set_column(rows.column_names.index("due"), "due", pa.array(due, mask=due == _NONE))
         rows = rows.set_column(rows.column_names.index("since"), "since", pa.array(since, mask=since == _NONE))
         exists = rows.column("is_there").to_numpy() | rows.column("is_shown").to_numpy()
-        kept = stays & exists
-        ends = rows.column(self.keys.names[-1]).to_numpy()
-        trace.replace(rows.filter(pa.array(kept)), sort_keys[kept], sort_keys_of(known), int(ends.max()))
+        self._held.write(state, known, rows, stays=stays & exists)
 
     def _shown(self, rows: pa.Table, sql: Sql) -> pa.Table:
         """The changes that bring what was shown of `rows` to what they answer."""
@@ -220,14 +221,3 @@ def _chosen(rows: pa.Table, name: str, mask: pa.Array, other: str) -> pa.Table:
     both = pa.concat_tables([rows.select([name]), rows.select([other]).rename_columns([name])]).combine_chunks()
     at = np.arange(count) + np.where(mask.to_numpy(zero_copy_only=False), count, 0)
     return rows.set_column(rows.column_names.index(name), name, both.take(pa.array(at)).column(0))
-
-
-def _popped(state: State, name: str, upto: int) -> SortKeys:
-    """The hashes that a queue has up to a time; they leave it."""
-    hashes: SortKeys = state[name].between(MIN_TIME, upto).column("key").to_numpy()
-    state[name].expire(upto)
-    return hashes
-
-
-def _pushed(state: State, name: str, sort_keys: SortKeys, times: Times) -> None:
-    state[name].add(pa.table({"key": sort_keys}), times)

@@ -20,9 +20,11 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.names import AT, END, FIRST, LAST, START, TAG, TIMES, value_of
 from operators.sql import Sql
 from operators.sql_text import all_named, named, over, select, total
-from operators.state.block import SORT_KEY, SortKeys, among, distinct
-from operators.state.lookup import find, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.block import SORT_KEY
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable, places_of
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import HashQueue
 from operators.time import MIN_TIME, Clock
 from operators.windows.lateness import out_of_reach
 from operators.windows.session_partial import SessionPartial
@@ -40,24 +42,23 @@ class Settled(NamedTuple):
 
 def session_traces(partial: SessionPartial) -> Mapping[str, TraceSpec]:
     """Return the state of open sessions."""
-    pieces = pa.schema([*partial_types(partial).items(), ("due", pa.int64())])
-    return {
-        "sessions": TraceSpec(schema=pieces, kind=TableKind.KEYED),
-        "due": TraceSpec(
-            schema=pa.schema([("key", pa.uint64())]), kind=TableKind.TIME_ORDERED, key=("key",), key_is_hash=True
-        ),
-    }
+    return specs_of(_sessions(partial), _DUE)
+
+
+_DUE = HashQueue(name="due")
+
+
+def _sessions(partial: SessionPartial) -> GroupedTable:
+    """The pieces of the open sessions of each key."""
+    schema = pa.schema([*partial_types(partial).items(), ("due", pa.int64())])
+    return GroupedTable(name="sessions", schema=schema, group=tuple(range(len(partial.keys))))
 
 
 def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Clock, sql: Sql) -> Settled:
     """Put the pieces that `arrived` (the columns of `partial_types`) to the open sessions, and take out what closes."""
-    keys = key_names(partial)
-    arrived_keys = state["sessions"].key_hash(arrived, range(len(keys)))
-    touched = distinct(np.concatenate([arrived_keys, _ripe(state, clock.watermark)]))
-    known = find(state["sessions"], touched)
-    found = sort_keys_of(known)
-    fresh = arrived.append_column("due", pa.nulls(arrived.num_rows, pa.int64()))
-    fresh = fresh.append_column(SORT_KEY, pa.array(arrived_keys))
+    sessions = _sessions(partial)
+    fresh = sessions.placed(state, arrived.append_column("due", pa.nulls(arrived.num_rows, pa.int64())))
+    known = sessions.read(state, np.concatenate([places_of(fresh), _DUE.pop(state, clock.watermark)]))
     pieces = pa.concat_tables([known, fresh.select(known.column_names)])
     dead, unmatched = pieces.slice(0, 0), 0
     if not partial.append:
@@ -68,23 +69,10 @@ def settle(partial: SessionPartial, state: State, arrived: pa.Table, clock: Cloc
     lasts = pieces.column(LAST).to_numpy()
     closing = out_of_reach(lasts, partial.gap - 1, clock.watermark)
     late = out_of_reach(lasts, partial.gap - 1, MIN_TIME if partial.processing else clock.previous)
-    sort_keys = sort_keys_of(pieces)
     queued = _queue(partial, state, pieces, closing, clock.watermark)
-    changed = distinct(np.concatenate([arrived_keys, sort_keys[closing | queued.moved]]))
-    kept = ~closing & among(sort_keys, changed)
-    state["sessions"].replace(queued.pieces.filter(pa.array(kept)), sort_keys[kept], found[among(found, changed)])
+    sessions.write(state, known, queued.pieces, stays=~closing, changed=closing | queued.moved, came=fresh)
     late_pieces = pa.concat_tables([pieces.filter(pa.array(late)), _with_own_times(dead)], promote_options="default")
     return Settled(pieces.filter(pa.array(closing & ~late)), late_pieces, unmatched)
-
-
-def _ripe(state: State, watermark: int) -> SortKeys:
-    """The hashes of the keys of which a session may close now; they leave the queue."""
-    queue = state["due"]
-    if watermark == MIN_TIME:
-        return np.empty(0, dtype=np.uint64)
-    ripe: SortKeys = queue.between(MIN_TIME, watermark).column("key").to_numpy()
-    queue.expire(watermark)
-    return ripe
 
 
 class _Queued(NamedTuple):
@@ -108,7 +96,7 @@ def _queue(
     if layout_of(partial).sets:
         moved &= pc.equal(pieces.column(TAG), 0).to_numpy()
     waits = moved & (own > watermark)
-    state["due"].add(pa.table({"key": sort_keys_of(pieces)[waits]}), own[waits])
+    _DUE.push(state, places_of(pieces)[waits], own[waits])
     place = pieces.column_names.index("due")
     return _Queued(pieces.set_column(place, "due", pa.array(np.where(moved, own, due))), moved)
 

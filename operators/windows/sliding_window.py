@@ -19,8 +19,10 @@ from operators.hashing import bucket_hash
 from operators.kernel import Step
 from operators.names import PARTITION, WEIGHT
 from operators.sql import Sql
-from operators.state.block import SORT_KEY, Positions, among, distinct
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.block import Positions, among, distinct
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import HashQueue
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.history import PartitionHistory
@@ -28,6 +30,9 @@ from operators.windows.partitions import first_of_each
 from operators.windows.ranges import Mask, Ordered, Ranges, places_of
 from operators.windows.slices import Times
 from operators.windows.window_output import WindowOutput
+
+_FIRING = HashQueue(name="firing", column=PARTITION)
+"""When the partitions of rows that fire a window are to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +70,7 @@ class SlidingWindow(KernelDefaults):
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return the rows of each partition, and when those that fire a window do."""
         rows = {"rows": self._history.spec()}
-        if self._at_arrival:
-            return rows
-        firing = pa.schema([pa.field(PARTITION, pa.uint64())])
-        return {
-            **rows,
-            "firing": TraceSpec(schema=firing, kind=TableKind.TIME_ORDERED, key=(PARTITION,), key_is_hash=True),
-        }
+        return rows if self._at_arrival else {**rows, **specs_of(_FIRING)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0]
@@ -106,17 +105,13 @@ class SlidingWindow(KernelDefaults):
 
     def _passed(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """Each row fires when the watermark, or the clock, has passed its time by the delay."""
-        kept, waiting = state["rows"], state["firing"]
+        kept = state["rows"]
         clock = running_clock(state, clock, self.time is None)
         self._history.add(kept, rows, times)
         firing = self._firing(rows)
-        partitions = pa.table({PARTITION: self._history.partitions(kept, rows)[firing]})
-        waiting.add(partitions, times[firing])
+        _FIRING.push(state, self._history.partitions(kept, rows)[firing], times[firing])
         upto, after = clock.watermark - self.delay, clock.previous - self.delay
-        due = waiting.between(after, upto)
-        waiting.expire(upto)
-        of = due.column(SORT_KEY).to_numpy()
-        partitions = due.column(PARTITION).to_numpy()
+        partitions, of = _FIRING.pop_timed(state, upto)
         read, found = self._history.read(kept, partitions, of - self.size + 1, of + self.delay)
         kept.expire(upto - self.size)
         fires = self._firing(read) & (found > after) & (found <= upto)

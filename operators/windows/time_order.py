@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from operators.changes import weigh
 from operators.names import WEIGHT
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
 from operators.windows.ranges import Ordered
-
-_WAITING = "waiting"
 
 
 class Released(NamedTuple):
@@ -28,8 +28,11 @@ class Released(NamedTuple):
 
 def waiting(schema: pa.Schema, time: int | None, key: Sequence[int]) -> Mapping[str, TraceSpec]:
     """Return the table of rows ahead of the watermark, by `key`; in processing time (`time` is None) no row waits."""
-    names = tuple(schema.names[place] for place in key)
-    return {} if time is None else {_WAITING: TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=names)}
+    return {} if time is None else specs_of(_waiting(schema, key))
+
+
+def _waiting(schema: pa.Schema, key: Sequence[int]) -> TimedTable:
+    return TimedTable(name="waiting", schema=schema, key=tuple(schema.names[place] for place in key))
 
 
 def released(state: State, changes: pa.Table, time: int | None, clock: Clock) -> Released:
@@ -48,13 +51,12 @@ def released(state: State, changes: pa.Table, time: int | None, clock: Clock) ->
     if behind.any():
         late = {0: weigh(rows.filter(pa.array(behind)), 1)}
         rows, times = rows.filter(pa.array(~behind)), times[~behind]
-    kept = state[_WAITING]
-    due = kept.between(clock.previous, clock.watermark).select(rows.column_names)
+    kept = _waiting(rows.schema, ())
+    due = kept.take(state, clock.watermark)
     ahead = times > clock.watermark
     if ahead.any():
-        kept.add(rows.filter(pa.array(ahead)), times[ahead])
+        kept.add(state, rows.filter(pa.array(ahead)), times[ahead])
         rows = rows.filter(pa.array(~ahead))
-    kept.expire(clock.watermark)
     due = pa.concat_tables([due, rows]).combine_chunks()
     times = milliseconds(due.column(time))
     if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):

@@ -65,11 +65,13 @@ class GroupedTable(HashedTable):
         stays: Mask | None = None,
         changed: Mask | None = None,
         renewed: Mask | None = None,
+        came: pa.Table | None = None,
     ) -> None:
         """Put `rows` in place of `kept`, which is what was read and has its hidden columns.
 
         `rows` are all of the kept rows and new ones, with their places if they are known. Those that `stays` leaves out
-        are deleted. What shares no place with a `changed` row is as it was, and not written. The time to live of the
+        are deleted. What shares no place with a `changed` row, or with one of those that `came` and may have left no
+        row, is as it was, and not written. The time to live of the
         `renewed` rows begins anew at `now` (ms), and that of rows that share a place; the others have their own, in
         WRITTEN. Each of these is true of all rows where it is None.
         """
@@ -77,7 +79,17 @@ class GroupedTable(HashedTable):
         stamps: Stamps | int = now
         if self.ttl and renewed is not None:
             stamps = np.where(renewed, now, rows.column(WRITTEN).fill_null(now).to_numpy())
-        self._rewrite(state, rows, places, sort_keys_of(kept), now, stays=stays, changed=changed, stamps=stamps)
+        self._rewrite(
+            state,
+            rows,
+            places,
+            sort_keys_of(kept),
+            now,
+            stays=stays,
+            changed=changed,
+            stamps=stamps,
+            touched=None if came is None else places_of(came),
+        )
 
     def _places(self, state: State, rows: pa.Table) -> SortKeys:
         hashes = self.hashes(state, rows)

@@ -70,15 +70,18 @@ class HashedTable(StateTable):
         stays: Mask | None,
         changed: Mask | None,
         stamps: Stamps | int,
+        touched: SortKeys | None = None,
     ) -> None:
         """Put those of `rows` that stay in the `places` given, in place of the rows that were `found` there.
 
-        Only what shares a place with a `changed` row is written. `stamps` is when each of `rows` was last written. Of
-        the rows in one place none may expire before what it hides there, so these count as written now.
+        Only what shares a place with a `changed` row is written, and what is in one of the places `touched`. `stamps`
+        is when each of `rows` was last written. Of the rows in one place none may expire before what it hides there, so
+        these count as written now.
         """
         tombstone_stamp = self._tombstone_stamp(rows, now)
         if changed is not None:
-            touched = places[changed]
+            own = places[changed]
+            touched = own if touched is None else np.concatenate([own, touched])
             written = among(places, touched)
             stays = written if stays is None else stays & written
             found = found[among(found, touched)]

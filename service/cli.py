@@ -1,4 +1,4 @@
-"""The command line: `tailrace run | check | explain | test | demo | checkpoint | upgrade`.
+"""The command line: `tailrace run | check | explain | test | demo | checkpoint | state | upgrade`.
 
 Exit codes: 0 done, 1 a failure on the way, 2 wrong configuration, SQL or arguments.
 """
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from service import __version__
-from service.commands import check, checkpoint, demo, explain, run, test, upgrade
+from service.commands import check, checkpoint, demo, explain, run, state, test, upgrade
 
-COMMANDS = (run, check, explain, test, demo, checkpoint, upgrade)
+COMMANDS = (run, check, explain, test, demo, checkpoint, state, upgrade)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.runtime": {"operators", "service.plan", "service.formats", "service.schema_registry"},
     "service.checkpoint": set(),
+    "service.inspection": {"operators", "service.checkpoint", "service.plan", "service.runtime"},
     "service.sql": {
         "service.plan",
         "service.durations",

@@ -55,6 +55,12 @@ def unfinished(files: Files) -> PlannedBatch | None:
     return PlannedBatch(number, [*starts, *([None] * (len(stops) - len(starts)))], stops)
 
 
+def planned_at(files: Files, number: int) -> int:
+    """When a batch was planned, in milliseconds since 1970: the time that its rows see."""
+    written = files.get(f"{OFFSETS}/{number}") or b"v1\n{}"
+    return int(json.loads(written.decode().splitlines()[1]).get("batchTimestampMs", 0))
+
+
 def last(files: Files, log: str) -> int:
     """Return the last batch of a log, -1 if there is none."""
     return max((int(name) for name in files.names(log) if name.isdigit()), default=-1)

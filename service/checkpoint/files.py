@@ -66,6 +66,10 @@ class Files(ABC):
         """Return the names, within it, of the files in `folder`."""
 
     @abstractmethod
+    def folders(self) -> list[str]:
+        """The names of the folders that are in that folder itself."""
+
+    @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, of which some may be gone already."""
 
@@ -130,6 +134,11 @@ class FolderFiles(Files):
             return sorted(entry.name for entry in os.scandir(self._root / folder))
         return []
 
+    def folders(self) -> list[str]:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return sorted(entry.name for entry in os.scandir(self._root) if entry.is_dir())
+        return []
+
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
@@ -177,6 +186,10 @@ class StoreFiles(Files):
     def names(self, folder: str) -> list[str]:
         found = self._store.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+
+    def folders(self) -> list[str]:
+        found = self._store.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:

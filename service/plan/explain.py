@@ -8,6 +8,7 @@ from typing import Any
 
 from service.plan.deep_stack import on_a_deep_stack
 from service.plan.describe import headline, kind
+from service.plan.kept_tables import short_identity
 from service.plan.lowering.lower import lower_traced
 from service.plan.nodes import Job, Node, Scan, Sink
 from service.plan.passes import normalize
@@ -61,11 +62,13 @@ class SinkText:
 
 @dataclass(frozen=True, slots=True)
 class LevelText:
-    """Operators that stand side by side; `exchanges` say how rows come to them from earlier levels."""
+    """Operators that stand side by side; `exchanges` say how rows come to them from earlier levels. `states` are the
+    ids under which a checkpoint keeps what they keep, by operator."""
 
     level: int
     exchanges: list[str]
     operators: list[str]
+    states: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,9 @@ def _levels(program: Program) -> list[LevelText]:
         operators = [o for o in program.operators if o.level == level]
         exchanges = dict.fromkeys(text for o in operators for text in _exchanges(o, names_of))
         here = [o.name for o in operators]
-        levels.append(LevelText(level, list(exchanges), [s.table.name for s in program.sources] * (not level) + here))
+        read = [s.table.name for s in program.sources] * (not level)
+        states = {o.name: short_identity(o.identity) for o in operators if o.kernel.traces()}
+        levels.append(LevelText(level, list(exchanges), read + here, states))
     return levels
 
 
@@ -176,6 +181,7 @@ def as_text(explained: Explained, file: str) -> str:
     for level in explained.levels:
         lines.append(f"  {level.level}  {', '.join(level.operators)}")
         lines += [f"     exchange {each}" for each in level.exchanges]
+        lines += [f"     state of {name}: {identity}" for name, identity in level.states.items()]
     if explained.late_rows:
         lines.append(
             "     rows come to windows whole, so that late ones can be shown; without a late topic totals would"

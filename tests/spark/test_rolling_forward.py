@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+import duckdb
+
 from service.kafka.admin import Cluster, TopicSpec
 from service.kafka.local_broker.broker import EmbeddedKafka
 from tests.spark.orders import answers, expected, orders, pipeline
-from tests.spark.service_process import ServiceProcess
+from tests.spark.service_process import ROOT, ServiceProcess
 from tests.spark.topics import feed
 
 TOPICS = ("orders", "totals", "windows", "spread")
@@ -42,10 +46,13 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     feed(broker.bootstrap, "orders", islice(rows, PART))
     job.start()
     job.until("the first batches are done", lambda: (checkpoint / "commits" / "2").exists())
+    # Saved while the job works on it.
+    save = ["-m", "service", "checkpoint", "save", str(checkpoint), str(older)]
+    told = subprocess.run([sys.executable, *save], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    copied = int(told.split()[2])
     job.terminate()
     assert job.wait() == 0
-    shutil.copytree(checkpoint, older)
-    copied = done()
+    assert copied <= done()
 
     # What comes then is cut by other limits, runs in another number of tasks, and is cut short in the end.
     job.start(SPARK__PARTITIONS="3", BATCH__ROWS="130")
@@ -60,7 +67,14 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     feed(broker.bootstrap, "orders", rows)
     job.start()
     assert job.wait(300) == 0
-    (told,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
-    assert told["first"] == copied + 1
-    assert told["last"] in (newest, newest + 1)
+    (said,) = [e for e in job.events() if e["event"] == "the checkpoint is an older copy and rolls forward"]
+    assert said["first"] == copied + 1
+    assert said["last"] in (newest, newest + 1)
     assert answers(broker.bootstrap, *TOPICS[1:]) == expected(COUNT)
+
+    # What is kept is what is written: the totals by user.
+    out = tmp_path / "groups.parquet"
+    show = ["-m", "service", "state", str(checkpoint), "group_by_1", "--out", str(out)]
+    subprocess.run([sys.executable, *show], cwd=ROOT, check=True)
+    kept = duckdb.connect().execute(f"SELECT COUNT(*), COUNT(DISTINCT user) FROM '{out}'").fetchone()
+    assert kept == (50, 50)

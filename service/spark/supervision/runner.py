@@ -26,6 +26,7 @@ from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.kafka.writer.settings import WriterSettings
+from service.plan.kept_tables import OPERATORS, kept_operators
 from service.plan.program import discarding
 from service.plan.upgrade import Upgrade
 from service.runtime.layout import Layout
@@ -126,6 +127,9 @@ class JobRunner:
         # Last of all that may refuse: until then the checkpoint is that of the query before.
         if self.upgrade is not None or not self._checkpoint.taken():
             self._checkpoint.take(a.program.meaning)
+        operators = [each.to_json() for each in kept_operators(a.program)]
+        if self._checkpoint.read(OPERATORS) != operators:
+            self._checkpoint.write(OPERATORS, operators)
         self._query = QueryBuilder(self._session, spec, source_options).start(
             self._batch_end,
             checkpoint=self._checkpoint.url,

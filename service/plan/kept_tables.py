@@ -1,0 +1,129 @@
+"""What a checkpoint remembers of its operators for people who look into it: their names, their tables, and what the
+columns of these are called in the query. No value that stands in the query is part of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from operators.state.operator_state import TableKind, TraceSpec
+from service.plan.program import Operator, Program
+
+OPERATORS = "operators"
+"""The small file of a checkpoint that holds them."""
+
+_SIDES = {"left": 0, "right": 1}
+"""Tables of an operator with two inputs that begin with one of these words keep rows of that input."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTable:
+    """A table of an operator. `shown` are the names of its columns for people; `key` are the columns by which rows come
+    to the operator, as far as the table has them, under these names."""
+
+    spec: TraceSpec
+    shown: Mapping[str, str]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOperator:
+    """An operator with state: what its state is kept under, and what `explain` and metrics call it."""
+
+    identity: str
+    name: str
+    level: int
+    order: tuple[int, ...] | None
+    tables: Mapping[str, KeptTable]
+
+    @property
+    def short(self) -> str:
+        """Its kind and the first of the digits that say what it means: the same after a change of what is around it."""
+        return short_identity(self.identity)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "identity": self.identity,
+            "name": self.name,
+            "level": self.level,
+            "order": None if self.order is None else list(self.order),
+            "tables": {name: _told(table) for name, table in self.tables.items()},
+        }
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> KeptOperator:
+        """What `to_json` wrote."""
+        order = told["order"]
+        tables = {name: _table(each) for name, each in told["tables"].items()}
+        return KeptOperator(
+            told["identity"], told["name"], told["level"], None if order is None else tuple(order), tables
+        )
+
+
+def short_identity(identity: str) -> str:
+    """An identity with six of its digits, and its number among equal ones."""
+    kind, digest, *number = identity.rsplit("-", 2) if identity.count("-") > 1 else identity.split("-")
+    return "-".join([kind, digest[:6], *number])
+
+
+def kept_operators(program: Program) -> tuple[KeptOperator, ...]:
+    """The operators of a program that keep state."""
+    return tuple(
+        KeptOperator(
+            operator.identity,
+            operator.name,
+            operator.level,
+            operator.order,
+            {name: _kept(operator, name, spec) for name, spec in operator.kernel.traces().items()},
+        )
+        for operator in program.operators
+        if operator.kernel.traces()
+    )
+
+
+def _kept(operator: Operator, name: str, spec: TraceSpec) -> KeptTable:
+    port = next((number for side, number in _SIDES.items() if name.startswith(side)), 0)
+    known = operator.ports[port] if port < len(operator.ports) else ()
+    shown: dict[str, str] = {}
+    for column in spec.schema.names:
+        place = int(column[1:]) if column[0] in "ck" and column[1:].isdigit() else len(known)
+        # Two columns of one name are told apart by their places.
+        wanted = known[place] if place < len(known) and known[place] else column
+        shown[column] = column if wanted in shown.values() else wanted
+    edge = operator.inputs[port] if port < len(operator.inputs) else operator.inputs[0]
+    of_key = [f"{letter}{place}" for place in edge.key or () for letter in "kc"]
+    key = tuple(shown[column] for column in of_key if column in shown)
+    groups = tuple(shown[column] for column in shown if column[0] == "k" and column[1:].isdigit())
+    return KeptTable(spec, shown, groups or key)
+
+
+def _told(table: KeptTable) -> dict[str, Any]:
+    spec = table.spec
+    return {
+        "schema": base64.b64encode(spec.schema.serialize().to_pybytes()).decode(),
+        "kind": spec.kind.value,
+        "timestamp": spec.timestamp,
+        "key": None if spec.key is None else list(spec.key),
+        "key_is_hash": spec.key_is_hash,
+        "placing": spec.placing,
+        "shown": dict(table.shown),
+        "known_by": list(table.key),
+    }
+
+
+def _table(told: Mapping[str, Any]) -> KeptTable:
+    key = told["key"]
+    spec = TraceSpec(
+        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(told["schema"]))),
+        kind=TableKind(told["kind"]),
+        timestamp=told["timestamp"],
+        key=None if key is None else tuple(key),
+        key_is_hash=told["key_is_hash"],
+        placing=told["placing"],
+    )
+    return KeptTable(spec, told["shown"], tuple(told["known_by"]))

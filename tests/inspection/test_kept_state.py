@@ -1,0 +1,187 @@
+"""What `tailrace state` and `tailrace checkpoint` tell of a checkpoint, made in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from operators.sql import Sql
+from service.checkpoint.blocks import BlockWriter, Manifest
+from service.checkpoint.copying import CopyRefused, copy, done_batches
+from service.checkpoint.files import FolderFiles, StateMissing, StoredAt
+from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.version import LevelState, Version
+from service.cli import main
+from service.deployment.upgrading import remembered
+from service.formats.registry import decoder
+from service.local.runner import LocalRunner
+from service.plan.kept_tables import OPERATORS, KeptOperator, kept_operators, short_identity
+from service.plan.lowering.lower import compile_job
+from service.runtime.watermarks import Tick, channel_name
+from service.sql.pipeline import read
+from tests.checkpoint.test_batch_log import TICK, planned, written
+from tests.local.test_conditions import NOW, records
+
+PIPELINE = """
+    CREATE TABLE t (who STRING, n INT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
+    CREATE TABLE o (who STRING, c BIGINT, s INT)
+      WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'changelog-json');
+    INSERT INTO o SELECT who, COUNT(*), SUM(n) FROM t GROUP BY who;
+"""
+BATCHES = 12
+"""Each with another number of shards, one and two in turn."""
+
+Say = Callable[..., tuple[int, str]]
+
+
+def make(folder: Path) -> None:
+    """A checkpoint of the job after some batches; each person of a batch has one row more than the one before."""
+    program = compile_job(read(PIPELINE).jobs[0])
+    source = program.sources[0]
+    runner = LocalRunner(program, {source.id: decoder(source.table, source.columns)}, 2, Sql())
+    files = FolderFiles(str(folder))
+    tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ())
+    for batch in range(BATCHES):
+        rows = [json.dumps({"who": f"w{i}", "n": i}) for i in range(100)]
+        runner.batch({source.id: [records("t", rows)]}, tick, NOW)
+        writer = BlockWriter(files, batch, 1, 0)
+        places: list[StoredAt] = []
+        for store in runner._levels[1]._stores:
+            blocks = {name: writer.add(data) for name, data in store.blocks.items()}
+            places.append(writer.add(pa.py_buffer(Manifest(store.manifest, blocks).to_bytes())))
+        writer.close()
+        Version({1: LevelState({}, tuple(places))}).write(files, batch)
+        planned(folder, batch, f'{{"t":{{"0":{100 * (batch + 1)}}}}}', TICK)
+        written(folder, f"commits/{batch}", "v1", '{"nextBatchWatermarkMs":0}')
+    written(folder, "metadata", "{}")
+    written(folder, "sources/0/0", '{"t":{"0":0}}')
+    memory = SmallFiles(files)
+    memory.write("id", "c1")
+    memory.write("tries", {"batch": 1, "processes": 1})
+    memory.write("fixed", remembered(program.meaning))
+    memory.write(OPERATORS, [each.to_json() for each in kept_operators(program)])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints") / "job"
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Say:
+    """Exit code and words of a command."""
+
+    def run(*words: object) -> tuple[int, str]:
+        code = main([str(word) for word in words])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    return run
+
+
+def test_an_operator_is_remembered_with_its_tables() -> None:
+    program = compile_job(read(PIPELINE).jobs[0])
+    (operator,) = kept_operators(program)
+    assert KeptOperator.from_json(json.loads(json.dumps(operator.to_json()))) == operator
+    assert operator.tables["groups"].key == ("who",)
+    assert short_identity("group_by-0123456789abcdef-2") == "group_by-012345-2"
+    assert operator.short == short_identity(operator.identity) != operator.identity
+
+
+def test_the_rows_of_an_operator_are_shown_and_found_by_key(made: Path, say: Say) -> None:
+    code, told = say("state", made)
+    assert (code, told.startswith("group_by_1 (group_by-")) == (0, True)
+    assert "groups (who, " in told
+    code, told = say("state", made, "group_by_1", "w7")
+    assert code == 0
+    assert told.splitlines()[0].startswith("| who | ")
+    assert [word.strip() for word in told.splitlines()[2].split("|")[1:3]] == ["w7", str(BATCHES)]
+    assert say("state", made, "group_by_1", "who=w7")[1] == told
+    assert len(say("state", made, "group_by_1", "--limit", 5)[1].splitlines()) == 2 + 5 + 1
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet", "json"])
+def test_duckdb_opens_what_is_written(form: str, made: Path, say: Say, tmp_path: Path) -> None:
+    out = tmp_path / f"groups.{form}"
+    assert say("state", made.parent, "group_by_1", "--format", form, "--out", out) == (
+        0,
+        f"100 rows of group_by_1, table groups, are in {out}\n",
+    )
+    known = {"rows": pa.ipc.open_file(str(out)).read_all()} if form == "arrow" else {}
+    place = "rows" if form == "arrow" else f"'{out}'"
+    connection = duckdb.connect()
+    for name, table in known.items():
+        connection.register(name, table)
+    assert connection.execute(f"SELECT COUNT(DISTINCT who), COUNT(*) FROM {place}").fetchone() == (100, 100)
+
+
+def test_a_checkpoint_is_listed_and_inspected(made: Path, say: Say) -> None:
+    code, told = say("checkpoint", "list", made)
+    assert code == 0
+    assert told.count("job: batch ") == BATCHES
+    assert f"  t: partition 0 before {100 * BATCHES:,}" in told
+    code, told = say("checkpoint", "inspect", made.parent)
+    assert code == 0
+    assert f"job: after batch {BATCHES - 1}, 1 operators keep state" in told
+    assert "table groups: 100 rows, " in told
+    assert "the fullest hundredth of the slots holds" in told
+    assert "slots" not in say("checkpoint", "inspect", "--quick", made)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["state", "{}", "nobody"], 'no operator with state is called "nobody"'),
+        (["state", "{}", "group_by_1", "what=w7"], 'table groups has no column "what"'),
+        (["state", "{}", "group_by_1", "--table", "no"], 'group_by_1 has no table "no"'),
+        (["state", "{}/tailrace"], "there is no checkpoint at "),
+        (["state", "{}", "--batch", "99"], f"batch 99 is not among batches 0 to {BATCHES - 1}"),
+        (["checkpoint", "save", "ftp://x", "{}"], "ftp://x is no folder"),
+        (["checkpoint", "save", "{}", "{}"], "there is something at the place"),
+    ],
+)
+def test_a_mistake_is_told(words: list[str], told: str, made: Path, say: Say) -> None:
+    code, said = say(*(word.format(made) for word in words))
+    assert code == 1
+    assert told in said
+
+
+def test_a_saved_checkpoint_tells_the_same(made: Path, say: Say, tmp_path: Path) -> None:
+    code, told = say("checkpoint", "save", made.parent, tmp_path)
+    assert (code, told.startswith(f"job: batch {BATCHES - 1} is saved in {tmp_path}/job: ")) == (0, True)
+    assert done_batches(FolderFiles(str(tmp_path / "job"))) == [BATCHES - 1]
+    assert say("state", tmp_path / "job", "group_by_1") == say("state", made, "group_by_1")
+    assert SmallFiles(FolderFiles(str(tmp_path / "job"))).read("tries") is None
+    assert say("checkpoint", "save", "--batch", 4, made, tmp_path / "four")[0] == 0
+    rows = say("state", tmp_path / "four", "group_by_1", "w1")[1].splitlines()[2]
+    assert [word.strip() for word in rows.split("|")[1:3]] == ["w1", "5"]
+
+
+class Moving(FolderFiles):
+    """The checkpoint of a job that sweeps while it is copied: files vanish as they are about to be read."""
+
+    def __init__(self, root: str, gone: int) -> None:
+        super().__init__(root)
+        self.left = gone
+
+    def get(self, name: str) -> bytes | None:
+        if name.startswith("tailrace/state/") and self.left:
+            self.left -= 1
+            return None
+        return super().get(name)
+
+
+def test_a_file_that_is_swept_away_while_it_is_copied_has_a_newer_batch_taken(made: Path, tmp_path: Path) -> None:
+    copied = copy(Moving(str(made), 2), FolderFiles(str(tmp_path / "a")))
+    assert copied.batch == BATCHES - 1
+    with pytest.raises(StateMissing):
+        copy(Moving(str(made), 99), FolderFiles(str(tmp_path / "b")))
+    with pytest.raises(CopyRefused, match="no batch is done"):
+        copy(FolderFiles(str(tmp_path / "nothing")), FolderFiles(str(tmp_path / "c")))

@@ -77,7 +77,8 @@ def show(job: StoppedJob, arguments: argparse.Namespace) -> None:
         past = Skipped(**written)
         when = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
         passed = _words(past.table, Range(past.topic, past.partition, past.start, past.end))
-        print(f"{job.name}: skipped with batch {past.batch} at {when} ({past.why})\n  {passed}")
+        partly = f"; {past.partly}" if past.partly else ""
+        print(f"{job.name}: skipped with batch {past.batch} at {when} ({past.why}{partly})\n  {passed}")
 
 
 def replan(job: StoppedJob, arguments: argparse.Namespace) -> None:
@@ -93,6 +94,8 @@ def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
     """Pass the planned batch by."""
     passed = job.replanning.skip(arguments.why)
     print(f"{job.name}: {sum(each.records for each in passed):,} records are skipped")
+    if passed and passed[0].partly:
+        print(f"  {passed[0].partly}; these stay")
     for each in passed:
         print(f"  {_words(each.table, Range(each.topic, each.partition, each.start, each.end))}")
 

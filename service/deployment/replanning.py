@@ -1,10 +1,12 @@
 """Giving up a batch that is planned and does not fit: it is cut anew, or skipped.
 
-Law: a batch may be given up if and only if nothing of it is committed, and never will be. So the checkpoint takes a new
-plan number first, which every task started from then on carries. Then, for each marker that the batch could leave, this
-takes the epoch of its transactional id, reads it, and commits it again as it was, with the new plan number: an attempt
-of an earlier plan that wakes up later finds that and writes nothing. Where a marker says that the batch is committed
-there, the batch stays as it was planned. Whenever this dies, the batch is planned as it was, or given up.
+Law: a batch may be given up if and only if nothing of it is committed, and never will be. (Without state its tasks have
+nothing to do with each other, and the law holds for each of them: those that have not committed may be skipped.) So the
+checkpoint takes a new plan number first, which every task started from then on carries. Then, for each marker that the
+batch could leave, this takes the epoch of its transactional id, reads it, and commits it again as it was, with the new
+plan number: an attempt of an earlier plan that wakes up later finds that and writes nothing. Where a marker says that
+the batch is committed there, the batch stays as it was planned. Whenever this dies, the batch is planned as it was, or
+given up.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ class Skipped(NamedTuple):
     end: int
     at: float
     why: str
+    partly: str = ""
+    """Which of the tasks had written theirs, where some had; which of these records they had is not known."""
 
     @property
     def records(self) -> int:
@@ -121,7 +125,10 @@ class Replanning:
             Skipped(batch.number, table, each.topic, each.partition, each.start, each.end, at, why)
             for table, each in self.records(batch)
         ]
-        self._give_up(batch, passed)
+        written, tasks = self._give_up(batch, passed)
+        if written:
+            told = f"{len(written)} of {tasks} tasks had written theirs: {', '.join(map(str, written))}"
+            passed = [each._replace(partly=told) for each in passed]
         told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
         self._store.write(SKIPPED, [*told, *(each._asdict() for each in passed)])
         if self._deployment.program.levels:
@@ -136,21 +143,33 @@ class Replanning:
             raise PlanKept("no batch is planned that is not done", "there is nothing to do: run the job")
         return batch
 
-    def _give_up(self, batch: PlannedBatch, skipped: Sequence[Skipped] | None = None) -> None:
-        """See the law. Where the records are skipped, an older copy of the checkpoint has to know of that."""
+    def _give_up(self, batch: PlannedBatch, skipped: Sequence[Skipped] | None = None) -> tuple[Sequence[int], int]:
+        """See the law. The tasks that have written theirs all the same, and how many tasks there are.
+
+        Where the records are skipped, an older copy of the checkpoint has to know of that; and of a program without
+        state each task may be skipped alone, since no task keeps what another has not written.
+        """
         if self._store.read("id") is None:
-            return  # the checkpoint was never written from
+            return (), 0  # the checkpoint was never written from
         plan = (self._store.read(PLAN) or 0) + 1
         self._store.write(PLAN, plan)
         here = places_of(self._deployment.program, self._store, batch)
-        places = [(number, place) for number in range(len(self._deployment.writers.addresses)) for place in here]
+        places = [(number, place) for number in range(self._clusters) for place in here]
         told = b"" if skipped is None else self._told(batch.number, plan, skipped)
         done = [place for place in places if self._is_committed(*place, plan, batch.number, told)]
-        if done:
+        written = sorted({place for _, place in done})
+        whole = all((number, place) in done for place in written for number in range(self._clusters))
+        alone = skipped is not None and not self._deployment.program.levels and whole and len(written) < len(here)
+        if done and not alone:
             raise PlanKept(
                 f"part of batch {batch.number} is committed: {len(done)} of its {len(places)} transactions",
                 "it can only be done again as it was planned: give the job more memory, for this batch at least",
             )
+        return written, len(here)
+
+    @property
+    def _clusters(self) -> int:
+        return len(self._deployment.writers.addresses)
 
     def _told(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
         shards, readers = (int(self._store.read(name) or 0) for name in ("shards", "readers"))

@@ -165,6 +165,7 @@ def _missing(
     return MissingBatches(done + 1, newest, max(marker.plan for marker in markers), wanted, digests)
 
 
-def _rank(plan: BatchPlan) -> tuple[bool, int]:
-    """A batch that was done was not skipped, whatever was tried before; and its newest plan counts."""
-    return plan.skipped is None, plan.plan
+def _rank(plan: BatchPlan) -> tuple[int, bool]:
+    """The newest plan counts: what a part of the tasks had done was skipped by the others later. Where a command that
+    was to skip a batch was killed, the batch was done under the number that the command had taken."""
+    return plan.plan, plan.skipped is None

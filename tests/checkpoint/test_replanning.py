@@ -45,12 +45,14 @@ class Dying(FolderFiles):
             super().remove([name])
 
 
-def replanning(files: FolderFiles, monkeypatch: pytest.MonkeyPatch, committed: Mapping[int, int]) -> Replanning:
+def replanning(
+    files: FolderFiles, monkeypatch: pytest.MonkeyPatch, committed: Mapping[int, int], levels: int = 1
+) -> Replanning:
     """Of a job with two tasks; `committed` is the batch of the marker of each, which are read after the plan number
     was taken."""
     source = SimpleNamespace(id=0, table=SimpleNamespace(name="orders", connector=SimpleNamespace(kind="kafka")))
     deployment: Any = SimpleNamespace(
-        program=SimpleNamespace(sources=[source], levels=1), writers=SimpleNamespace(addresses=[None])
+        program=SimpleNamespace(sources=[source], levels=levels), writers=SimpleNamespace(addresses=[None])
     )
     memory = SmallFiles(files)
     made = Replanning(deployment, files, memory)
@@ -95,6 +97,26 @@ def test_a_batch_of_which_a_part_is_committed_is_kept(
     assert unfinished(files) is not None
     assert last(files, "commits") == 6
     assert SmallFiles(files).read(SKIPPED) is None
+
+
+def test_without_state_the_tasks_that_have_not_written_are_skipped_alone(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FolderFiles(str(checkpoint))
+    SmallFiles(files).write("readers", 2)
+    with pytest.raises(PlanKept, match="part of batch 7 is committed: 1 of its 2 transactions"):
+        replanning(files, monkeypatch, {0: 6, 1: 7}, levels=0).cut()
+    passed = replanning(files, monkeypatch, {0: 6, 1: 7}, levels=0).skip("too large")
+    assert {each.partly for each in passed} == {"1 of 2 tasks had written theirs: 1"}
+    assert SmallFiles(files).read(SKIPPED) == [each._asdict() for each in passed]
+    assert unfinished(files) is None
+
+
+def test_a_batch_that_every_task_has_written_is_not_skipped(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FolderFiles(str(checkpoint))
+    SmallFiles(files).write("readers", 2)
+    with pytest.raises(PlanKept, match="2 of its 2 transactions"):
+        replanning(files, monkeypatch, {0: 7, 1: 7}, levels=0).skip("too large")
 
 
 def test_one_record_a_partition_cannot_be_cut(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

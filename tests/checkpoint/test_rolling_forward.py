@@ -154,6 +154,17 @@ def test_a_batch_that_was_to_be_skipped_and_was_done_after_all_is_done(copy: Cop
     assert rolling.plan_next() == 4
 
 
+def test_a_batch_of_which_some_tasks_were_skipped_is_not_done_by_these(copy: Copy) -> None:
+    copy.memory.write(READERS, 2)
+    skipped = {"batch": 4, "partly": "1 of 2 tasks had written theirs: 0"}
+    copy.markers = {0: Marker(5, b"d", 1), 1: Marker(5, b"d", 1)}
+    copy.plans = [(0, plan(4)), (1, plan(4, plan=1, skipped=(skipped,))), (0, plan(5, plan=1)), (1, plan(5, plan=1))]
+    rolling = copy.look(levels=0)
+    assert rolling is not None
+    assert rolling.plan_next() == 5
+    assert copy.memory.read(SKIPPED) == [skipped]
+
+
 @pytest.mark.parametrize("known", [(), (5, 6), (4, 6)])
 def test_a_copy_whose_batches_are_not_told_of_is_refused(known: tuple[int, ...], copy: Copy) -> None:
     copy.markers = {0: Marker(6, b"d"), 1: Marker(6, b"d")}

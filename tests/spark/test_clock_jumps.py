@@ -1,0 +1,72 @@
+"""The clock of the machine goes a year ahead and back, and an hour back: no row is forgotten, and batches go on."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker, MakeTopic
+from tests.spark.service_process import ServiceProcess
+from tests.spark.topics import feed, read, upserted
+
+QUERY = """
+    SET 'pipeline.name' = 'totals';
+    SET 'table.exec.state.ttl' = '1 h';
+    CREATE TABLE orders (name STRING, amount BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = '{orders}', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+    CREATE TABLE totals (name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED)
+      WITH ('connector' = 'upsert-kafka', 'topic' = '{totals}', 'key.format' = 'json', 'value.format' = 'json');
+    INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
+"""
+HOUR, YEAR = 3_600, 365 * 86_400
+
+
+class Clock:
+    """The clock that a process of `within` sees: the machine's, and so many seconds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file, library = folder / "clock", folder / "clock.so"
+        self.set(0)
+        source = Path(__file__).with_name("clock.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+        self.within = ["env", f"LD_PRELOAD={library}", f"TEST_CLOCK={self._file}"]
+
+    def set(self, ahead: int) -> None:
+        with self._file.open("r+b" if self._file.exists() else "wb") as file:  # in place: it is mapped
+            file.write(struct.pack("q", ahead))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the clock is made by a C compiler")
+def test_a_clock_that_jumps_a_year_ahead_and_back_costs_no_state(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
+) -> None:
+    orders, totals = make_topic("orders"), make_topic("totals", cleanup_policy="compact")
+    clock = Clock(tmp_path)
+    job = service(QUERY.format(orders=orders, totals=totals), kafka.bootstrap)
+    job.within = clock.within
+
+    def order(amount: int) -> None:
+        feed(kafka.bootstrap, orders, [(0, {"name": "ann", "amount": amount})])
+
+    def total() -> int | None:
+        return next((row["total"] for row in upserted(read(kafka.bootstrap, totals)).values()), None)
+
+    order(1)
+    job.start()
+    job.until("the first order is counted", lambda: total() == 1)
+    clock.set(YEAR)
+    job.until("the query says that the clock is wrong", lambda: "went ahead by 365 days" in job.log)
+    order(2)
+    assert total() == 1
+    clock.set(0)
+    job.until("the state is still there", lambda: total() == 3)
+    clock.set(-HOUR)
+    order(4)
+    job.until("batches go on behind the clock", lambda: total() == 7)
+    job.terminate()
+    assert job.wait(60) == 0

@@ -65,7 +65,8 @@ bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
 	@$(BIN)/python -m bench $(ARGS)
 
 chaos: setup ## Kill everything 200 times in the middle of a stream, and compare the results
-	@TAILRACE_TEST_KILLS=200 $(BIN)/python -m pytest tests/chaos --timeout 0 $(ARGS)
+	@TAILRACE_TEST_KILLS=200 TAILRACE_TEST_BATCHES=10000 \
+		$(BIN)/python -m pytest tests/chaos tests/spark/test_flat_memory.py --timeout 0 $(ARGS)
 
 compare: setup ## Run the golden pipelines and generated queries on Flink too, and compare
 	@$(BIN)/python -m bench.compare $(ARGS)

@@ -127,8 +127,8 @@ class Replanning:
         ]
         written, tasks = self._give_up(batch, passed)
         if written:
-            told = f"{len(written)} of {tasks} tasks had written theirs: {', '.join(map(str, written))}"
-            passed = [each._replace(partly=told) for each in passed]
+            partly = f"{len(written)} of {tasks} tasks had written theirs: {', '.join(map(str, written))}"
+            passed = [each._replace(partly=partly) for each in passed]
         told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
         self._store.write(SKIPPED, [*told, *(each._asdict() for each in passed)])
         if self._deployment.program.levels:

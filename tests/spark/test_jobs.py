@@ -55,6 +55,9 @@ class _Runner:
     def start(self, *, again: bool) -> None:
         pass
 
+    def missing(self) -> None:
+        return None
+
     def begun_in_vain(self) -> bool:
         return self.killed
 

@@ -24,6 +24,9 @@ from service.runtime.envelope import Envelope, Kind
 from service.runtime.watermarks import Tick, channel_name
 from service.spark.internals.failures import noted
 
+HELD = "held"
+"""The file beside that of `ended` whose being there says that no batch is to be made any more."""
+
 PARTITIONS_REFRESH_SECONDS = 60.0
 
 SPARK_SCHEMA = (
@@ -78,7 +81,8 @@ class TickReader(SimpleDataSourceStreamReader):
         now = believed_time(self._ended.parent.parent / "clock.json")
         ended = self._read_ended()
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
-        if time.monotonic() < self._due and ended == start["ended"]:
+        due = time.monotonic() >= self._due or ended != start["ended"]
+        if not due or self._ended.with_name(HELD).exists():
             return iter(()), start
         self._due = time.monotonic() + self._interval / 1000
         end = {"now": max(now, start["now"] + 1), "channels": self._known(start["channels"]), "ended": ended}

@@ -41,7 +41,7 @@ class Checkpoint:
     def agree(self, now: Meaning) -> Upgrade | None:
         """Return what becomes of the state under the query that means `now`, None where it is the query that the
         checkpoint has. Raises StateMismatch where it cannot go on."""
-        return upgrade_of(self.read(QUERY), now, self._begun(), self.url)
+        return upgrade_of(self.read(QUERY), now, self.begun(), self.url)
 
     def take(self, now: Meaning) -> None:
         """From now on the checkpoint is that of the query that means `now`."""
@@ -55,8 +55,8 @@ class Checkpoint:
         """Return the last batch that was planned, -1 if there is none: a run does it again, or not."""
         return self._last("offsets")
 
-    def _begun(self) -> int | None:
-        """The batch that is planned and not done."""
+    def begun(self) -> int | None:
+        """Return the batch that is planned and not done."""
         planned = self._last("offsets")
         return planned if planned > self._last("commits") else None
 
@@ -79,7 +79,7 @@ class Checkpoint:
         """Return how many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun:
         some of its tasks may have written their rows, and the others must have the rest of them."""
         known = self.read("shards")
-        if known is not None and self._begun() is not None:
+        if known is not None and self.begun() is not None:
             return int(known)
         if known != wanted:
             self.write("shards", wanted)
@@ -89,7 +89,7 @@ class Checkpoint:
         """Return how many tasks read each source in the next batch of a plan without levels, where each of them writes
         what it reads: `wanted`, unless that batch has begun. 0 = a task for each Kafka partition."""
         known = self.read("readers")
-        if self._begun() is not None:
+        if self.begun() is not None:
             return int(known or 0)
         if known != wanted:
             self.write("readers", wanted)

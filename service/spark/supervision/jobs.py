@@ -40,6 +40,9 @@ LONGEST_BACKOFF = 60.0
 PHASE_EVERY = 2.0
 """Seconds between two looks at what a batch is doing."""
 
+SETTLED = 0.1
+"""Seconds after which a batch is in the log that was about to be planned when its sources were held."""
+
 NO_JVM = (Py4JError, ConnectionError)
 """What a call into a JVM raises that is no more."""
 
@@ -194,10 +197,14 @@ class Jobs:
         return True
 
     def _let_finish(self, job: _Watched, deadline: float) -> None:
-        """Wait for the end of the batch that runs now; the next one has not got far by then."""
+        """Wait for the end of the batch that is planned, and have no other planned behind it: another query may go on
+        with the checkpoint then. Where a source cannot be held, the next batch has not got far by then."""
         last = job.runner.last_batch()
-        while job.runner.active() and job.runner.in_batch() and job.runner.last_batch() == last:
-            if time.monotonic() >= deadline:
+        held = job.runner.hold()
+        if held:
+            time.sleep(SETTLED)
+        while job.runner.active() and time.monotonic() < deadline:
+            if not (job.runner.batch_begun() if held else job.runner.in_batch() and job.runner.last_batch() == last):
                 return
             time.sleep(0.02)
 

@@ -35,6 +35,7 @@ from service.runtime.watermarks import channel_name
 from service.spark.driver.cluster_mode import is_local
 from service.spark.query.batch_end import BatchEnd
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
+from service.spark.query.heartbeat import HELD
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.projections import interpret, worth_interpreting
 from service.spark.query.query import QueryBuilder, SourceOptions
@@ -271,6 +272,21 @@ class JobRunner:
     def in_batch(self) -> bool:
         """Whether a batch is being computed now."""
         return self._query is not None and bool(self._query.status["isTriggerActive"])
+
+    def hold(self) -> bool:
+        """Have no more batches planned: no table gives records, and no tick comes. Whether every source can be held."""
+        program = self._deployment.program
+        if self._query is None or not self._query.isActive:
+            return False
+        if any(s.id not in self._deployment.source_addresses for s in program.sources):
+            return False
+        (self._folder / HELD).touch()
+        limit_reads(self._session, self._query, 0)
+        return True
+
+    def batch_begun(self) -> bool:
+        """Whether a batch is planned that is not done."""
+        return self._checkpoint.begun() is not None
 
     def phase(self) -> Hashable | None:
         """What the running batch is doing and how many of its tasks are done, None between batches: a batch that stays

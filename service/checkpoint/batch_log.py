@@ -56,7 +56,7 @@ def unfinished(files: Files) -> PlannedBatch | None:
 
 
 def planned_at(files: Files, number: int) -> int:
-    """When a batch was planned, in milliseconds since 1970: the time that its rows see."""
+    """Return when a batch was planned, in milliseconds since 1970: the time that its rows see."""
     written = files.get(f"{OFFSETS}/{number}") or b"v1\n{}"
     return int(json.loads(written.decode().splitlines()[1]).get("batchTimestampMs", 0))
 

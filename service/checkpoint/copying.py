@@ -36,7 +36,7 @@ class Copied(NamedTuple):
 
 
 def done_batches(files: Files) -> list[int]:
-    """The batches that can be gone back to, oldest first: those whose offsets and whose state are still there."""
+    """Return the batches that can be gone back to, oldest first: their offsets and their state are still there."""
     planned, done = (_numbers(files, log) for log in (OFFSETS, COMMITS))
     versions = {batch_of(name) for name in files.names(VERSIONS) if name.endswith(".json") and name[:9].isdigit()}
     whole = [n for n in done & planned if n == 0 or {n - 1} <= done & planned]

@@ -67,7 +67,7 @@ class Files(ABC):
 
     @abstractmethod
     def folders(self) -> list[str]:
-        """The names of the folders that are in that folder itself."""
+        """Return the names of the folders that are in that folder itself."""
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:

@@ -29,7 +29,7 @@ REFUSALS = (NoCheckpoint, CopyRefused, NotReadable, StateMissing)
 
 
 def settings() -> Settings | None:
-    """The settings, for clients of object stores; their mistakes are printed."""
+    """Load the settings, for clients of object stores; their mistakes are printed, and None is returned."""
     try:
         return load()
     except ConfigError as error:
@@ -39,7 +39,7 @@ def settings() -> Settings | None:
 
 @contextmanager
 def opened(place: str, told: Settings) -> Iterator[Files]:
-    """The files of a folder or URL."""
+    """Open the files of a folder or URL."""
     scheme = urlparse(place).scheme
     if scheme not in SCHEMES:
         raise NoCheckpoint(f"{place} is no folder, and no URL of s3a:// or gs://")
@@ -50,7 +50,7 @@ def opened(place: str, told: Settings) -> Iterator[Files]:
 
 
 def jobs_at(place: str, told: Settings) -> list[str]:
-    """The places of the checkpoints at `place`: itself, or one for each job, as in TAILRACE_CHECKPOINT. Raises
+    """Return the places of the checkpoints at `place`: itself, or one for each job, as in TAILRACE_CHECKPOINT. Raises
     NoCheckpoint."""
     place = place.rstrip("/")
     with opened(place, told) as files:
@@ -65,7 +65,7 @@ def jobs_at(place: str, told: Settings) -> list[str]:
 
 
 def one_at(place: str, told: Settings) -> str:
-    """The place of the one checkpoint at `place`. Raises NoCheckpoint, also where there are several."""
+    """Return the place of the one checkpoint at `place`. Raises NoCheckpoint, also where there are several."""
     found = jobs_at(place, told)
     if len(found) > 1:
         raise NoCheckpoint(f"{place} has checkpoints of several jobs\n  hint:   name one of {', '.join(found)}")
@@ -73,7 +73,7 @@ def one_at(place: str, told: Settings) -> str:
 
 
 def newest(files: Files, wanted: int | None) -> int:
-    """The batch that is meant: `wanted`, or the last that is done. Raises NoCheckpoint."""
+    """Return the batch that is meant: `wanted`, or the last that is done. Raises NoCheckpoint."""
     known = done_batches(files)
     if not known:
         raise NoCheckpoint("no batch of this checkpoint is done")
@@ -83,5 +83,5 @@ def newest(files: Files, wanted: int | None) -> int:
 
 
 def name_of(place: str) -> str:
-    """The name of the job."""
+    """Return the name of the job."""
     return os.path.basename(place.rstrip("/"))

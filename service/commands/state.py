@@ -38,7 +38,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """The arguments that name a checkpoint and a batch of it."""
+    """Add the arguments that name a checkpoint and a batch of it."""
     parser.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",

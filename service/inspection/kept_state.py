@@ -73,7 +73,7 @@ class CheckpointState:
         self._levels = Version.before(files, batch + 1).levels if self.operators else {}
 
     def operator(self, name: str) -> KeptOperator:
-        """The operator of that name, short identity or identity. Raises NotReadable."""
+        """Return the operator of that name, short identity or identity. Raises NotReadable."""
         for each in self.operators:
             if name in (each.name, each.short, each.identity):
                 return each
@@ -81,7 +81,7 @@ class CheckpointState:
         raise NotReadable(f'no operator with state is called "{name}"\n  hint:   there are: {names}')
 
     def shards(self, operator: KeptOperator) -> Iterator[State]:
-        """The state of an operator, shard by shard."""
+        """Open the state of an operator, shard by shard."""
         level = self._levels.get(operator.level)
         for place in level.manifests if level is not None else ():
             manifest = Manifest.from_bytes(self._files.block(place).to_pybytes())
@@ -96,15 +96,15 @@ class CheckpointState:
         return self._files.block(manifest.blocks[f"{operator}:{block}"])
 
     def rows(self, operator: KeptOperator, table: str) -> Iterator[pa.Table]:
-        """The rows that a table keeps, piece by piece, under the names that their columns have in the query."""
+        """Read the rows that a table keeps, piece by piece, under the names that their columns have in the query."""
         kept = operator.tables[table]
         for state in self.shards(operator):
             for rows in _pieces(state[table]):
                 yield _shown(rows, kept)
 
     def figures(self, operator: KeptOperator, *, count: bool) -> list[TableFigures]:
-        """How much each table of an operator keeps. To `count` rows, keys and slots all of it is read; else the number
-        of rows is an estimate where tasks are more or fewer than when they were written."""
+        """Measure how much each table of an operator keeps. To `count` rows, keys and slots all of it is read; else the
+        number of rows is an estimate where tasks are more or fewer than when they were written."""
         rows: dict[str, int] = dict.fromkeys(operator.tables, 0)
         sizes: dict[str, int] = dict.fromkeys(operator.tables, 0)
         for state in self.shards(operator):

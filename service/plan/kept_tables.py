@@ -57,7 +57,7 @@ class KeptOperator:
 
     @staticmethod
     def from_json(told: Mapping[str, Any]) -> KeptOperator:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         order = told["order"]
         tables = {name: _table(each) for name, each in told["tables"].items()}
         return KeptOperator(
@@ -66,13 +66,13 @@ class KeptOperator:
 
 
 def short_identity(identity: str) -> str:
-    """An identity with six of its digits, and its number among equal ones."""
+    """Return an identity with six of its digits, and its number among equal ones."""
     kind, digest, *number = identity.rsplit("-", 2) if identity.count("-") > 1 else identity.split("-")
     return "-".join([kind, digest[:6], *number])
 
 
 def kept_operators(program: Program) -> tuple[KeptOperator, ...]:
-    """The operators of a program that keep state."""
+    """Return the operators of a program that keep state."""
     return tuple(
         KeptOperator(
             operator.identity,

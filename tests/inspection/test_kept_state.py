@@ -185,3 +185,15 @@ def test_a_file_that_is_swept_away_while_it_is_copied_has_a_newer_batch_taken(ma
         copy(Moving(str(made), 99), FolderFiles(str(tmp_path / "b")))
     with pytest.raises(CopyRefused, match="no batch is done"):
         copy(FolderFiles(str(tmp_path / "nothing")), FolderFiles(str(tmp_path / "c")))
+
+
+def test_the_operators_of_every_golden_pipeline_are_remembered() -> None:
+    for file in sorted((Path(__file__).parents[1] / "pipelines").glob("*/pipeline.sql")):
+        for job in read(file.read_text()).jobs:
+            for operator in kept_operators(compile_job(job)):
+                told = json.loads(json.dumps(operator.to_json()))
+                assert KeptOperator.from_json(told) == operator, file
+                for table in operator.tables.values():
+                    assert list(table.shown) == table.spec.schema.names, file
+                    assert len(set(table.shown.values())) == len(table.shown), file
+                    assert set(table.key) <= set(table.shown.values()), file

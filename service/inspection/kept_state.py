@@ -40,7 +40,7 @@ class NotReadable(Exception):
 
 
 class TableFigures(NamedTuple):
-    """How much a table keeps. `largest` are the keys with most rows, as text, and `skew` is how many times more rows
+    """Figures of a table. `largest` are the keys with most rows, as text, and `skew` is how many times more rows
     the fullest hundredth of the slots holds than it would if all were alike; both None where that was not counted."""
 
     name: str

@@ -79,7 +79,6 @@ class Worker:
                 dead_letter_topic="",
                 late_topic="",
                 samples=0,
-                driver_socket="",
                 one_host=True,
             )
         )
@@ -109,8 +108,8 @@ class Worker:
         if number % 20 == 0:
             sweep(self._files, number)
         egress = Egress(job, self._sql, TaskMetrics())
-        by_writer, _ = egress.records([e for e in waiting if e.level == EGRESS])
-        return sum(block.num_rows for blocks in by_writer.values() for block in blocks)
+        written = [record for e in waiting if e.level == EGRESS for record in egress.take(e)]
+        return sum(each.records.num_rows for each in [*written, *egress.finish()])
 
 
 def _records(batch: int) -> pa.Table:

@@ -67,9 +67,6 @@ class _Runner:
     def added_topics(self) -> dict[str, tuple[str, ...]]:
         return {}
 
-    def missing(self) -> None:
-        return None
-
     def cut_anew(self) -> Cut:
         self.rows //= 2
         if not self.rows:

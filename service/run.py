@@ -44,7 +44,7 @@ LONGEST_BACKOFF = 60.0
 
 
 class Service:
-    """Runs the jobs of one pipeline in one Spark session."""
+    """The run of a pipeline: its jobs in one Spark session."""
 
     def __init__(self, programs: tuple[Program, ...], settings: Settings, observer: Observer) -> None:
         self._programs = programs
@@ -197,7 +197,10 @@ def http_server(
 
 
 def observer_for(settings: Settings, redaction: Redaction, *, quiet: bool = False) -> Observer:
-    """The observer that the settings ask for; a quiet one tells of trouble only. `redaction` hides the secrets."""
+    """Return the observer that the settings ask for; a quiet one tells of trouble only.
+
+    `redaction` hides the secrets.
+    """
     form = settings.log_format if settings.log_format != "auto" else "text" if sys.stderr.isatty() else "json"
     return Observer(
         Health(settings.retry.stall_timeout / 1000), Metrics(), "trouble" if quiet else form, redaction=redaction

@@ -38,21 +38,21 @@ class GroupedTable(HashedTable):
         return TableKind.KEYED
 
     def hashes(self, state: State, rows: pa.Table) -> Hashes:
-        """The hash of the group of each of `rows`, by which groups are read."""
+        """Return the hash of the group of each of `rows`, by which groups are read."""
         return self.hash(state, rows, self.group)
 
     def placed(self, state: State, rows: pa.Table) -> pa.Table:
-        """`rows` with their places, as the rows that are read have them."""
+        """Return `rows` with their places, as the rows that are read have them."""
         return rows.append_column(SORT_KEY, pa.array(self._places(state, rows)))
 
     def read(self, state: State, hashes: Hashes) -> pa.Table:
-        """All rows of the groups with these `hashes`, and at times of other groups."""
+        """Return all rows of the groups with these `hashes`, and at times of other groups."""
         if self.members is not None:
             return find_groups(self.trace(state), hashes)
         return find(self.trace(state), distinct(hashes))
 
     def read_members(self, state: State, rows: pa.Table) -> pa.Table:
-        """The kept rows that are the same members of the same groups as `rows`, and at times others."""
+        """Return the kept rows that are the same members of the same groups as `rows`, and at times others."""
         return find(self.trace(state), distinct(self._places(state, rows)))
 
     def write(
@@ -97,11 +97,11 @@ class GroupedTable(HashedTable):
 
 
 def places_of(rows: pa.Table) -> Hashes:
-    """The places of rows that were read, or `placed`: of rows of one group equal; so may be those of others."""
+    """Return the places of rows that were read, or `placed`: of rows of one group equal; so may be those of others."""
     return sort_keys_of(rows)
 
 
 def united(rows: pa.Table, more: pa.Table) -> pa.Table:
-    """What was read of a table in two ways: `rows`, and those of `more` in other places."""
+    """Return what was read of a table in two ways: `rows`, and those of `more` in other places."""
     new = ~among(places_of(more), places_of(rows))
     return pa.concat_tables([rows, more.filter(pa.array(new))]).combine_chunks()

@@ -51,7 +51,7 @@ class HashedTable(StateTable):
         )
 
     def hash(self, state: State, rows: pa.Table, columns: Sequence[int]) -> Hashes:
-        """The hash of each of `rows` by the key at `columns`. Equal keys have equal hashes; so may others."""
+        """Return the hash of each of `rows` by the key at `columns`. Equal keys have equal hashes; so may others."""
         return self.trace(state).key_hash(rows, columns)
 
     def expire(self, state: State, now: int) -> None:

@@ -1,4 +1,4 @@
-"""Puts a program together: numbers, names, edges; brings streams to where they meet."""
+"""A program, put together: numbers, names, edges; streams are brought to where they meet."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Builder:
 
     @contextmanager
     def building(self, of: Node | Sink) -> Iterator[None]:
-        """What is added inside computes `of`, but for what is added inside a deeper `building`."""
+        """Note that what is added inside computes `of`, but for what is added inside a deeper `building`."""
         outer, self._of = self._of, of
         yield
         self._of = outer

@@ -49,7 +49,7 @@ class SourceOptions:
 
 
 class QueryBuilder:
-    """Builds and starts the query of one shipped job."""
+    """The query of one shipped job, from its sources to its start."""
 
     def __init__(self, session: SparkSession, spec: JobSpec, source_options: Mapping[int, SourceOptions]) -> None:
         self._session = session

@@ -52,7 +52,7 @@ killed for memory says nothing."""
 
 
 class JobRunner:
-    """Starts, watches and stops the query of one job."""
+    """The run of one job: its query is started, watched and stopped."""
 
     def __init__(
         self,
@@ -143,7 +143,10 @@ class JobRunner:
         self._interprets = False
 
     def finished(self) -> bool:
-        """Look at the progress: whether every source has ended and the last batch is done. Raises what failed."""
+        """Look at the progress. Return whether every source has ended and the last batch is done.
+
+        Raises what failed.
+        """
         query, reports = self._query, self._reports
         assert query is not None
         assert reports is not None
@@ -171,12 +174,13 @@ class JobRunner:
         return self._all_ended(progress)
 
     def missing(self) -> tuple[int, int] | None:
-        """The first and the last of the batches that the checkpoint lacks, as an older copy does, and that are done
-        again; None where it is the newest."""
+        """Return the first and the last of the batches that the checkpoint lacks, as an older copy does, and that are
+        done again; None where it is the newest."""
         return None if self._rolling is None else (self._rolling.missing.first, self._rolling.missing.last)
 
     def _plan_missing(self) -> bool:
-        """Plan the next batch that the checkpoint lacks. Whether that is to be done alone, as others are behind it."""
+        """Plan the next batch that the checkpoint lacks. Return whether that is to be done alone, as others are behind
+        it."""
         deployment = self._deployment
         if not self._looked:
             self._checkpoint.agree(deployment.program.meaning)  # a query that is refused changes nothing
@@ -201,11 +205,11 @@ class JobRunner:
         self.start()
 
     def added_topics(self) -> Mapping[str, tuple[str, ...]]:
-        """By table, the topics that this start has added to those that the checkpoint knew."""
+        """Return, by table, the topics that this start has added to those that the checkpoint knew."""
         return self._topics.added
 
     def new_progress(self, after: int | None) -> list[Report]:
-        """Spark's reports of the batches since batch `after`, oldest first."""
+        """Return Spark's reports of the batches since batch `after`, oldest first."""
         return [] if self._reports is None else self._reports.since(after)
 
     def sweep(self) -> None:
@@ -214,7 +218,7 @@ class JobRunner:
             self._sweeper.batch_done(self._state(), self.last_batch())
 
     def keep_pace(self, batch: int, records: int, seconds: float) -> None:
-        """A batch took `records` of the table that gave most, and `seconds`: fit the next ones to it."""
+        """Fit the next batches to one that took `records` of the table that gave most, and `seconds`."""
         size = self._batch_bytes.pop(batch, 0.0)
         if self._query is None or self._pace is None:
             return
@@ -225,7 +229,7 @@ class JobRunner:
             limit_reads(self._session, self._query, self._pace.rows)
 
     def fit_projections(self, records: int, partitions: int) -> None:
-        """A batch took `records` of so many Kafka partitions: have Spark read the next ones as costs least."""
+        """Have Spark read the next batches as costs least after one that took `records` of so many Kafka partitions."""
         if self._query is None or not partitions:
             return
         wanted = worth_interpreting(records, partitions)
@@ -239,7 +243,8 @@ class JobRunner:
         return self._replanning().cut()
 
     def begun_in_vain(self) -> bool:
-        """Note that this process is about to begin the batch that is planned. Whether PROCESSES others have, before."""
+        """Note that this process is about to begin the batch that is planned. Return whether PROCESSES others have,
+        before."""
         pending = self._replanning().pending()
         if pending is None:
             return False
@@ -249,7 +254,7 @@ class JobRunner:
         return int(before) >= PROCESSES
 
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
-        """Tables, topics, and how many of their records were passed by since the checkpoint was made."""
+        """Return tables, topics, and how many of their records were passed by since the checkpoint was made."""
         found: dict[tuple[str, str], int] = {}
         for each in (Skipped(**written) for written in self._checkpoint.read(SKIPPED) or []):
             place = each.table, each.topic
@@ -270,11 +275,12 @@ class JobRunner:
         return limit(self._record, self._deployment.settings.batch.block_rows, careful=False) != NO_LIMIT
 
     def in_batch(self) -> bool:
-        """Whether a batch is being computed now."""
+        """Return whether a batch is being computed now."""
         return self._query is not None and bool(self._query.status["isTriggerActive"])
 
     def hold(self) -> bool:
-        """Have no more batches planned: no table gives records, and no tick comes. Whether every source can be held."""
+        """Have no more batches planned: no table gives records, and no tick comes. Return whether every source can
+        be held."""
         program = self._deployment.program
         if self._query is None or not self._query.isActive:
             return False
@@ -285,12 +291,12 @@ class JobRunner:
         return True
 
     def batch_begun(self) -> bool:
-        """Whether a batch is planned that is not done."""
+        """Return whether a batch is planned that is not done."""
         return self._checkpoint.begun() is not None
 
     def phase(self) -> Hashable | None:
-        """What the running batch is doing and how many of its tasks are done, None between batches: a batch that stays
-        the same is stuck."""
+        """Return what the running batch is doing and how many of its tasks are done, None between batches: a batch that
+        stays the same is stuck."""
         if self._query is None:
             return None
         status = self._query.status
@@ -302,11 +308,11 @@ class JobRunner:
         return status["message"], self.last_batch(), tasks
 
     def active(self) -> bool:
-        """Whether the query runs."""
+        """Return whether the query runs."""
         return self._query is not None and self._query.isActive
 
     def last_batch(self) -> int:
-        """The last batch that is done, -1 if there is none."""
+        """Return the last batch that is done, -1 if there is none."""
         return -1 if self._reports is None else self._reports.last_batch()
 
     def stop(self) -> None:

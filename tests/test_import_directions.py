@@ -181,7 +181,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ROOMS: dict[str, tuple[str, ...]] = {
     "operators": ("state", "aggregates", "windows", "over", "joins", "ranking", "rows"),
     "service.sql": ("parse", "options", "expressions", "functions", "tables", "resolve"),
-    "service.plan": ("nodes", "passes", "lowering"),
+    "service.plan": ("nodes", "passes", "validate", "lowering"),
     "service.formats": ("json", "csv", "avro", "changes", "protobuf"),
     "service.kafka": ("local_broker", "writer"),
     "service.spark": ("internals", "query", "driver", "supervision"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from service.commands.pipelines import mistake, read, redaction_of
 from service.exit_codes import OK, WRONG
 from service.plan.passes import normalize
-from service.plan.validate import warnings
+from service.plan.validate.cautions import warnings
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

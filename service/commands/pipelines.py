@@ -10,7 +10,7 @@ from pathlib import Path
 from service.deployment.table_options import wrong_options
 from service.observability.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.plan.nodes import Job, Scan
-from service.plan.validate import Problem
+from service.plan.validate.problem import Problem
 from service.plan.walk import in_order
 from service.sql.errors import Mistake, PipelineErrors
 from service.sql.parse.source import decoded, read_source

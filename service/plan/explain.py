@@ -16,7 +16,10 @@ from service.plan.program import Operator, Program
 from service.plan.properties import event_time, mode, unique_keys
 from service.plan.state_bounds import kept
 from service.plan.types import flink
-from service.plan.validate import Problem, check, materializes, sink_key, warnings
+from service.plan.validate.cautions import warnings
+from service.plan.validate.check import check
+from service.plan.validate.problem import Problem
+from service.plan.validate.sink_keys import materializes, sink_key
 from service.plan.walk import consumers, fields, in_order, inputs
 
 

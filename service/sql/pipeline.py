@@ -13,7 +13,7 @@ from service.plan.deep_stack import on_a_deep_stack
 from service.plan.nodes import Job, Place, Sink
 from service.plan.table import Connector, Table, TableColumn
 from service.plan.types import NULL, Interval
-from service.plan.validate import problems
+from service.plan.validate.check import problems
 from service.sql.errors import Mistake, Mistakes, PipelineErrors
 from service.sql.options.connector import read_connector
 from service.sql.parse.source import decoded, read_source

@@ -11,7 +11,9 @@ from service.plan.nodes import Field, Frame, Job, Normalize, Over, OverCall, Pla
 from service.plan.properties import unique_keys
 from service.plan.table import Format, TimeKind
 from service.plan.types import BIGINT
-from service.plan.validate import PlanErrors, check, problems, warnings
+from service.plan.validate.cautions import warnings
+from service.plan.validate.check import check, problems
+from service.plan.validate.problem import PlanErrors
 from service.plan.walk import fields
 from tests.plan.build import ORDERS, OUT, USERS, job, joined, project, scan, sink, table, total, tumbled
 

@@ -6,7 +6,7 @@ import pytest
 
 from service.plan.nodes import Union
 from service.plan.state_bounds import kept
-from service.plan.validate import warnings
+from service.plan.validate.cautions import warnings
 from service.plan.walk import in_order
 from service.sql.pipeline import read
 from tests.sql.outline import TABLES, columns, outline, plan

@@ -56,7 +56,8 @@ from service.plan.passes import normalize
 from service.plan.passes.expand_computed import watermark
 from service.plan.program import Edge, Lookup, Program
 from service.plan.properties import mode, unique_keys
-from service.plan.validate import check, materializes, sink_key
+from service.plan.validate.check import check
+from service.plan.validate.sink_keys import materializes, sink_key
 from service.plan.walk import consumers, fields, shows_right
 
 

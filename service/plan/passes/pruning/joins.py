@@ -1,0 +1,62 @@
+"""Joins over inputs of which columns are gone.
+
+A join keeps rows without their weights, and an Arrow table without columns forgets how many rows it has; so an input of
+a join of which nothing is read gets one constant column. Its rows are then equal, and are kept as one with its count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from service.plan.expressions import Literal, moved
+from service.plan.nodes import AnyJoin, Field, IntervalJoin, JoinKind, Project, TemporalJoin, WindowJoin
+from service.plan.passes.pruning.places import Pruned, at
+from service.plan.types import BOOLEAN
+from service.plan.walk import fields, shows_right
+
+_ANY_ROW = Literal("true", BOOLEAN, "TRUE")
+"""The column of a relation whose rows are only counted."""
+
+
+def narrowed_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:
+    """Return a join over what is left of both inputs."""
+    left, right = _with_a_column(left), _with_a_column(right)
+    width, narrow_width = len(fields(node.left)), len(fields(left.node))
+    both = {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}}
+    shown = both if shows_right(node) else left.places
+    if node.kind is JoinKind.MARK:
+        shown = {**shown, width: narrow_width}
+    new = replace(
+        node,
+        left=left.node,
+        right=right.node,
+        left_keys=at(node.left_keys, left.places),
+        right_keys=at(node.right_keys, right.places),
+        residual=None if node.residual is None else moved(node.residual, both),
+        fields=_joined_fields(node, left, right),
+    )
+    if isinstance(new, IntervalJoin | WindowJoin):
+        new = replace(new, left_time=left.places[new.left_time], right_time=right.places[new.right_time])
+    if isinstance(new, TemporalJoin):
+        right_time = None if new.right_time is None else right.places[new.right_time]
+        new = replace(new, left_time=left.places[new.left_time], right_time=right_time)
+    return Pruned(new, shown)
+
+
+def _with_a_column(pruned: Pruned) -> Pruned:
+    """The input of a join, with a constant column where it has none."""
+    if fields(pruned.node):
+        return pruned
+    field = Field("", BOOLEAN, nullable=False)
+    return Pruned(Project(input=pruned.node, expressions=(_ANY_ROW,), fields=(field,)), pruned.places)
+
+
+def _joined_fields(node: AnyJoin, left: Pruned, right: Pruned) -> tuple[Field, ...]:
+    """The fields of both inputs as the join shows them: of a side that it may pad they may be NULL."""
+    width = len(fields(node.left))
+    own = {p: node.fields[i] for i, p in left.places.items()}
+    shown = [own.get(p, field) for p, field in enumerate(fields(left.node))]
+    if shows_right(node):
+        theirs = {p: node.fields[width + i] for i, p in right.places.items()}
+        shown += [theirs.get(p, field) for p, field in enumerate(fields(right.node))]
+    return (*shown, *((node.fields[-1],) if node.kind is JoinKind.MARK else ()))

@@ -1,0 +1,80 @@
+"""Rows that are taken back, read by what cannot take its answer back or written where nothing can say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.plan.describe import kind
+from service.plan.nodes import (
+    IntervalJoin,
+    Mode,
+    Node,
+    Over,
+    Sink,
+    StreamWindow,
+    TemporalJoin,
+    TimeSort,
+    TopN,
+    WindowAggregate,
+    WindowRows,
+)
+from service.plan.properties import carries_changes, mode
+from service.plan.table import Table, TimeKind
+from service.plan.validate.origin import article, origin
+from service.plan.validate.problem import Problem
+from service.plan.walk import fields, inputs
+
+
+def node_changelog_problems(node: Node) -> Iterator[Problem]:
+    """Yield why `node` cannot read rows that its inputs take back."""
+    if isinstance(node, StreamWindow) and mode(node.input) is Mode.RETRACT:
+        yield Problem(
+            node.place,
+            f"a {kind(node)} cannot read rows that are taken back later",
+            detail=f"{origin(node.input)} updates and deletes rows",
+            hint="put it before that step, or use GROUP BY without a window",
+        )
+    if isinstance(node, WindowAggregate | WindowRows | Over) and mode(node.input) is Mode.RETRACT:
+        field = fields(node.input)[node.time]
+        if field.time is TimeKind.PROCESSING:
+            yield Problem(
+                node.place,
+                f"{article(kind(node))} {kind(node)} in processing time cannot read rows that are taken back later",
+                detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
+                hint="order by an event time" if isinstance(node, Over) else "use a window in event time",
+            )
+    if isinstance(node, IntervalJoin | TimeSort) or (isinstance(node, TopN) and node.window_time is not None):
+        for each in inputs(node):
+            if mode(each) is Mode.RETRACT:
+                yield Problem(
+                    node.place,
+                    f"{article(kind(node))} {kind(node)} cannot read rows that are taken back later",
+                    detail=f"{origin(each)} updates and deletes rows",
+                    hint="put it before that step, or use GROUP BY without a window",
+                )
+    if isinstance(node, TemporalJoin) and node.right_time is None and mode(node.left) is Mode.RETRACT:
+        yield Problem(
+            node.place,
+            "a temporal join in processing time cannot read rows that are taken back later",
+            detail=f"{origin(node.left)} updates and deletes rows",
+            hint="join FOR SYSTEM_TIME AS OF an event time, or leave the time out: a regular join corrects its answer",
+        )
+
+
+def sink_changelog_problems(sink: Sink) -> Iterator[Problem]:
+    """Yield why the records of a sink cannot say what its query does."""
+    table = sink.table
+    if _only_appends(table) and mode(sink.input) is Mode.RETRACT:
+        value = table.connector.value_format
+        assert value is not None
+        yield Problem(
+            sink.place,
+            f'table "{table.name}" takes new rows only, but the query updates its answer',
+            detail=f"format '{value.kind}' cannot say that a row was changed; {origin(sink.input)} changes rows",
+            hint="use 'connector' = 'upsert-kafka' with a PRIMARY KEY, or 'format' = 'debezium-json'",
+        )
+
+
+def _only_appends(table: Table) -> bool:
+    """Whether the records of `table` can say nothing but that a row is new."""
+    return table.connector.kind in ("kafka", "upsert-kafka") and not carries_changes(table)

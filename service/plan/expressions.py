@@ -97,8 +97,8 @@ def repeatable(expression: Expression) -> bool:
     """Return whether `expression` has the same value for a row in every batch: it neither draws lots nor asks for the
     time."""
     match expression:
-        case Call(arguments=arguments, template=template):
-            return deterministic(expression) and not asks_time(template) and all(repeatable(a) for a in arguments)
+        case Call(arguments=arguments, template=template, deterministic=own):
+            return own and not asks_time(template) and all(repeatable(a) for a in arguments)
         case _:
             return True
 

@@ -34,7 +34,8 @@ SEQUENCE = "_sequence"
 
 PLACE = "_place"
 """The place of a row (BIGINT): in the state of a ranking the rank at which it was last seen, as rows before it may be
-forgotten without a word; in a batch of windows by partition, which of the partitions that the batch touches."""
+forgotten without a word; in a batch of windows by partition, which of the partitions that the batch touches; in one
+of changes that wait for their time, that of a change among them."""
 
 PARTITION = "_partition"
 """The hash of a partition (UBIGINT) that is to be looked at again."""
@@ -52,6 +53,9 @@ TIME = "_time"
 NUMBER = "_number"
 """The number of a row among those of its partition (BIGINT)."""
 
+ORDER_TIME = "_t"
+"""The time of a row of an OVER window (BIGINT, ms), which RANGE frames are ordered by."""
+
 # -- rows beside what the state knows of them
 
 PREVIOUS = "previous_"
@@ -64,6 +68,16 @@ FOUND = "_found"
 
 AT = "_at"
 """The number of a row in its block, from 0 (BIGINT): what a statement answers is brought back to the rows by it."""
+
+ORDER_NUMBER = "_n"
+"""The number of a row of an OVER window by time, then arrival (BIGINT), which ROWS frames are ordered by; those
+that are due from 0 on."""
+
+AHEAD = "_ahead"
+"""Whether a row of an OVER window is not answered yet (BOOLEAN)."""
+
+ROWS = "_rows"
+"""How many rows a key has in the batch (BIGINT)."""
 
 # -- partials
 

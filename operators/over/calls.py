@@ -10,7 +10,8 @@ import pyarrow as pa
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import AGGREGATES, REPEATING, refusal
 from operators.columns import duckdb_type
-from operators.over.sequence import NUMBER, TIME, partition_by
+from operators.names import ORDER_NUMBER, ORDER_TIME, column, columns
+from operators.sql_text import comma, every, over
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,10 @@ NOT_AGGREGATES = (*NEIGHBOURS, *NUMBERINGS, "NTH_VALUE")
 
 
 def window(frame: Frame, partition: Sequence[int]) -> str:
-    """Return the text of an OVER clause."""
+    """Return the text of an OVER clause, with a blank before it."""
     start = "UNBOUNDED PRECEDING" if frame.preceding is None else _edge(-frame.preceding)
-    order, unit = (NUMBER, "ROWS") if frame.rows else (TIME, "RANGE")
-    return f" OVER ({partition_by(partition)}ORDER BY {order} {unit} BETWEEN {start} AND {_edge(frame.following)})"
+    order, unit = (ORDER_NUMBER, "ROWS") if frame.rows else (ORDER_TIME, "RANGE")
+    return f" {over(columns(partition), [order], f'{unit} BETWEEN {start} AND {_edge(frame.following)}')}"
 
 
 def _edge(offset: int) -> str:
@@ -108,23 +109,22 @@ def _edge(offset: int) -> str:
     return f"{abs(offset)} {'FOLLOWING' if offset > 0 else 'PRECEDING'}" if offset else "CURRENT ROW"
 
 
-def argument(call: OverCallSpec, schema: pa.Schema, over: str = "", first: str | None = None) -> Argument:
-    """Return what the aggregate of `call` is computed from, in a window.
+def argument(call: OverCallSpec, schema: pa.Schema, clause: str = "", first: str | None = None) -> Argument:
+    """Return what the aggregate of `call` is computed from, in the window of an OVER `clause`.
 
     Where a value counts once, `first` is the condition for the row that brings it; without one DuckDB tells.
     """
     condition = first if call.counts_once else None
-    conditions = [text for text in (condition, None if call.filter is None else f"c{call.filter}") if text is not None]
     text, type_ = None, None
     if call.arguments:
-        text, type_ = f"c{call.arguments[0]}", schema.field(call.arguments[0]).type
+        text, type_ = column(call.arguments[0]), schema.field(call.arguments[0]).type
     return Argument(
         x=text,
         type=type_,
-        filter=" AND ".join(conditions) or None,
+        filter=every([condition, None if call.filter is None else column(call.filter)]) or None,
         append=True,
         constants=call.constants,
-        over=over,
+        over=clause,
         distinct=call.counts_once and first is None,
     )
 
@@ -151,17 +151,18 @@ def bounded(
 ) -> tuple[list[str], str]:
     """Return texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
     if call.function in NEIGHBOURS:
-        rest = "".join(f", {text}" for text in call.constants)
-        text = f"{call.function}(c{call.arguments[0]}{rest}) OVER ({partition_by(partition)}ORDER BY {NUMBER})"
+        given = comma([column(call.arguments[0]), *call.constants])
+        text = f"{call.function}({given}) {over(columns(partition), [ORDER_NUMBER])}"
         return [text], f"CAST({{0}} AS {duckdb_type(type_)})"
-    over = window(call.frame, partition)
+    clause = window(call.frame, partition)
     if call.function == "NTH_VALUE":
-        return [f"NTH_VALUE(c{call.arguments[0]}, {call.constants[0]}){over}"], f"CAST({{0}} AS {duckdb_type(type_)})"
-    given = argument(call, schema, over)
+        text = f"NTH_VALUE({comma([column(call.arguments[0]), call.constants[0]])}){clause}"
+        return [text], f"CAST({{0}} AS {duckdb_type(type_)})"
+    taken = argument(call, schema, clause)
     function = AGGREGATES[checked(call)]
     texts: list[str] = []
     groups = []
-    for accumulator in function.accumulators(given):
+    for accumulator in function.accumulators(taken):
         groups.append([f"{{{len(texts) + i}}}" for i in range(len(accumulator.types))])
-        texts += starts(call, accumulator, given)
-    return texts, function.finish(given, groups, type_)
+        texts += starts(call, accumulator, taken)
+    return texts, function.finish(taken, groups, type_)

@@ -16,15 +16,28 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import bucket_hash
-from operators.names import FOUND, PREVIOUS
+from operators.names import (
+    AHEAD,
+    FOUND,
+    ORDER_NUMBER,
+    ORDER_TIME,
+    PREVIOUS,
+    ROWS,
+    VALUE,
+    WRITTEN,
+    column,
+    columns,
+    key_columns,
+)
 from operators.over.calls import NEIGHBOURS, NUMBERINGS, OverCallSpec, bounded
 from operators.over.running import RunningCall, running
-from operators.over.sequence import NUMBER, TIME, newer, numbered, partition_by
+from operators.over.sequence import newer, numbered
 from operators.over.waiting import Due
 from operators.sql import Sql
+from operators.sql_text import all_named, inner, join, named, over, same, select
 from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, nested, sort_keys_of
-from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.pairing import read_keyed, restrict_to, write
 from operators.state.trace import Trace
 from operators.windows.history import PartitionHistory
@@ -32,9 +45,6 @@ from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
 
 Calls = Mapping[int, tuple[OverCallSpec, pa.DataType]]
-
-_AHEAD = "_ahead"
-"""The column (BOOLEAN) that says of a row that it is not answered yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +93,19 @@ class FrameState(ABC):
         return pa.schema([*schema, pa.field(WRITTEN, pa.int64())]) if self.ttl else schema
 
     def in_windows(self, rows: pa.Table, extra: Mapping[str, str], sql: Sql) -> pa.Table:
-        """Return `_n`, the answer a<i> of each call i, and the `extra` columns (text by name), of all `rows`."""
-        inner, outer = [NUMBER, *(f"{text} AS {name}" for name, text in extra.items())], [NUMBER, *extra]
+        """Return ORDER_NUMBER, the answer a<i> of each call i, and the `extra` columns (text by name), of all
+        `rows`."""
+        computed, shown = [ORDER_NUMBER, *all_named(extra.values(), extra)], [ORDER_NUMBER, *extra]
         for i, (call, type_) in self.calls.items():
             texts, answer = bounded(call, self.schema, self.partition, type_)
             names = [f"w{i}_{j}" for j in range(len(texts))]
-            inner += [f"{text} AS {name}" for text, name in zip(texts, names, strict=True)]
-            outer.append(f"{answer.format(*names)} AS a{i}")
-        return sql(f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM rows)", {"rows": rows})
+            computed += all_named(texts, names)
+            shown.append(named(answer.format(*names), f"a{i}"))
+        return sql(select(shown, inner(select(computed, "rows"))), {"rows": rows})
 
     def by_number(self, answers: pa.Table, count: int) -> dict[int, pa.ChunkedArray]:
         """Return the answers of the rows numbered 0 to `count` - 1, in that order."""
-        numbers = answers.column(NUMBER).to_numpy()
+        numbers = answers.column(ORDER_NUMBER).to_numpy()
         places = np.empty(count, dtype=np.int64)
         due = np.flatnonzero((numbers >= 0) & (numbers < count))
         places[numbers[due]] = due
@@ -152,7 +163,7 @@ class RangeFrameState(FrameState):
         partitions = self.history.partitions(state[self.name], rows)
         highs = np.full(len(times), previous)
         emitted, of = self.history.read(state[self.name], partitions, times - self.ahead, highs)
-        reached = emitted.append_column(TIME, pa.array(of + self.ahead))
+        reached = emitted.append_column(ORDER_TIME, pa.array(of + self.ahead))
         free = newer(rows, times, self.partition, reached, sql)
         return free & ~out_of_reach(times, self.behind + self.ahead, previous)
 
@@ -178,7 +189,7 @@ class RowsFrameState(FrameState):
         return max(1, *(call.rows_behind for call, _ in self.calls.values()))
 
     def spec(self) -> TraceSpec:
-        schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
+        schema = pa.schema([*self.schema, pa.field(ORDER_TIME, pa.int64())])
         return TraceSpec(
             schema=self.with_timestamp(schema), kind=TableKind.KEYED, timestamp=WRITTEN if self.ttl else None
         )
@@ -194,17 +205,18 @@ class RowsFrameState(FrameState):
         known = find(trace, distinct(hashes))
         found: SortKeys = sort_keys_of(known)
         # Stored in the order of arrival within each hash, which is all that a frame can tell.
-        rows = _sequence(known.select(self.schema.names), known.column(TIME).to_numpy(), due)
-        back = f"ROW_NUMBER() OVER ({partition_by(self.partition)}ORDER BY {NUMBER} DESC)"
+        rows = _sequence(known.select(self.schema.names), known.column(ORDER_TIME).to_numpy(), due)
+        newest_first = over(columns(self.partition), [f"{ORDER_NUMBER} DESC"])
+        back = f"ROW_NUMBER() {newest_first}"
         if due.ahead.num_rows:
-            rows = rows.append_column(_AHEAD, pa.array(rows.column(NUMBER).to_numpy() >= count))
-            back = f"COUNT(*) FILTER (WHERE NOT {_AHEAD}) OVER ({partition_by(self.partition)}ORDER BY {NUMBER} DESC)"
+            rows = rows.append_column(AHEAD, pa.array(rows.column(ORDER_NUMBER).to_numpy() >= count))
+            back = f"COUNT(*) FILTER (WHERE NOT {AHEAD}) {newest_first}"
         answers = self.in_windows(rows, {"back": back}, sql)
-        numbers = answers.column(NUMBER).to_numpy()
+        numbers = answers.column(ORDER_NUMBER).to_numpy()
         recent = np.sort(numbers[(answers.column("back").to_numpy() <= self.kept) & (numbers < count)])
         recent = recent + known.num_rows
         sort_keys = np.concatenate([found, hashes])[recent]
-        stay = rows.select([*self.schema.names, TIME]).take(pa.array(recent))
+        stay = rows.select([*self.schema.names, ORDER_TIME]).take(pa.array(recent))
         if self.ttl:
             timestamps = known.column(WRITTEN).to_numpy() if known.num_rows else np.empty(0, dtype=np.int64)
             timestamps = np.where(
@@ -243,7 +255,12 @@ class UnboundedFrameState(FrameState):
         return list(dict.fromkeys((c.arguments[0], c.filter) for c, _ in self.calls.values() if c.counts_once))
 
     def _keys(self) -> list[pa.Field]:
-        return [pa.field(f"k{i}", self.schema.field(place).type) for i, place in enumerate(self.partition)]
+        types = [self.schema.field(place).type for place in self.partition]
+        return [pa.field(name, type_) for name, type_ in zip(self._key_columns, types, strict=True)]
+
+    @property
+    def _key_columns(self) -> list[str]:
+        return key_columns(len(self.partition))
 
     def spec(self) -> TraceSpec:
         columns = [
@@ -258,7 +275,7 @@ class UnboundedFrameState(FrameState):
     def traces(self) -> Mapping[str, TraceSpec]:
         traces = {self.name: self.spec()}
         for j, (value, _) in enumerate(self._sets):
-            schema = self.with_timestamp(pa.schema([*self._keys(), pa.field("v", self.schema.field(value).type)]))
+            schema = self.with_timestamp(pa.schema([*self._keys(), pa.field(VALUE, self.schema.field(value).type)]))
             timestamp = WRITTEN if self.ttl else None
             traces[f"seen{j}"] = TraceSpec(schema=schema, kind=TableKind.KEYED, timestamp=timestamp)
         return traces
@@ -268,8 +285,7 @@ class UnboundedFrameState(FrameState):
 
     def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
         trace, count = state[self.name], due.rows.num_rows
-        keys, named = [field.name for field in self._keys()], self._named_keys()
-        group = ", ".join(str(i + 1) for i in range(len(keys))) or "()"
+        keys = self._key_columns
         rows = _sequence(due.rows.slice(0, 0), due.times[:0], due)
         for j in range(len(self._sets)):
             rows = rows.append_column(f"new{j}", pa.array(self._first_of_values(state, rows, count, j, now, sql)))
@@ -278,18 +294,19 @@ class UnboundedFrameState(FrameState):
         if any(call.reads_kept for call in calls.values()):
             rows = self._beside_kept(trace, rows, sql)
         if choices:
-            chosen = ", ".join(f"{text} AS {name}" for name, text in choices.items())
-            rows = sql(f"SELECT *, {chosen} FROM rows ORDER BY {NUMBER}", {"rows": rows})
+            chosen = all_named(choices.values(), choices)
+            rows = sql(select(["*", *chosen], "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
         items = [
-            f"{text} AS {name}"
+            named(text, name)
             for call in calls.values()
             for text, name in zip(call.starts, (n for p in call.kept for n in p.names), strict=True)
         ]
         answered = rows.slice(0, count)
-        delta = sql(f"SELECT {', '.join([*named, *items])} FROM due GROUP BY {group}", {"due": answered})
+        group = [str(i + 1) for i in range(len(keys))]
+        delta = sql(select([*self._named_keys(), *items], "due", group_by=group), {"due": answered})
         pairs = read_keyed(sql, trace, delta, trace.key_hash(delta, range(len(keys))), len(keys))
         after = [text for call in calls.values() for p in call.kept for text in p.merge(PREVIOUS)]
-        kept = sql(f"SELECT {', '.join([*keys, *after])} FROM pairs", {"pairs": pairs.rows})
+        kept = sql(select([*keys, *after], "pairs"), {"pairs": pairs.rows})
         if self.ttl:
             kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
         answers = self._answers(rows, pairs.rows, sql)
@@ -297,21 +314,21 @@ class UnboundedFrameState(FrameState):
         return self.by_number(answers, count)
 
     def _named_keys(self) -> list[str]:
-        return [f"c{place} AS k{i}" for i, place in enumerate(self.partition)]
+        return all_named(columns(self.partition), self._key_columns)
 
     def _first_of_values(
         self, state: State, rows: pa.Table, count: int, at: int, now: int, sql: Sql
     ) -> npt.NDArray[np.bool_]:
         """Which `rows` bring a value of set `at` that their key has not had; those of the first `count` are noted."""
         (value, condition), trace = self._sets[at], state[f"seen{at}"]
-        keys = [field.name for field in self._keys()]
-        where = "" if condition is None else f" WHERE c{condition}"
-        by = ", ".join([*keys, "v"])
-        asked = sql(
-            f"SELECT {', '.join([*self._named_keys(), f'c{value} AS v', f'MIN({NUMBER}) AS first'])} FROM rows{where}"
-            f" GROUP BY {by}",
-            {"rows": rows},
+        keys = self._key_columns
+        first_values = select(
+            [*self._named_keys(), named(column(value), VALUE), named(f"MIN({ORDER_NUMBER})", "first")],
+            "rows",
+            where="" if condition is None else column(condition),
+            group_by=[*keys, VALUE],
         )
+        asked = sql(first_values, {"rows": rows})
         sort_keys = nested(trace.key_hash(asked, range(len(keys))), bucket_hash(asked, range(len(keys) + 1)))
         pairs = read_keyed(sql, trace, asked, sort_keys, len(keys) + 1)
         first, known = pairs.rows.column("first").to_numpy(), pairs.rows.column(FOUND).to_numpy()
@@ -320,7 +337,7 @@ class UnboundedFrameState(FrameState):
         written = (first < count) & (~known | (self.ttl > 0))
         touched = among(pairs.sort_keys, pairs.sort_keys[written])
         stays = touched & (written | known)
-        kept = pairs.rows.select([*keys, "v"]).filter(pa.array(stays))
+        kept = pairs.rows.select([*keys, VALUE]).filter(pa.array(stays))
         if self.ttl:
             kept = kept.append_column(WRITTEN, pa.array(np.full(kept.num_rows, now)))
         write(trace, restrict_to(pairs, pairs.sort_keys[touched]), kept, pairs.sort_keys[stays], now)
@@ -328,34 +345,31 @@ class UnboundedFrameState(FrameState):
 
     def _beside_kept(self, trace: Trace, rows: pa.Table, sql: Sql) -> pa.Table:
         """`rows`, each beside what is kept of its key."""
-        keys = [field.name for field in self._keys()]
-        by = ", ".join(keys) or "()"
-        text = f"SELECT {', '.join([*self._named_keys(), 'COUNT(*) AS _rows'])} FROM rows GROUP BY {by}"
-        asked = sql(text, {"rows": rows})
+        keys = self._key_columns
+        counted = select([*self._named_keys(), named("COUNT(*)", ROWS)], "rows", group_by=keys)
+        asked = sql(counted, {"rows": rows})
         known = read_keyed(sql, trace, asked, trace.key_hash(asked, range(len(keys))), len(keys)).rows
-        columns = ["rows.*"]
+        shown = ["rows.*"]
         for call in self._running.values():
             if call.reads_kept:
-                columns += [f"{PREVIOUS}{name}" for placed in call.kept for name in placed.names]
-        statement = f"SELECT {', '.join(columns)} FROM rows JOIN known ON {self._on()} ORDER BY {NUMBER}"
+                shown += [f"{PREVIOUS}{name}" for placed in call.kept for name in placed.names]
+        statement = select(shown, join("rows", "known", self._on()), order_by=[ORDER_NUMBER])
         return sql(statement, {"rows": rows, "known": known})
 
     def _on(self) -> str:
-        return " AND ".join(f"c{place} IS NOT DISTINCT FROM k{i}" for i, place in enumerate(self.partition)) or "true"
+        return same(columns(self.partition), self._key_columns)
 
     def _answers(self, rows: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
         """The answers from what was kept of each key before and what has come up to the end of each row's frame."""
-        inner, middle, outer = [NUMBER, *(f"c{place}" for place in self.partition)], [NUMBER], [NUMBER]
+        windows, merged, shown = [ORDER_NUMBER, *columns(self.partition)], [ORDER_NUMBER], [ORDER_NUMBER]
         for i, call in self._running.items():
             names = [name for placed in call.kept for name in placed.names]
-            inner += [f"{text} AS {name}" for text, name in zip(call.windows, names, strict=True)]
-            middle += [text for placed in call.kept for text in placed.merge(PREVIOUS)]
-            outer.append(f"{call.answer} AS a{i}")
+            windows += all_named(call.windows, names)
+            merged += [text for placed in call.kept for text in placed.merge(PREVIOUS)]
+            shown.append(named(call.answer, f"a{i}"))
         known = known.select([name for name in known.column_names if name.startswith((PREVIOUS, "k"))])
-        statement = (
-            f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(middle)}"
-            f" FROM (SELECT {', '.join(inner)} FROM due) JOIN known ON {self._on()})"
-        )
+        beside = select(merged, join(inner(select(windows, "due")), "known", self._on()))
+        statement = select(shown, inner(beside))
         return sql(statement, {"due": rows, "known": known})
 
 

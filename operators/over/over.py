@@ -15,7 +15,8 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import WEIGHT
 from operators.over.calls import Frame, OverCallSpec
 from operators.over.frame_state import FrameState, frame_states_of
 from operators.over.waiting import Due, Waiting, WaitingForRows, WaitingForTime
@@ -66,7 +67,7 @@ class OverOperator(KernelDefaults):
         return max((call.time_ahead for call in self.calls), default=0)
 
     def output_watermark(self, watermark: int) -> int:
-        """Return rows that wait for time come out so much behind the watermark."""
+        """Hold the watermark back by the time that rows wait for others."""
         return watermark if watermark >= END_OF_TIME else watermark - self._time_ahead
 
     def traces(self) -> Mapping[str, TraceSpec]:

@@ -11,10 +11,10 @@ from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
 from operators.aggregates.sums import counted
-from operators.columns import duckdb_type, listed
-from operators.names import PREVIOUS
+from operators.columns import duckdb_type
+from operators.names import ORDER_NUMBER, ORDER_TIME, PREVIOUS, column, columns
 from operators.over.calls import OverCallSpec, argument, checked, starts, window
-from operators.over.sequence import NUMBER, TIME, partition_by
+from operators.sql_text import over
 
 _EVERY = Argument(x=None, type=None, filter=None, append=True)
 """All rows, counted."""
@@ -42,40 +42,40 @@ def running(
 ) -> RunningCall:
     """Return how `call` is computed; the columns that it keeps begin with `prefix`, and `choice` tells the rows that
     count."""
-    over, by = window(call.frame, partition), partition_by(partition)
+    clause, by = window(call.frame, partition), columns(partition)
     plain: tuple[Accumulator, ...]
     windowed: tuple[Accumulator, ...]
     match call.function:
         case "ROW_NUMBER":
-            plain, windowed = (counted(_EVERY),), (counted(_over(_EVERY, over)),)
+            plain, windowed = (counted(_EVERY),), (counted(_in_window(_EVERY, clause)),)
             answer = "CAST({0} AS BIGINT)"
         case "RANK":
-            before = f" OVER ({by}ORDER BY {TIME} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP)"
-            plain, windowed = (counted(_EVERY),), (counted(_over(_EVERY, before)),)
+            earlier = "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP"
+            before = f" {over(by, [ORDER_TIME], earlier)}"
+            plain, windowed = (counted(_EVERY),), (counted(_in_window(_EVERY, before)),)
             answer = "CAST({0} + 1 AS BIGINT)"
         case "DENSE_RANK":
             first = Argument(x=None, type=None, filter=choice, append=True)
-            upto = f" OVER ({by}ORDER BY {TIME})"
-            plain, windowed = (counted(first),), (counted(_over(first, upto)),)
-            columns = f"{listed(partition)}{', ' * bool(partition)}{TIME}"
-            chooses = f"ROW_NUMBER() OVER (PARTITION BY {columns} ORDER BY {NUMBER}) = 1"
+            upto = f" {over(by, [ORDER_TIME])}"
+            plain, windowed = (counted(first),), (counted(_in_window(first, upto)),)
+            chooses = f"ROW_NUMBER() {over([*by, ORDER_TIME], [ORDER_NUMBER])} = 1"
             return _placed(plain, windowed, "CAST({0} AS BIGINT)", prefix)._replace(choice=choice, chooses=chooses)
         case "NTH_VALUE":
             plain = counted(_EVERY), _only(call, schema, choice, "")
-            windowed = counted(_over(_EVERY, over)), _only(call, schema, choice, over)
-            number = f"COALESCE({PREVIOUS}{prefix}0, 0) + ROW_NUMBER() OVER ({by}ORDER BY {NUMBER})"
+            windowed = counted(_in_window(_EVERY, clause)), _only(call, schema, choice, clause)
+            number = f"COALESCE({PREVIOUS}{prefix}0, 0) + ROW_NUMBER() {over(by, [ORDER_NUMBER])}"
             made = _placed(plain, windowed, f"CAST({{1}} AS {duckdb_type(type_)})", prefix)
             return made._replace(choice=choice, chooses=f"{number} = {call.constants[0]}", reads_kept=True)
         case _:
-            return _aggregated(call, schema, over, type_, prefix, choice)
+            return _aggregated(call, schema, clause, type_, prefix, choice)
     return _placed(plain, windowed, answer, prefix)
 
 
 def _aggregated(
-    call: OverCallSpec, schema: pa.Schema, over: str, type_: pa.DataType, prefix: str, choice: str
+    call: OverCallSpec, schema: pa.Schema, clause: str, type_: pa.DataType, prefix: str, choice: str
 ) -> RunningCall:
     function = AGGREGATES[checked(call)]
-    plain, given = argument(call, schema, "", choice), argument(call, schema, over, choice)
+    plain, given = argument(call, schema, "", choice), argument(call, schema, clause, choice)
     placed = _named(function.accumulators(plain), prefix)
     windows = [text for accumulator in function.accumulators(given) for text in starts(call, accumulator, given)]
     return RunningCall(
@@ -87,15 +87,15 @@ def _aggregated(
     )
 
 
-def _over(given: Argument, over: str) -> Argument:
-    return Argument(x=given.x, type=given.type, filter=given.filter, append=True, over=over)
+def _in_window(given: Argument, clause: str) -> Argument:
+    return Argument(x=given.x, type=given.type, filter=given.filter, append=True, over=clause)
 
 
-def _only(call: OverCallSpec, schema: pa.Schema, choice: str, over: str) -> Accumulator:
+def _only(call: OverCallSpec, schema: pa.Schema, choice: str, clause: str) -> Accumulator:
     """The value of the one row that is chosen."""
     place = call.arguments[0]
     return Accumulator(
-        create=(f"ANY_VALUE(c{place}) FILTER (WHERE {choice}){over}",),
+        create=(f"ANY_VALUE({column(place)}) FILTER (WHERE {choice}){clause}",),
         combine=("ANY_VALUE({0})",),
         merge=("COALESCE({a0}, {b0})",),
         types=(schema.field(place).type,),

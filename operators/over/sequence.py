@@ -8,26 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.columns import listed
+from operators.names import ORDER_NUMBER, ORDER_TIME, columns
 from operators.sql import Sql
+from operators.sql_text import inner, join, named, of, same, select
 from operators.windows.slices import Times
-
-TIME = "_t"
-"""The column of a row's time in ms, which RANGE frames are ordered by."""
-
-NUMBER = "_n"
-"""The column that numbers rows by time, then arrival, for ROWS frames; those that are due from 0 on."""
-
-
-def partition_by(partition: Sequence[int]) -> str:
-    """Return the PARTITION BY clause of an OVER clause, with a blank behind it, or nothing."""
-    return f"PARTITION BY {listed(partition)} " if partition else ""
 
 
 def numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
     """Return `rows` with their times (ms) and numbers from `first` on."""
     numbers = np.arange(first, first + rows.num_rows)
-    return rows.append_column(TIME, pa.array(times)).append_column(NUMBER, pa.array(numbers))
+    return rows.append_column(ORDER_TIME, pa.array(times)).append_column(ORDER_NUMBER, pa.array(numbers))
 
 
 def in_order(rows: pa.Table, times: Times) -> tuple[pa.Table, Times]:
@@ -41,11 +31,11 @@ def in_order(rows: pa.Table, times: Times) -> tuple[pa.Table, Times]:
 def newer(rows: pa.Table, times: Times, partition: Sequence[int], others: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
     """Return which `rows` are newer than all the `others` (whose times are in `_t`) of their partitions."""
     asked = numbered(rows, times, 0)
-    keys = [f"c{i}" for i in partition]
-    on = " AND ".join(f"r.{k} IS NOT DISTINCT FROM a.{k}" for k in keys) or "true"
-    last = f"SELECT {', '.join([*keys, f'MAX({TIME}) AS last'])} FROM others GROUP BY {', '.join(keys) or '()'}"
-    statement = f"SELECT {NUMBER} FROM rows r JOIN ({last}) a ON {on} WHERE r.{TIME} <= a.last"
-    stale = sql(statement, {"rows": asked, "others": others}).column(NUMBER).to_numpy()
+    keys = columns(partition)
+    last = inner(select([*keys, named(f"MAX({ORDER_TIME})", "last")], "others", group_by=keys))
+    newest = join("rows r", f"{last} a", same(of("r", keys), of("a", keys)))
+    statement = select([ORDER_NUMBER], newest, where=f"r.{ORDER_TIME} <= a.last")
+    stale = sql(statement, {"rows": asked, "others": others}).column(ORDER_NUMBER).to_numpy()
     on_time = np.ones(rows.num_rows, dtype=np.bool_)
     on_time[stale] = False
     return on_time

@@ -15,16 +15,15 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, listed, weighted
-from operators.kernel import WEIGHT, Step
+from operators.columns import as_changes, weighted
+from operators.kernel import Step
+from operators.names import PLACE, WEIGHT, column, columns
 from operators.sql import Sql
+from operators.sql_text import select, total
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
 from operators.windows.lateness import has_passed
-
-_PLACE = "_place"
-"""The column that numbers changes by time, then arrival."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,7 @@ class SettleOperator(KernelDefaults):
         return (self.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        key = tuple(f"c{place}" for place in self.partition)
+        key = tuple(columns(self.partition))
         return {"changes": TraceSpec(schema=weighted(self.output), kind=TableKind.TIME_ORDERED, key=key)}
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
@@ -72,11 +71,15 @@ class SettleOperator(KernelDefaults):
             nothing = as_changes(changes, self.output)
             return nothing, nothing
         numbers = pa.array(np.arange(changes.num_rows))
-        columns = listed(range(len(self.output)))
         net = sql(
-            f"SELECT {columns}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} FROM changes GROUP BY {columns}"
-            f" HAVING SUM({WEIGHT}) <> 0 ORDER BY c{self.time}, MIN({_PLACE})",
-            {"changes": changes.append_column(_PLACE, numbers)},
+            select(
+                [*self.output.names, total(WEIGHT)],
+                "changes",
+                group_by=self.output.names,
+                having=f"SUM({WEIGHT}) <> 0",
+                order_by=[column(self.time), f"MIN({PLACE})"],
+            ),
+            {"changes": changes.append_column(PLACE, numbers)},
         )
         weights = net.column(WEIGHT).to_numpy()
         more = np.repeat(np.arange(net.num_rows), np.maximum(weights, 0))

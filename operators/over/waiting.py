@@ -17,11 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.over.sequence import NUMBER, TIME, in_order, newer, partition_by
+from operators.names import ORDER_NUMBER, ORDER_TIME, WRITTEN, columns
+from operators.over.sequence import in_order, newer
 from operators.sql import Sql
+from operators.sql_text import named, over, select
 from operators.state.block import SortKeys, distinct
 from operators.state.lookup import find, find_between, sort_keys_of
-from operators.state.operator_state import WRITTEN, State, TableKind, TraceSpec
+from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.event_time import milliseconds
 from operators.windows.history import PartitionHistory
@@ -73,7 +75,7 @@ class Waiting(ABC):
     @property
     def _columns(self) -> tuple[str, ...]:
         """The columns of a partition."""
-        return tuple(f"c{place}" for place in self.partition)
+        return tuple(columns(self.partition))
 
 
 _NO_TIMES = np.empty(0, dtype=np.int64)
@@ -146,7 +148,7 @@ class WaitingForRows(Waiting):
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return the last rows of each partition, those ahead of the watermark, and when to ask whether a partition has
         ended."""
-        schema = pa.schema([*self.schema, pa.field(TIME, pa.int64()), pa.field(WRITTEN, pa.int64())])
+        schema = pa.schema([*self.schema, pa.field(ORDER_TIME, pa.int64()), pa.field(WRITTEN, pa.int64())])
         timers = pa.schema([*(self.schema.field(place) for place in self.partition), pa.field(WRITTEN, pa.int64())])
         return {
             **self._by_time.traces(),
@@ -171,53 +173,51 @@ class WaitingForRows(Waiting):
         places = range(len(self.partition))
         known = find(trace, distinct(trace.key_hash(asked, places)))
         found = sort_keys_of(known)
-        last = f"MAX({WRITTEN}) OVER ({partition_by(self.partition)})"
+        last = f"MAX({WRITTEN}) {over(self._columns)}"
         rows = self._placed(known, -known.num_rows)
-        written = sql(f"SELECT {NUMBER}, {last} AS last FROM rows ORDER BY {NUMBER}", {"rows": rows})
+        written = sql(select([ORDER_NUMBER, named(last, "last")], "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
         idle = written.column("last").to_numpy() <= bound
         self._wake(state, known.filter(pa.array(~idle)), sql)
         trace.replace(known.filter(pa.array(~idle)), found[~idle], found)
         due = known.filter(pa.array(idle))
-        answered, times = in_order(due.select(self.schema.names), due.column(TIME).to_numpy())
+        answered, times = in_order(due.select(self.schema.names), due.column(ORDER_TIME).to_numpy())
         return Due(answered, times, self._none(), _NO_TIMES)
 
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
         settled, of, _, _ = self._by_time.take(state, rows, times, clock, sql)
-        over, trace = clock.watermark >= END_OF_TIME, state["pending"]
+        ended, trace = clock.watermark >= END_OF_TIME, state["pending"]
         hashes: SortKeys = trace.key_hash(settled, self.partition)
-        known = find_between(trace, *_ALL) if over else find(trace, distinct(hashes))
+        known = find_between(trace, *_ALL) if ended else find(trace, distinct(hashes))
         if settled.num_rows == 0 and known.num_rows == 0:
             return Due(settled, of, self._none(), _NO_TIMES)
         found = sort_keys_of(known)
-        coming = settled.append_column(TIME, pa.array(of))
+        coming = settled.append_column(ORDER_TIME, pa.array(of))
         coming = coming.append_column(WRITTEN, pa.array(np.full(len(of), clock.now)))
         sequence = pa.concat_tables([known.select(coming.column_names), coming]).combine_chunks()
         rows = self._placed(sequence, -known.num_rows)
-        by = partition_by(self.partition)
-        told = sql(
-            f"SELECT ROW_NUMBER() OVER ({by}ORDER BY {NUMBER} DESC) AS back, MIN({NUMBER}) OVER ({by}) AS first"
-            f" FROM rows ORDER BY {NUMBER}",
-            {"rows": rows},
-        )
-        stay = told.column("back").to_numpy() <= (0 if over else self.ahead)
+        back = f"ROW_NUMBER() {over(self._columns, [f'{ORDER_NUMBER} DESC'])}"
+        first = f"MIN({ORDER_NUMBER}) {over(self._columns)}"
+        items = [named(back, "back"), named(first, "first")]
+        told = sql(select(items, "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
+        stay = told.column("back").to_numpy() <= (0 if ended else self.ahead)
         staying = sequence.filter(pa.array(stay))
         trace.replace(staying, np.concatenate([found, hashes])[stay], found)
         if self.ttl:
             self._wake(state, sequence.filter(pa.array(stay & (told.column("first").to_numpy() >= 0))), sql)
         answered = sequence.filter(pa.array(~stay))
-        due, due_times = in_order(answered.select(self.schema.names), answered.column(TIME).to_numpy())
-        return Due(due, due_times, staying.select(self.schema.names), staying.column(TIME).to_numpy())
+        due, due_times = in_order(answered.select(self.schema.names), answered.column(ORDER_TIME).to_numpy())
+        return Due(due, due_times, staying.select(self.schema.names), staying.column(ORDER_TIME).to_numpy())
 
     def _placed(self, rows: pa.Table, first: int) -> pa.Table:
         """The columns of `rows` that tell partitions apart, the processing time of each, and numbers from `first`."""
         numbers = pa.array(np.arange(first, first + rows.num_rows))
-        return rows.select([*dict.fromkeys(self._columns), WRITTEN]).append_column(NUMBER, numbers)
+        return rows.select([*dict.fromkeys(self._columns), WRITTEN]).append_column(ORDER_NUMBER, numbers)
 
     def _wake(self, state: State, rows: pa.Table, sql: Sql) -> None:
         """Ask again for the partitions of `rows` when their time to live has passed."""
         if rows.num_rows == 0:
             return
-        keys = ", ".join(self._columns)
-        statement = f"SELECT {keys}{', ' * bool(keys)}MAX({WRITTEN}) AS {WRITTEN} FROM rows GROUP BY {keys or '()'}"
+        last = named(f"MAX({WRITTEN})", WRITTEN)
+        statement = select([*self._columns, last], "rows", group_by=self._columns)
         timers = sql(statement, {"rows": rows.select([*dict.fromkeys(self._columns), WRITTEN])})
         state["timers"].add(timers, timers.column(WRITTEN).to_numpy())

@@ -66,7 +66,10 @@ class Encoder(Protocol):
     """Picklable; made once a job from a table and the columns that are written."""
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
-        """Return records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row."""
+        """Return records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row.
+
+        Raises NotEncodable for changes that the format cannot hold: it is to be asked again without them.
+        """
 
 
 class PartReader(Protocol):
@@ -86,4 +89,4 @@ class PartWriter(Protocol):
     """DuckDB text, over the columns of a block of changes, of what `finish` makes bytes of."""
 
     def finish(self, column: pa.Array) -> pa.Array:
-        """Return the text or the bytes of each row."""
+        """Return the text or the bytes of each row. Raises NotEncodable for rows that the form cannot hold."""

@@ -23,6 +23,9 @@ HEADER = "tailrace-"
 NOT_COMPUTED = "not-computed"
 """The reason, in metrics, of a row that an operator could not compute; the row itself says it in its own words."""
 
+NOT_ENCODABLE = "not-encodable"
+"""The reason of a row that the format of its sink cannot hold; its detail says which column, and why."""
+
 _LONGEST_HEADER = 4096
 """Bytes of a header of ours: a reason may quote a value."""
 
@@ -40,6 +43,7 @@ REASONS = (
     "missing-not-null",
     NOT_COMPUTED,
     NOT_DECODED,
+    NOT_ENCODABLE,
     "schema-mismatch",
     "tombstone",
     "unknown-schema",
@@ -76,23 +80,30 @@ def rejected_records(dead: pa.Table) -> pa.Table:
 
 
 def row_records(rows: pa.Table, names: Sequence[str], operator: str, why: str, sql: Sql) -> pa.Table:
-    """Return records (OUT) of rows that came late or could not be computed (`why`; where there is a `_reason`, that):
-    the value is a JSON object of the columns under their `names` (a column without one is partial work and left out)
-    and `_weight`; headers name the operator and the reason. BYTES are in base64."""
+    """Return records (OUT) of rows that came late, or could not be computed or encoded (`why`).
+
+    The value is a JSON object of the columns under their `names` (a column without one is partial work and left out)
+    and `_weight`; BYTES are in base64. Headers name the operator and the reason: what a row says in its `_reason` is
+    the reason of one that could not be computed, and the detail of one that could not be encoded.
+    """
     named = [(name, f"c{i}", rows.schema.field(f"c{i}").type) for i, name in enumerate(names) if name]
     pairs = ", ".join(
         f"'{name.replace(chr(39), chr(39) * 2)}', {f'to_base64({column})' if pa.types.is_binary(type_) else column}"
         for name, column, type_ in [*named, (WEIGHT, WEIGHT, pa.int64())]
     )
     values = sql(f"SELECT encode(CAST(json_object({pairs}) AS VARCHAR)) AS v FROM r", {"r": rows})
-    reasons = rows["_reason"].to_pylist() if "_reason" in rows.schema.names else [why] * rows.num_rows
+    told = rows["_reason"].to_pylist() if "_reason" in rows.schema.names else [why] * rows.num_rows
+    if why == NOT_ENCODABLE:
+        headers = [_headers(reason=why, detail=detail, operator=operator) for detail in told]
+    else:
+        headers = [_headers(reason=reason, operator=operator) for reason in told]
     return pa.table(
         {
             "key": pa.nulls(rows.num_rows, pa.binary()),
             "value": values["v"],
             "partition": pa.nulls(rows.num_rows, pa.int32()),
             "timestamp": pa.nulls(rows.num_rows, pa.int64()),
-            "headers": pa.array([_headers(reason=r, operator=operator) for r in reasons], OUT.field("headers").type),
+            "headers": pa.array(headers, OUT.field("headers").type),
         },
         schema=OUT,
     )

@@ -26,6 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.formats.layout import value_part
+from service.formats.not_encodable import NotEncodable
 from service.formats.protobuf.part import check_message_writable, schema_text
 from service.formats.protobuf.schemas.compiler import compiled, described
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
@@ -562,7 +563,7 @@ def test_columns_that_cannot_be_written_are_refused(columns: dict[str, DataType]
 )
 def test_a_value_that_its_field_cannot_hold_is_not_written(type_: DataType, kind: str, value: Any):
     sink = plain({"a": type_}, of_one(kind, "enum E { NO = 0; }"), "M")
-    with pytest.raises(ProtobufSchemaError):
+    with pytest.raises(NotEncodable, match=r'^column "a" is .*, which '):
         encode(sink, (1, (value,)))
 
 

@@ -22,6 +22,7 @@ from service.formats.cells import constant, joined
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
 from service.formats.layout import Part
+from service.formats.not_encodable import NotEncodable, all_rows
 from service.formats.rejection import Rejection
 from service.formats.varints import Ints, Octets
 from service.plan.table import Format
@@ -119,7 +120,7 @@ class AvroWriter:
         self.expression = f"{{{', '.join(cells)}}}"
 
     def finish(self, column: pa.Array) -> pa.Array:
-        """Return the bytes of each row."""
+        """Return the bytes of each row. Raises NotEncodable for rows that the schema cannot hold."""
         text = schema_text(self._part, self._form, enveloped=self._enveloped)
         document = parsed(text)
         names, types = self._part.names, self._part.types
@@ -128,10 +129,14 @@ class AvroWriter:
             fields=[pa.field(n, arrow(t)) for n, t in zip(names, types, strict=True)],
         )
         root = row_of_envelope(document) if self._enveloped else document.root
-        cells = encode(root, document, rows)
-        if "url" in self._form.registry:
-            cells = joined([constant(header(schema_id(self._form, text, "AVRO")), len(rows)), cells])
-        return cells.binary()
+        if "url" not in self._form.registry:
+            return encode(root, document, rows, all_rows(len(rows))).binary()
+        number = schema_id(self._form, text, "AVRO")
+        try:
+            cells = encode(root, document, rows, all_rows(len(rows)))
+        except NotEncodable as error:
+            raise error.of_schema(number) from error
+        return joined([constant(header(number), len(rows)), cells]).binary()
 
 
 def schema_text(part: Part, form: Format, *, enveloped: bool = False) -> str:
@@ -170,7 +175,7 @@ def check_writable(part: Part, form: Format, *, enveloped: bool = False) -> None
         [pa.nulls(0, arrow(t)) for t in part.types],
         fields=[pa.field(n, arrow(t)) for n, t in zip(part.names, part.types, strict=True)],
     )
-    encode(row_of_envelope(document) if enveloped else document.root, document, empty)
+    encode(row_of_envelope(document) if enveloped else document.root, document, empty, all_rows(0))
 
 
 def register(part: Part, form: Format, *, enveloped: bool = False) -> None:

@@ -23,6 +23,7 @@ from service.formats.cells import (
     spread,
     unsigned,
 )
+from service.formats.not_encodable import ValuePlaces
 from service.formats.protobuf.schemas.schema import (
     FIXED,
     TIMESTAMP,
@@ -57,10 +58,11 @@ class MessageEncoder:
     schema: ProtobufSchema
     null_text: str = ""
 
-    def message(self, message: ProtobufMessage, rows: pa.StructArray) -> Cells:
+    def message(self, message: ProtobufMessage, rows: pa.StructArray, at: ValuePlaces) -> Cells:
         """Return the bytes of each row, none of which is NULL.
 
-        Raises ProtobufSchemaError where a column has no field, or its values do not fit there.
+        Raises ProtobufSchemaError where a column has no field that can hold it, NotEncodable where a field cannot hold
+        some of the values.
         """
         places = {rows.type.field(i).name: i for i in range(rows.type.num_fields)}
         for name in places:
@@ -70,19 +72,19 @@ class MessageEncoder:
         if lacking:
             raise ProtobufSchemaError(f'the field "{lacking[0]}" of {message.name} is required, and has no column')
         columns = rows.flatten()
-        parts = [self._field(f, columns[places[f.name]]) for f in message.fields if f.name in places]
+        parts = [self._field(f, columns[places[f.name]], at.inside(f.name)) for f in message.fields if f.name in places]
         return joined(parts) if parts else empty(len(rows))
 
-    def _field(self, field: ProtobufField, column: pa.Array) -> Cells:
+    def _field(self, field: ProtobufField, column: pa.Array, at: ValuePlaces) -> Cells:
         """Return a field of each row, with its tag; nothing where there is none."""
         entry = self.schema.messages.get(field.type)
         if pa.types.is_map(column.type) or (entry is not None and entry.entry):
-            return self._map(field, entry, column)
+            return self._map(field, entry, column, at)
         if field.repeated or pa.types.is_list(column.type):
-            return self._list(field, column)
+            return self._list(field, column, at)
         valid = column.is_valid().to_numpy(zero_copy_only=False)
-        if field.required and not valid.all():
-            raise ProtobufSchemaError(f'the field "{field.name}" is required, but a value is NULL')
+        if field.required:
+            at.refuse(~valid, column, f'but the field "{field.name}" is required')
         if not field.presence and field.kind != "message":
             # What is the default is not written, as no reader could tell.
             filled = self._filled(field, column)
@@ -90,7 +92,7 @@ class MessageEncoder:
         else:
             there = valid
         kept = column if there.all() else column.filter(pa.array(there))
-        return spread(joined([_tag(field, _form(field), len(kept)), self._value(field, kept)]), there)
+        return spread(joined([_tag(field, _form(field), len(kept)), self._value(field, kept, at.where(there))]), there)
 
     def _plain(self, field: ProtobufField, column: pa.Array) -> Any:
         """Return whether each value is the default of a field that cannot tell."""
@@ -110,21 +112,22 @@ class MessageEncoder:
             return pc.equal(column, pa.scalar(0).cast(type_)).to_numpy(zero_copy_only=False)
         return np.zeros(len(column), dtype=np.bool_)
 
-    def _list(self, field: ProtobufField, column: pa.Array) -> Cells:
+    def _list(self, field: ProtobufField, column: pa.Array, at: ValuePlaces) -> Cells:
         if not (field.repeated and pa.types.is_list(column.type)):
             raise _misfit(field, column)
         counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
         items = column.flatten()
+        inside = at.inside("element", np.repeat(at.rows, counts))
         if field.packed:
             there = counts > 0
-            held = gathered(self._value(field, self._filled(field, items)), counts)
+            held = gathered(self._value(field, self._filled(field, items), inside), counts)
             kept = Cells(held.lengths[there], held.data)
             front = [_tag(field, BYTES, len(kept.lengths)), unsigned(kept.lengths.astype(np.uint64))]
             return spread(joined([*front, kept]), there)
-        values = self._value(field, self._filled(field, items))
+        values = self._value(field, self._filled(field, items), inside)
         return gathered(joined([_tag(field, _form(field), len(items)), values]), counts)
 
-    def _map(self, field: ProtobufField, entry: ProtobufMessage | None, column: pa.Array) -> Cells:
+    def _map(self, field: ProtobufField, entry: ProtobufMessage | None, column: pa.Array, at: ValuePlaces) -> Cells:
         if entry is None or not entry.entry or not pa.types.is_map(column.type):
             raise _misfit(field, column)
         key, value = entry.field("key"), entry.field("value")
@@ -134,9 +137,10 @@ class MessageEncoder:
         counts = np.zeros(len(column), dtype=np.int64)
         counts[column.is_valid().to_numpy(zero_copy_only=False)] = np.diff(there.offsets.to_numpy())
         parts: list[Cells] = []
+        rows = np.repeat(at.rows, counts)
         for each, flat in zip((key, value), flat_map(there), strict=True):
             items = self._filled(each, flat)
-            parts += [_tag(each, _form(each), len(items)), self._value(each, items)]
+            parts += [_tag(each, _form(each), len(items)), self._value(each, items, at.inside(each.name, rows))]
         entries = _behind_lengths(joined(parts))
         return gathered(joined([_tag(field, BYTES, len(entries.lengths)), entries]), counts)
 
@@ -156,18 +160,18 @@ class MessageEncoder:
             return column if field.kind == "string" else pc.fill_null(column, pa.scalar(0).cast(column.type))
         return pc.fill_null(column, _DEFAULTS.get(field.kind, 0))
 
-    def _value(self, field: ProtobufField, column: pa.Array) -> Cells:
+    def _value(self, field: ProtobufField, column: pa.Array, at: ValuePlaces) -> Cells:
         """Return values without their tags; none is NULL."""
         kind, type_ = field.kind, column.type
         if kind == "message":
-            return _behind_lengths(self._message(field, column))
+            return _behind_lengths(self._message(field, column, at))
         if kind == "string" and (pa.types.is_decimal(type_) or pa.types.is_date(type_)):
             column, type_ = pc.fill_null(column.cast(pa.string()), self.null_text), pa.string()
         if kind in ("string", "bytes"):
             if not (pa.types.is_string(type_) or pa.types.is_binary(type_)):
                 raise _misfit(field, column)
             if kind == "string" and pa.types.is_binary(type_):
-                column = _checked_text(field, column)
+                column = at.cast(column, pa.string(), f'which is not UTF-8, as the string "{field.name}" is')
             return _behind_lengths(bytes_of(column))
         if kind in ("float", "double"):
             if not pa.types.is_floating(type_) or (kind == "float" and type_ != pa.float32()):
@@ -177,58 +181,47 @@ class MessageEncoder:
             if not pa.types.is_boolean(type_):
                 raise _misfit(field, column)
             return even(column.cast(pa.uint8()).to_numpy(zero_copy_only=False), 1)
-        return self._whole(field, column)
+        return self._whole(field, column, at)
 
-    def _whole(self, field: ProtobufField, column: pa.Array) -> Cells:
+    def _whole(self, field: ProtobufField, column: pa.Array, at: ValuePlaces) -> Cells:
         """Return whole numbers, and the names of an enum."""
         kind, enum = field.kind, self.schema.enums.get(field.type)
         if enum is not None and pa.types.is_string(column.type):
-            column = _numbers_of(enum.name, enum.numbers, column)
+            column = _numbers_of(enum.name, enum.numbers, column, at)
+        why = f'which does not fit in the field "{field.name}", {kind}'
         if pa.types.is_decimal(column.type):
-            try:
-                column = column.cast(pa.decimal128(38, 0)).cast(
-                    pa.uint64() if kind in ("uint64", "fixed64") else pa.int64()
-                )
-            except pa.ArrowInvalid as error:
-                raise ProtobufSchemaError(f'a value does not fit in the field "{field.name}", {kind}') from error
+            wanted = pa.uint64() if kind in ("uint64", "fixed64") else pa.int64()
+            column = at.cast(at.cast(column, pa.decimal128(38, 0), why), wanted, why)
         if kind not in _RANGES or not pa.types.is_integer(column.type):
             raise _misfit(field, column)
         found = column.to_numpy(zero_copy_only=False)
         first, beyond = _RANGES[kind]
         if len(found) and (int(found.min()) < first or int(found.max()) >= beyond):
-            raise ProtobufSchemaError(f'a value does not fit in the field "{field.name}", {kind}')
+            at.refuse(np.array([not first <= int(each) < beyond for each in found]), column, why)
         if found.dtype != np.uint64:
             found = found.astype(np.int64)
         if kind in FIXED:
             return even(found.view(np.uint64).astype(_WIDTHS[kind]), FIXED[kind])
         return signed(found) if kind in ("sint32", "sint64") else unsigned(found.view(np.uint64).copy())
 
-    def _message(self, field: ProtobufField, column: pa.Array) -> Cells:
+    def _message(self, field: ProtobufField, column: pa.Array, at: ValuePlaces) -> Cells:
         message = self.schema.messages[field.type]
         if pa.types.is_struct(column.type):
-            return self.message(message, column)
+            return self.message(message, column, at)
         if field.type == TIMESTAMP and pa.types.is_timestamp(column.type):
             micros = pc.fill_null(column.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
             parts = [pa.array(micros // 1_000_000), pa.array((micros % 1_000_000 * 1000).astype(np.int32))]
-            return self.message(message, pa.StructArray.from_arrays(parts, ["seconds", "nanos"]))
+            return self.message(message, pa.StructArray.from_arrays(parts, ["seconds", "nanos"]), at)
         if field.type in WRAPPERS:
-            return self.message(message, pa.StructArray.from_arrays([column], ["value"]))
+            return self.message(message, pa.StructArray.from_arrays([column], ["value"]), at)
         raise _misfit(field, column)
 
 
-def _numbers_of(name: str, numbers: Any, column: pa.Array) -> pa.Array:
+def _numbers_of(name: str, numbers: Any, column: pa.Array, at: ValuePlaces) -> pa.Array:
     places = pc.index_in(column, pa.array(list(numbers), pa.string()))
-    if places.null_count:
-        unknown = column.filter(places.is_null())[0]
-        raise ProtobufSchemaError(f'the enum {name} has no "{unknown}"')
+    unknown = places.is_null().to_numpy(zero_copy_only=False)
+    at.refuse(unknown, column, f"which is no name of the enum {name}")
     return pa.array(list(numbers.values()), pa.int64()).take(places)
-
-
-def _checked_text(field: ProtobufField, column: pa.Array) -> pa.Array:
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowInvalid as error:
-        raise ProtobufSchemaError(f'bytes for the field "{field.name}", a string, are not UTF-8') from error
 
 
 def _form(field: ProtobufField) -> int:

@@ -15,6 +15,7 @@ from service.formats.cells import constant, joined, signed
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
 from service.formats.layout import Part
+from service.formats.not_encodable import NotEncodable, all_rows
 from service.formats.protobuf.encode import MessageEncoder
 from service.formats.protobuf.nodes import MessageFields
 from service.formats.protobuf.resolve import MessageResolver
@@ -178,19 +179,23 @@ class ProtobufWriter:
         self.expression = f"{{{', '.join(cells)}}}"
 
     def finish(self, column: pa.Array) -> pa.Array:
-        """Return the bytes of each row."""
+        """Return the bytes of each row. Raises NotEncodable for rows that the message cannot hold."""
         names, types = self._part.names, self._part.types
         rows = pa.StructArray.from_arrays(
             [_cast(each, t) for each, t in zip(column.flatten(), types, strict=True)],
             fields=[pa.field(n, arrow(t)) for n, t in zip(names, types, strict=True)],
         )
         schema, message = written_as(self._part, self._form)
-        cells = _encoder(schema, self._form).message(message, rows)
-        if "url" in self._form.registry:
-            text = schema_text(self._part, self._form)
-            front = header(schema_id(self._form, text, "PROTOBUF")) + path_bytes(schema.path(message.name))
-            cells = joined([constant(front, len(rows)), cells])
-        return cells.binary()
+        encoder = _encoder(schema, self._form)
+        if "url" not in self._form.registry:
+            return encoder.message(message, rows, all_rows(len(rows))).binary()
+        number = schema_id(self._form, schema_text(self._part, self._form), "PROTOBUF")
+        try:
+            cells = encoder.message(message, rows, all_rows(len(rows)))
+        except NotEncodable as error:
+            raise error.of_schema(number) from error
+        front = header(number) + path_bytes(schema.path(message.name))
+        return joined([constant(front, len(rows)), cells]).binary()
 
 
 def path_bytes(path: Sequence[int]) -> bytes:
@@ -227,7 +232,7 @@ def check_message_writable(part: Part, form: Format) -> None:
         [pa.nulls(0, arrow(t)) for t in part.types],
         fields=[pa.field(n, arrow(t)) for n, t in zip(part.names, part.types, strict=True)],
     )
-    _encoder(schema, form).message(message, empty)
+    _encoder(schema, form).message(message, empty, all_rows(0))
 
 
 def register_message(part: Part, form: Format) -> None:

@@ -77,7 +77,9 @@ ROWS: Mapping[str, MetricSpec] = {
     ),
     "late_records_total": MetricSpec("counter", "Rows that came behind the watermark and were left out.", _OPERATOR),
     "dropped_retractions_total": MetricSpec("counter", "Retractions of rows that were not known.", _OPERATOR),
-    "dead_records_total": MetricSpec("counter", "Rows that an operator could not compute.", _OPERATOR),
+    "dead_records_total": MetricSpec(
+        "counter", "Rows that an operator could not compute, or a sink not encode.", _OPERATOR
+    ),
     "decode_errors_total": MetricSpec("counter", "Records that could not be decoded.", ("query", "topic")),
     "dead_letter_records_total": MetricSpec(
         "counter",

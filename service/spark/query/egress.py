@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from operators.names import WEIGHT
 from operators.sql import Sql
-from service.formats.contract import OUT
-from service.formats.rejected import NOT_COMPUTED, fitted, rejected_records, row_records
+from service.formats.rejected import NOT_COMPUTED, NOT_ENCODABLE, fitted, rejected_records, row_records
 from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
 from service.plan.program import Output
 from service.runtime.counting import count_changes
+from service.runtime.encoding import encode_changes
 from service.runtime.envelope import Envelope, Kind, table_of
-from service.runtime.net import dead_rows, without_culprits
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.job_spec import WorkerJob
 
@@ -58,7 +57,7 @@ class Egress:
             case Kind.REJECTED:
                 yield from self._rejected(table_of(envelope))
             case Kind.DEAD:
-                yield from self._dead(*self._origin(envelope), table_of(envelope))
+                yield from self._dead(*self._origin(envelope), table_of(envelope), NOT_COMPUTED)
             case Kind.LATE:
                 yield from self._late(*self._origin(envelope), table_of(envelope))
 
@@ -82,12 +81,11 @@ class Egress:
         count_changes(self._metrics, "output_changes_total", changes, sink=output.table.name)
         encoder = self._job.spec.encoders[output.id]
         with self._metrics.timed("encode"):
-            found, culprits = without_culprits(changes, lambda rows: encoder.encode(rows, self._sql))
-            encoded = pa.concat_tables([OUT.empty_table(), *found])
-        if culprits:
-            self._metrics.count("dead_records_total", len(culprits), operator=f"sink {output.table.name}")
-            names = [output.table.columns[i].name for i in output.columns]
-            yield from self._unwritten(f"sink {output.table.name}", names, dead_rows(culprits))
+            encoded, dead = encode_changes(changes, encoder, self._sql)
+        if dead is not None:
+            sink = f"sink {output.table.name}"
+            self._metrics.count("dead_records_total", dead.num_rows, operator=sink)
+            yield from self._dead(sink, [output.table.columns[i].name for i in output.columns], dead, NOT_ENCODABLE)
         if output.table.connector.kind == "print":
             self.lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
             return
@@ -110,15 +108,11 @@ class Egress:
         if self._job.spec.dead_letter_topic:
             yield from self._side(rejected_records(rejected), self._job.spec.dead_letter_topic)
 
-    def _dead(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
-        self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), NOT_COMPUTED), late=False)
-        yield from self._unwritten(operator, names, rows)
-
-    def _unwritten(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
-        self._count_dead(NOT_COMPUTED, rows.num_rows)
+    def _dead(self, operator: str, names: Iterable[str], rows: pa.Table, why: str) -> Iterator[WriterRecords]:
+        self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), why), late=False)
+        self._count_dead(why, rows.num_rows)
         if self._job.spec.dead_letter_topic:
-            records = self._refused(operator, names, rows, NOT_COMPUTED)
-            yield from self._side(records, self._job.spec.dead_letter_topic)
+            yield from self._side(self._refused(operator, names, rows, why), self._job.spec.dead_letter_topic)
 
     def _late(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
         self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), "late"), late=True)

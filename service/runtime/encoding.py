@@ -1,0 +1,52 @@
+"""Encodes the changes of an output: a row that its format cannot hold is a dead letter, and the others go on.
+
+The rows of an output are those that can be encoded: an update to one that cannot be is a delete of the row before it,
+an update from one an insert of the row behind it. What decides is the row alone, so a replay decides alike.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from operators.sql import Sql
+from service.formats.contract import OUT, Encoder
+from service.formats.not_encodable import NotEncodable
+from service.runtime.net import dead_rows, without_culprits
+
+
+class EncodedBlock(NamedTuple):
+    """Records (formats.contract.OUT), and the changes that could not be encoded, with a `_reason`; None where there are
+    none."""
+
+    records: pa.Table
+    dead: pa.Table | None
+
+
+def encode_changes(changes: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:
+    """Encode the net changes of an output. Raises what is no fault of a row: a registry that does not answer."""
+    dead: list[pa.Table] = []
+    found, culprits = without_culprits(changes, lambda rows: _encodable(rows, encoder, sql))
+    records = [OUT.empty_table()]
+    for each in found:
+        records.append(each.records)
+        dead += [] if each.dead is None else [each.dead]
+    if culprits:
+        dead.append(dead_rows(culprits))
+    return EncodedBlock(pa.concat_tables(records), pa.concat_tables(dead) if dead else None)
+
+
+def _encodable(rows: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:
+    """Encode the rows but those that the encoder names: once more for each check that names some."""
+    dead: list[pa.Table] = []
+    while True:
+        try:
+            return EncodedBlock(encoder.encode(rows, sql), pa.concat_tables(dead) if dead else None)
+        except NotEncodable as error:
+            refused = rows.take(pa.array(error.rows))
+            dead.append(refused.append_column("_reason", pa.array(error.reasons, pa.string())))
+            kept = np.ones(rows.num_rows, dtype=np.bool_)
+            kept[error.rows] = False
+            rows = rows.filter(pa.array(kept))

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.contract import OUT, Encoder
 from service.formats.not_encodable import NotEncodable
-from service.runtime.net import dead_rows, without_culprits
+from service.runtime.net import dead_rows, middle, without_culprits
 
 
 class EncodedBlock(NamedTuple):
@@ -28,7 +29,7 @@ class EncodedBlock(NamedTuple):
 def encode_changes(changes: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:
     """Encode the net changes of an output. Raises what is no fault of a row: a registry that does not answer."""
     dead: list[pa.Table] = []
-    found, culprits = without_culprits(changes, lambda rows: _encodable(rows, encoder, sql))
+    found, culprits = without_culprits(changes, lambda rows: _encodable(rows, encoder, sql), _between_updates)
     records = [OUT.empty_table()]
     for each in found:
         records.append(each.records)
@@ -36,6 +37,13 @@ def encode_changes(changes: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBloc
     if culprits:
         dead.append(dead_rows(culprits))
     return EncodedBlock(pa.concat_tables(records), pa.concat_tables(dead) if dead else None)
+
+
+def _between_updates(changes: pa.Table) -> int:
+    """Return about the middle, but not between the two rows of an update unless they are all there is."""
+    half = middle(changes)
+    open_end = changes[WEIGHT][half - 1].as_py() < 0 and half + 1 < changes.num_rows
+    return half + 1 if open_end else half
 
 
 def _encodable(rows: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:

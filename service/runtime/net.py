@@ -31,10 +31,17 @@ class Culprit(NamedTuple):
     reason: str
 
 
-def without_culprits(rows: pa.Table, compute: Callable[[pa.Table], Answer]) -> tuple[list[Answer], list[Culprit]]:
+def middle(rows: pa.Table) -> int:
+    """Return where a block of two rows or more is halved."""
+    return rows.num_rows // 2
+
+
+def without_culprits(
+    rows: pa.Table, compute: Callable[[pa.Table], Answer], cut: Callable[[pa.Table], int] = middle
+) -> tuple[list[Answer], list[Culprit]]:
     """Return what `compute` answers to `rows`, in one piece or in several in the order of the rows, and the culprits.
 
-    `compute` must answer to two blocks of rows as to both in one.
+    `compute` must answer to two blocks of rows as to both in one, at least where `cut` parts them.
     """
     try:
         return [compute(rows)], []
@@ -45,9 +52,9 @@ def without_culprits(rows: pa.Table, compute: Callable[[pa.Table], Answer]) -> t
             raise
         if rows.num_rows == 1:
             return [], [Culprit(rows, reason_of(error) or UNKNOWN)]
-    half = rows.num_rows // 2
-    first, bad = without_culprits(rows.slice(0, half), compute)
-    second, worse = without_culprits(rows.slice(half), compute)
+    half = cut(rows)
+    first, bad = without_culprits(rows.slice(0, half), compute, cut)
+    second, worse = without_culprits(rows.slice(half), compute, cut)
     return first + second, bad + worse
 
 

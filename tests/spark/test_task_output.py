@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from operators.sql import Sql
 from operators.time import MIN_TIME
 from service.checkpoint.batch_plan import BatchPlan
+from service.formats.contract import Encoder
+from service.formats.not_encodable import NotEncodable
 from service.formats.registry import encoder
 from service.kafka.errors import KafkaUnreachable
 from service.kafka.writer.report import WriteReport
@@ -148,6 +151,45 @@ def test_records_do_not_depend_on_how_changes_are_cut(
     assert rows(found) == rows(expected)
     assert sum('"op":"u"' in str(value) for value in values(found)) == 2
     assert metrics.counts['output_changes_total{sink="counts",kind="insert"}'] == 3
+
+
+class Choosy:
+    """Encodes as another encoder does, but for rows that it cannot: those of one id it names, those of another not."""
+
+    def __init__(self, within: Encoder, named: int, unnamed: int) -> None:
+        self._within, self._named, self._unnamed = within, named, unnamed
+
+    def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
+        ids = changes["c0"].to_pylist()
+        if self._unnamed in ids:
+            raise RuntimeError("out of order")
+        if self._named in ids:
+            bad = [place for place, each in enumerate(ids) if each == self._named]
+            raise NotEncodable(np.array(bad), ["too odd"] * len(bad))
+        return self._within.encode(changes, sql)
+
+
+def test_rows_that_cannot_be_encoded_are_dead_letters_of_the_same_transaction(spec: JobSpec, kafka: Kafka):
+    ((output, within),) = spec.encoders.items()
+    changed = replace(spec, dead_letter_topic="dead", side_writer=0, samples=9, encoders={output: Choosy(within, 2, 4)})
+    for attempt in (0, 1):
+        kafka.log, kafka.values = [], []
+        report = write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT._replace(attempt=attempt))
+        assert kafka.log[-1] == f"commit {digest(NOW, [b'r' * 8]).hex()}"
+        assert sorted(value or b"" for value in kafka.values) == [
+            b'{"before":null,"after":{"id":1,"n":10},"op":"c"}',
+            b'{"before":{"id":3,"n":30},"after":{"id":3,"n":31},"op":"u"}',
+            b'{"id":2,"n":20,"_weight":-1}',
+            b'{"id":2,"n":21,"_weight":1}',
+            b'{"id":4,"n":40,"_weight":-1}',
+        ]
+        assert report is not None
+        shown = [(each["reason"], each["detail"], each["origin"]) for each in report.samples]
+        assert shown == [("not-encodable", why, "sink counts") for why in ("too odd", "too odd", "out of order")]
+        counts = TaskMetrics()
+        counts.absorb(report.metrics)
+        assert counts.counts['dead_letter_records_total{topic="dead",reason="not-encodable"}'] == 3
+        assert counts.counts['dead_records_total{operator="sink counts"}'] == 3
 
 
 def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, kafka: Kafka):

@@ -36,8 +36,8 @@ class NotEncodable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ValuePlaces:
-    """Where the values of a column come from: of each its row's position in the block, ascending; and the path to
-    them, which begins with the column's name."""
+    """The places that the values of a column come from: of each its row's position in the block, ascending; and the
+    path to them, which begins with the column's name."""
 
     rows: Ints
     path: str = ""

@@ -33,7 +33,8 @@ class Culprit(NamedTuple):
 
 def middle(rows: pa.Table) -> int:
     """Return where a block of two rows or more is halved."""
-    return rows.num_rows // 2
+    half: int = rows.num_rows // 2
+    return half
 
 
 def without_culprits(

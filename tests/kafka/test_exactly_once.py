@@ -22,6 +22,20 @@ def test_a_replayed_batch_writes_nothing(query: Query):
     assert query.committed() == ["a", "b"]
 
 
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_a_look_at_the_marker_tells_what_is_committed_and_disturbs_nobody(query: Query, host: str):
+    assert not query.attempt(0, host=host).is_committed()
+    with query.attempt(0) as first:
+        first.begin()
+        first.send(query.rows("a"))
+        assert not query.attempt(0, host=host).is_committed()
+        first.commit()
+    assert query.attempt(0, host=host).is_committed()
+    assert not query.attempt(1, host=host).is_committed()
+    assert not query.attempt(0, partition=1, host=host).is_committed()
+    assert query.committed() == ["a"]
+
+
 def test_a_report_counts_what_was_written(query: Query):
     report = query.write(0, "one", "three")
     assert (report.rows, report.bytes, report.topics) == (2, 8, {query.topic: 2})

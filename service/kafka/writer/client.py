@@ -62,6 +62,17 @@ class TransactionClient:
                 self.close()
         raise self._lost("the writer process died three times")
 
+    def is_committed(self) -> bool:
+        """Tell whether the marker says by now that the batch is committed. It fences nobody and opens nothing."""
+        for _ in range(3):
+            try:
+                return self._is_committed()
+            except PeerGone:
+                continue
+            finally:
+                self.close()
+        raise self._lost("the writer process died three times")
+
     def send(self, records: pa.RecordBatch) -> None:
         """Add `records` (see `records.RECORDS`) to the transaction."""
         connection = self._open_connection()
@@ -130,6 +141,13 @@ class TransactionClient:
             "earlier": None if self._earlier is None else self._earlier.hex(),
         }
         return bool(self._ask(connection, opening)["write"])
+
+    def _is_committed(self) -> bool:
+        connection = self._connection = connect(self._settings)
+        connection.settimeout(self._longest_wait)
+        opening = {"look": True, "settings": self._settings.to_json(), "partition": self._partition}
+        newest = self._ask(connection, opening)["newest"]
+        return bool(newest >= self._batch)
 
     def _settle(self, started: float, gone: PeerGone) -> WriteReport:
         """The writer process died while it committed: ask a new one how it ended."""

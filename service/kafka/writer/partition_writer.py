@@ -288,7 +288,8 @@ class PartitionWriter:
             return TransactionLost(
                 self._describe("commit"),
                 f"it was open for {age:.0f} s, which is longer than transaction.timeout.ms allows",
-                "write smaller batches, or raise transaction.timeout.ms",
+                "raise TAILRACE_KAFKA__TRANSACTION_TIMEOUT (and transaction.max.timeout.ms of the brokers where that is"
+                " less), or have smaller batches with TAILRACE_BATCH__BYTES",
             )
         return failed_with
 

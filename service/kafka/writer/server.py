@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from service.kafka.errors import Fenced, KafkaFailure, Superseded, TransactionLost, to_message
 from service.kafka.writer import wire
-from service.kafka.writer.marker import MarkerReader
+from service.kafka.writer.marker import MarkerPlace, MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter
 from service.kafka.writer.settings import WriterSettings
 from service.kafka.writer.wire import PeerGone
@@ -180,6 +180,8 @@ class Server:
         assert isinstance(opening, dict)
         settings = WriterSettings.from_json(opening["settings"])
         self._idle_seconds = settings.idle_seconds
+        if opening.get("look"):
+            return self._look(connection, settings, opening["partition"])
         attempt = Attempt(connection, opening["batch"])
         try:
             with self._lease(settings, opening["partition"]).acquire(attempt, settings.attempt_wait_ms) as writer:
@@ -192,6 +194,15 @@ class Server:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
             self._refuse(connection, TransactionLost("the writer process failed", f"{type(error).__name__}: {error}"))
 
+    def _look(self, connection: socket.socket, settings: WriterSettings, partition: int) -> None:
+        """Say the newest batch of a partition that is committed, -1 if there is none."""
+        try:
+            place = MarkerPlace.of(settings, partition)
+            marker = self._marker_reader(settings).committed(place, settings.patience_ms / 1000)
+            wire.send_message(connection, {"newest": -1 if marker is None else marker.batch})
+        except KafkaFailure as failure:
+            wire.send_message(connection, {"error": to_message(failure)})
+
     def _refuse(self, connection: socket.socket, failure: KafkaFailure) -> None:
         """Tell the task, and hear it out: it may still be sending."""
         wire.send_message(connection, {"error": to_message(failure)})
@@ -201,12 +212,17 @@ class Server:
             wire.receive(connection)
 
     def _lease(self, settings: WriterSettings, partition: int) -> PartitionLease:
+        markers = self._marker_reader(settings)
+        with self._lock:
+            if partition not in self._leases:
+                self._leases[partition] = PartitionLease(PartitionWriter(settings, partition, markers))
+            return self._leases[partition]
+
+    def _marker_reader(self, settings: WriterSettings) -> MarkerReader:
         with self._lock:
             if self._markers is None:
                 self._markers = MarkerReader(settings.kafka)
-            if partition not in self._leases:
-                self._leases[partition] = PartitionLease(PartitionWriter(settings, partition, self._markers))
-            return self._leases[partition]
+            return self._markers
 
 
 def _attempt(attempt: Attempt, writer: PartitionWriter, digest: bytes | None, earlier: bytes | None) -> None:

@@ -69,11 +69,10 @@ def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -
     ranges: list[bytes] = []
     state: list[bytes] = []
     again = at.attempt > 0 or at.number == job.spec.replayed
-    held = float("inf") if again else HELD
     # The first task always leaves its marker: a checkpoint that is an older copy learns how far the job is.
     only = is_first_attempt(job, at) and at.task > 0
     redone = job.spec.redone is not None and partition not in job.spec.redone  # the batch was done without
-    with TaskTransactions(job, partition, at.number, metrics, held=held) as transactions:
+    with TaskTransactions(job, partition, at.number, metrics, again=again, held=HELD) as transactions:
         for envelope in chain([first], incoming):
             planned = max(planned, envelope.now)
             match envelope.kind:

@@ -4,14 +4,15 @@ Law: what is held here may be dropped, and what is sent may be aborted, until `c
 exactly once, by this attempt of the task or by an earlier one.
 
 Records are held until their batch is computed, since a transaction that is open keeps time: it must end before
-`transaction.timeout.ms`. What is more than that is sent while the rest is still computed, unless this attempt is not
-the first: the one before may have failed of just that.
+`transaction.timeout.ms`. What is more than memory should hold is sent while the rest is still computed, unless this
+attempt is not the first: the one before may have failed of just that. Then it goes into a file until all is computed;
+or nowhere, where the marker says that an earlier attempt has committed it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -19,27 +20,37 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from service.kafka.errors import TransactionLost
 from service.kafka.writer import abort_counter
 from service.kafka.writer.client import TransactionClient
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.egress import WriterRecords
 from service.spark.query.job_spec import WorkerJob
+from service.spark.query.record_spool import RecordSpool
 
 HELD = 64 << 20
-"""Bytes of records that a task holds back in all."""
+"""Bytes of records that a task holds back in memory in all."""
 
 
 class TaskTransactions:
-    """Those of the task that writes as `partition` of the job's output. Leaving the `with` block early aborts them."""
+    """Those of the task that writes as `partition` of the job's output. Leaving the `with` block early aborts them.
 
-    def __init__(self, job: WorkerJob, partition: int, batch: int, metrics: TaskMetrics, *, held: float = HELD) -> None:
+    `again` says that an attempt of this task may have been there before; `held` is how many bytes stay in memory.
+    """
+
+    def __init__(
+        self, job: WorkerJob, partition: int, batch: int, metrics: TaskMetrics, *, again: bool, held: int
+    ) -> None:
         self._job = job
         self._partition = partition
         self._batch = batch
         self._metrics = metrics
+        self._again = again
         self._most = held
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._size = 0
+        self._spooled: dict[int, RecordSpool] = {}
+        self._dropped: set[int] = set()
         self._open: dict[int, _Transaction] = {}
 
     def write(self, written: WriterRecords) -> None:
@@ -49,7 +60,11 @@ class TaskTransactions:
         if self._size >= self._most:
             with self._metrics.timed("write"):
                 for number in list(self._held):
-                    self._transaction(number, None).send(self._held.pop(number))
+                    records = self._held.pop(number)
+                    if self._again:
+                        self._set_aside(number, records)
+                    else:
+                        self._transaction(number, None).send(records)
             self._size = 0
 
     def commit(self, digest: bytes, plan: bytes, *, may_skip: bool) -> None:
@@ -58,9 +73,18 @@ class TaskTransactions:
         with self._metrics.timed("write"):
             for number in range(len(self._job.spec.writers)):
                 records = self._held.pop(number, [])
-                if may_skip and not records and number not in self._open:
+                spooled = self._spooled.get(number)
+                dropped = number in self._dropped
+                if may_skip and not (records or spooled or dropped) and number not in self._open:
                     continue
                 transaction = self._transaction(number, digest)
+                if dropped and transaction.writes:
+                    raise TransactionLost(
+                        f"the marker of batch {self._batch} of partition {self._partition} was there, and is gone",
+                        "no record was written",
+                    )
+                if transaction.writes and spooled:
+                    transaction.send(spooled.records())
                 transaction.send(records)
                 self._metrics.count("transactions_total", outcome=transaction.commit(digest, plan))
                 del self._open[number]
@@ -74,22 +98,37 @@ class TaskTransactions:
     ) -> None:
         for transaction in self._open.values():
             transaction.abort()
+        for spool in self._spooled.values():
+            spool.close()
+
+    def _set_aside(self, number: int, records: Sequence[pa.RecordBatch]) -> None:
+        """Have records of a writer elsewhere than in memory until the batch is computed."""
+        if number not in self._spooled and number not in self._dropped:
+            if self._client(number, None).is_committed():
+                self._dropped.add(number)
+            else:
+                self._spooled[number] = RecordSpool(self._job.folder)
+        if number in self._spooled:
+            for block in records:
+                self._spooled[number].add(block)
 
     def _transaction(self, number: int, digest: bytes | None) -> _Transaction:
         """That of a writer, which begins now if it has not; `digest` where it is known already."""
         if number not in self._open:
-            settings = replace(
-                self._job.spec.writers[number],
-                parent_pid=os.getppid(),
-                socket_folder=str(self._job.folder / "writer"),
-                aborts=str(self._aborts),
-            )
-            redone = self._job.spec.redone
-            earlier = None if redone is None else bytes.fromhex(redone.get(self._partition, ""))
-            client = TransactionClient(settings, self._partition, self._batch, digest, earlier)
-            self._open[number] = _Transaction(client)
+            self._open[number] = _Transaction(self._client(number, digest))
             self._open[number].begin()
         return self._open[number]
+
+    def _client(self, number: int, digest: bytes | None) -> TransactionClient:
+        settings = replace(
+            self._job.spec.writers[number],
+            parent_pid=os.getppid(),
+            socket_folder=str(self._job.folder / "writer"),
+            aborts=str(self._aborts),
+        )
+        redone = self._job.spec.redone
+        earlier = None if redone is None else bytes.fromhex(redone.get(self._partition, ""))
+        return TransactionClient(settings, self._partition, self._batch, digest, earlier)
 
     @property
     def _aborts(self) -> Path:
@@ -103,13 +142,14 @@ class _Transaction:
 
     def __init__(self, client: TransactionClient) -> None:
         self._client = client
-        self._writes = False
+        self.writes = False
+        """False where the batch is committed already."""
 
     def begin(self) -> None:
-        self._writes = self._client.begin()
+        self.writes = self._client.begin()
 
-    def send(self, records: Sequence[pa.RecordBatch]) -> None:
-        if self._writes:
+    def send(self, records: Iterable[pa.RecordBatch]) -> None:
+        if self.writes:
             for block in records:
                 self._client.send(block)
 

@@ -34,7 +34,8 @@ from service.plan.program import Program
 from service.settings import ConfigError, Settings, load
 from service.spark.driver import object_store
 from service.spark.driver.configuration import configured
-from service.spark.driver.jvm import Jvm, JvmFailed
+from service.spark.driver.java_classes import own_classes
+from service.spark.driver.jvm import Jvm, JvmFailed, spark_home
 from service.spark.driver.reaper import adopt
 
 LOOK_EVERY = 0.1
@@ -70,6 +71,7 @@ class Service:
         folder = Path(self._settings.archives) if self._settings.archives else None
         lists = ("spark", *object_store.archives(self._settings.checkpoint))
         jars = [jar for name in lists for jar in ensure(load_archives(name), folder)]
+        jars.append(own_classes(jars, spark_home() / "jars"))
         spark = configured(self._settings.spark, jars, self._settings.checkpoint)
         adopt()
         with scratch(self._settings.scratch) as folder_of_run:

@@ -20,17 +20,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import TaskContext, serializers, util
+from pyspark import serializers, util
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.kafka.errors import KafkaUnreachable
+from service.spark.driver.java_classes import SOURCES
 from service.spark.driver.jvm import spark_home
 from service.spark.internals import jvm, workers
 from service.spark.internals.callbacks import open_callbacks
+from service.spark.internals.compiler import COMPILER
 from service.spark.internals.failures import failure_of, noted
-from service.spark.query import projections
+from service.spark.query.query import KAFKA
 from service.spark.query.task_batch import NOW, TaskBatch
 from service.spark.supervision.failure_classes import READER, REFUSED, UNREACHABLE
 from service.spark.supervision.jobs import summary
@@ -72,16 +74,26 @@ def test_sparks_data_source_has_the_methods_that_ours_replaces():
 
 
 def test_the_java_classes_that_we_know_by_name_are_there():
-    known = [workers.GATEWAY, jvm.KAFKA_SOURCE, jvm.READ_LIMIT, *UNREACHABLE, *REFUSED]
+    known = [workers.GATEWAY, COMPILER, jvm.READ_LIMIT, *UNREACHABLE, *REFUSED]
     missing = {name.replace(".", "/") + ".class" for name in known}
     readers = 0
-    for jar in (*(spark_home() / "jars").glob("spark-*.jar"), *(ROOT / ".cache" / "archives").rglob("*kafka*.jar")):
+    own = spark_home() / "jars"
+    for jar in (
+        *own.glob("spark-*.jar"),
+        *own.glob("janino*.jar"),
+        *(ROOT / ".cache" / "archives").rglob("*kafka*.jar"),
+    ):
         with zipfile.ZipFile(jar) as archive:
             names = set(archive.namelist())
         missing -= names
         readers += any(name.startswith(READER.replace(".", "/")) for name in names)
     assert missing == set()
     assert readers, READER
+
+
+def test_the_source_of_kafka_tables_is_the_class_that_limits_are_set_for():
+    for name in (jvm.KAFKA_SOURCE, KAFKA):
+        assert (SOURCES / name.replace(".", "/")).with_suffix(".java").is_file(), name
 
 
 def test_every_private_name_that_we_use_stands_in_the_page_and_in_one_module_only():
@@ -119,15 +131,6 @@ def unreachable(blocks: Iterator[Any]) -> Iterator[Any]:
     with noted():
         yield from blocks
         raise KafkaUnreachable("no answer")
-
-
-def failing_if_interpreted(blocks: Iterator[Any]) -> Iterator[Any]:
-    """Fail once the setting has come to the tasks."""
-    context = TaskContext.get()
-    assert context is not None
-    if context.getLocalProperty(projections.OPTION) == projections.INTERPRETED:
-        raise ValueError("projections are interpreted")
-    yield from blocks
 
 
 Start = Callable[..., StreamingQuery]
@@ -173,22 +176,6 @@ def test_a_running_query_tells_its_progress_and_takes_a_limit_for_its_sources(sp
     sources = jvm.java_query(query).streamingQuery().uniqueSources()
     assert sources.size() == 1
     assert sources.updated(sources.keysIterator().next(), None).size() == 1
-
-
-@pytest.mark.e2e
-def test_a_setting_of_a_running_query_comes_to_its_tasks_and_to_no_other_query(spark: SparkSession, start: Start):
-    query = start(failing_if_interpreted)
-    reports = Reports(query)
-    until = time.monotonic() + 60
-    while reports.last_batch() < 0:
-        assert time.monotonic() < until, "no batch"
-        time.sleep(0.1)
-    projections.interpret(query, True)
-    while query.exception() is None:
-        assert time.monotonic() < until, "the setting did not come"
-        time.sleep(0.1)
-    assert "projections are interpreted" in str(query.exception())
-    assert spark.conf.get(projections.OPTION) == projections.COMPILED
 
 
 @pytest.mark.e2e

@@ -18,7 +18,8 @@ from confluent_kafka import Producer
 
 from service.archives import ensure, load
 from service.kafka.local_broker.broker import EmbeddedKafka
-from service.spark.driver.jvm import CREATE, class_archive
+from service.spark.driver.java_classes import own_classes
+from service.spark.driver.jvm import CREATE, class_archive, spark_home
 
 _TOPIC = "numbers"
 _ROWS = 1000
@@ -36,7 +37,8 @@ INSERT INTO counts SELECT n % 10, COUNT(*) FROM numbers GROUP BY n % 10;
 def main() -> int:
     """Make the archive for this Java and these packages, if it is not there; the exit code."""
     folder = Path(os.environ["TAILRACE_ARCHIVES"]) if os.environ.get("TAILRACE_ARCHIVES") else None
-    jars = ensure(load("spark"), folder)
+    jars = [*ensure(load("spark"), folder)]
+    jars.append(own_classes(jars, spark_home() / "jars"))
     target = class_archive(jars)
     if target.exists():
         return 0

@@ -33,9 +33,6 @@ FIXED: Mapping[str, str] = {
 TEMPORARY: Mapping[str, str] = {"spark.hadoop.hadoop.tmp.dir": "${java.io.tmpdir}/hadoop"}
 """Where the clients of object stores keep what they are about to send: each JVM in its own temporary folder."""
 
-CONSUMERS: Mapping[str, str] = {"spark.kafka.consumer.cache.capacity": "4096"}
-"""Spark keeps a Kafka client for each partition between batches: 64 of them, and makes the others anew each time."""
-
 PYTHON_PATH: Sequence[str] = (str(Path(__file__).with_name("startup")), str(Path(__file__).resolve().parents[3]))
 """Where Python workers find what they run."""
 
@@ -50,7 +47,6 @@ def configured(spark: Spark, jars: Sequence[Path], checkpoint: str) -> dict[str,
         **cluster_mode.suggested(spark),
         **object_store.suggested(checkpoint),
         **TEMPORARY,
-        **CONSUMERS,
         **spark.conf,
         **FIXED,
         **object_store.required(checkpoint),

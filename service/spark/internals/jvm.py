@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
-"""The class of Spark's source of a Kafka table in a running query."""
+KAFKA_SOURCE = "tailrace.kafka.KafkaStream"
+"""The class of the source of a Kafka table in a running query; it is ours, around that of Spark."""
 
 READ_LIMIT = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
 
@@ -39,14 +39,6 @@ def active_executors(session: SparkSession) -> dict[str, str]:
     found = (active.apply(i) for i in range(active.size()))
     # The address is not known in the moment between an executor's connection and its first word.
     return {str(each.id()): str(each.hostPort() or "") for each in found}
-
-
-def set_session_option(query: StreamingQuery, key: str, value: str) -> None:
-    """Set a setting of Spark SQL for a running query alone, from the next batch on.
-
-    A query has a session of its own, whose settings travel with each batch's tasks.
-    """
-    java_query(query).streamingQuery().sparkSessionForStream().conf().set(key, value)
 
 
 def set_read_limit(session: SparkSession, query: StreamingQuery, records: int) -> int:

@@ -22,10 +22,10 @@ from service.spark.query.source import POSITION, IngestTask
 from service.spark.query.stateful import LevelTask
 from service.spark.query.task_output import SPARK_REPORTS
 
+KAFKA = "tailrace.kafka.KafkaSource"
+"""The format of a Kafka source: Spark's, read by our own Java classes (`service/spark/java`)."""
+
 FETCH: Mapping[str, str] = {
-    "kafka.max.poll.records": "10000",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.receive.buffer.bytes": str(4 << 20),
     "kafka.isolation.level": "read_committed",
     # A broker that is away is told of within minutes, though a task is tried often (see `tries`).
@@ -109,7 +109,8 @@ class QueryBuilder:
         options = self._source_options[source.id]
         needs = self._spec.decoders[source.id].needs()
         reader = (
-            self._session.readStream.format("kafka")
+            self._session.readStream.format(KAFKA)
+            .option("readers", str(self._spec.readers))
             .option("subscribe", ",".join(source.table.connector.topics))
             .option("startingOffsets", options.starting_offsets)
             .option(OPTION, str(options.batch_rows))
@@ -121,8 +122,7 @@ class QueryBuilder:
         columns = [_NAMED[name] for name in needs if name not in ("topic", "partition", "offset")] + [POSITION]
         if len(source.table.connector.topics) > 1:
             columns.append("topic")
-        rows = reader.load().selectExpr(*columns)
-        return rows.coalesce(self._spec.readers) if self._spec.readers else rows
+        return reader.load().selectExpr(*columns)
 
     def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any]) -> DataFrame:
         return (

@@ -213,8 +213,6 @@ class Jobs:
             progress = progress_of(job.program, report)
             job.last_batch = progress.batch
             job.runner.keep_pace(progress.batch, max(progress.rows, default=0), progress.seconds)
-            partitions = sum(read.last > read.first for read in progress.reads)
-            job.runner.fit_projections(sum(progress.rows), partitions)
             job.failures = 0
             job.read.batch(progress)
             self._observer.batch(job.name, progress)

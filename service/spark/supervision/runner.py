@@ -37,7 +37,6 @@ from service.spark.query.batch_end import BatchEnd
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
 from service.spark.query.heartbeat import HELD
 from service.spark.query.job_spec import JobSpec
-from service.spark.query.projections import interpret, worth_interpreting
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
 from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
@@ -74,7 +73,6 @@ class JobRunner:
         self._batch_bytes: dict[int, float] = {}
         self._pace: BatchSizing | None = None
         self._blocks_limited = False
-        self._interprets = False
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
         self._folder = scratch
@@ -86,10 +84,7 @@ class JobRunner:
         self._rolling: RollForward | None = None
         self._looked = self._reported = False
         self._redone: Mapping[int, str] | None = None
-        # Executors are given tasks by where they are, so a replay may have others: the sink then needs to be told apart
-        # by Kafka partition where there is no exchange ahead of it.
-        steady = deployment.program.levels > 0 or is_local(deployment.settings.spark.master)
-        self._wanted_readers = deployment.partitions if steady else 0
+        self._wanted_readers = deployment.partitions
 
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
@@ -140,7 +135,6 @@ class JobRunner:
             once=redone,
         )
         self._reports = Reports(self._query)
-        self._interprets = False
 
     def finished(self) -> bool:
         """Look at the progress. Return whether every source has ended and the last batch is done.
@@ -227,15 +221,6 @@ class JobRunner:
             self._pace.measured(self._record)
         if self._pace.batch(records, seconds, batch):
             limit_reads(self._session, self._query, self._pace.rows)
-
-    def fit_projections(self, records: int, partitions: int) -> None:
-        """Have Spark read the next batches as costs least after one that took `records` of so many Kafka partitions."""
-        if self._query is None or not partitions:
-            return
-        wanted = worth_interpreting(records, partitions)
-        if wanted != self._interprets:
-            interpret(self._query, wanted)
-            self._interprets = wanted
 
     def cut_anew(self) -> Cut:
         """Give up the batch that is planned, and have it planned anew with half of its records; the query is stopped.

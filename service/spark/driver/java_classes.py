@@ -1,0 +1,54 @@
+"""Our own Java classes, in an archive that is made from their sources once, beside the archives that they need.
+
+What runs for every record of Kafka before it is in Python's hands has to be Java: `java/tailrace/kafka` reads the
+partitions of a task with one consumer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from service.host.machine import find_java, writing_to
+
+SOURCES = Path(__file__).parents[1] / "java"
+
+
+def own_classes(archives: Sequence[Path], spark: Path) -> Path:
+    """Return the archive of our classes, compiled with `archives` and those of the folder `spark`; make it if it is not
+    there.
+
+    Two processes may do this at the same time: it appears whole or not at all. Raises MachineError, NotCompiled.
+    """
+    sources = sorted(SOURCES.rglob("*.java"))
+    said = "\n".join([*(jar.name for jar in archives), *(source.read_text() for source in sources)])
+    home = archives[0].parent
+    target = home / f"tailrace-{hashlib.sha256(said.encode()).hexdigest()[:16]}.jar"
+    if not target.exists():
+        with writing_to(home):
+            _make(target, sources, [*archives, *sorted(spark.glob("*.jar"))])
+    return target
+
+
+def _make(target: Path, sources: Sequence[Path], class_path: Sequence[Path]) -> None:
+    from service.spark.internals.compiler import compile_java  # seldom needed
+
+    print("compiling the Java classes of Tailrace (once; some seconds)", file=sys.stderr, flush=True)
+    work = target.with_name(f".{target.stem}-{os.getpid()}")
+    work.mkdir(parents=True)
+    try:
+        compiled = work / "classes"
+        compiled.mkdir()
+        compile_java(find_java(), sources, class_path, compiled)
+        part = work / target.name
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for each in sorted(compiled.rglob("*.class")):
+                archive.write(each, each.relative_to(compiled))
+        part.replace(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

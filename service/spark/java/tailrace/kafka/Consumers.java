@@ -1,0 +1,60 @@
+package tailrace.kafka;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+
+/** The consumers of this JVM that no task uses: each goes on in the next batch where it was. */
+class Consumers {
+    /** Nanoseconds after which a consumer is closed that no batch has asked for. */
+    private static final long IDLE = 300L * 1000 * 1000 * 1000;
+
+    private static final List waiting = new ArrayList();
+
+    static Consumer take(KafkaRanges task) {
+        Consumer found = null;
+        List old = new ArrayList();
+        synchronized (waiting) {
+            for (Iterator each = waiting.iterator(); each.hasNext(); ) {
+                Consumer consumer = (Consumer) each.next();
+                if (found == null && consumer.name.equals(Consumer.nameOf(task))) {
+                    found = consumer;
+                    each.remove();
+                } else if (System.nanoTime() - consumer.idleSince > IDLE) {
+                    old.add(consumer);
+                    each.remove();
+                }
+            }
+        }
+        closeAll(old);
+        return found != null ? found : new Consumer(task);
+    }
+
+    static void giveBack(Consumer consumer) {
+        consumer.idleSince = System.nanoTime();
+        synchronized (waiting) {
+            waiting.add(consumer);
+        }
+    }
+
+    /** Close those of a query that has ended; its Kafka group is its own. */
+    static void close(String group) {
+        List ended = new ArrayList();
+        synchronized (waiting) {
+            for (Iterator each = waiting.iterator(); each.hasNext(); ) {
+                Consumer consumer = (Consumer) each.next();
+                if (consumer.name.startsWith(group + " ")) {
+                    ended.add(consumer);
+                    each.remove();
+                }
+            }
+        }
+        closeAll(ended);
+    }
+
+    private static void closeAll(List consumers) {
+        for (Iterator each = consumers.iterator(); each.hasNext(); ) {
+            ((Consumer) each.next()).close();
+        }
+    }
+}

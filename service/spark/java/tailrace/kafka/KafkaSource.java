@@ -1,0 +1,87 @@
+package tailrace.kafka;
+
+import java.util.Collections;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.kafka010.KafkaSourceProvider;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Spark's Kafka source, of which each task reads many Kafka partitions with one consumer.
+ *
+ * <p>Options are those of Spark's source, and `readers`: the number of tasks that read, 0 for one a Kafka partition.
+ * What a batch reads, and what the checkpoint keeps of it, is Spark's own.
+ */
+public class KafkaSource implements TableProvider {
+    private final KafkaSourceProvider spark = new KafkaSourceProvider();
+
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+        return spark.inferSchema(options);
+    }
+
+    public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
+        CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
+        return new KafkaTopics((SupportsRead) spark.getTable(options), spark.inferSchema(options));
+    }
+}
+
+class KafkaTopics implements SupportsRead {
+    private final SupportsRead spark;
+    private final StructType schema;
+
+    KafkaTopics(SupportsRead spark, StructType schema) {
+        this.spark = spark;
+        this.schema = schema;
+    }
+
+    public String name() {
+        return spark.name();
+    }
+
+    public StructType schema() {
+        return schema;
+    }
+
+    public Set capabilities() {
+        return Collections.singleton(TableCapability.MICRO_BATCH_READ);
+    }
+
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        return new KafkaScan(spark.newScanBuilder(options).build(), options.getInt("readers", 0));
+    }
+}
+
+class KafkaScan implements ScanBuilder, Scan {
+    private final Scan spark;
+    private final int readers;
+
+    KafkaScan(Scan spark, int readers) {
+        this.spark = spark;
+        this.readers = readers;
+    }
+
+    public Scan build() {
+        return this;
+    }
+
+    public StructType readSchema() {
+        return spark.readSchema();
+    }
+
+    public Scan.ColumnarSupportMode columnarSupportMode() {
+        return Scan.ColumnarSupportMode.UNSUPPORTED;
+    }
+
+    public MicroBatchStream toMicroBatchStream(String checkpoint) {
+        return new KafkaStream(spark.toMicroBatchStream(checkpoint), readers);
+    }
+}

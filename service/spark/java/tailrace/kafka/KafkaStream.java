@@ -1,0 +1,178 @@
+package tailrace.kafka;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
+import org.apache.spark.sql.kafka010.KafkaSourceOffset;
+
+/** Plans batches as Spark's source does, and hands the ranges of many Kafka partitions to a task. */
+public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, ReportsSourceMetrics {
+    private final MicroBatchStream spark;
+    private final SupportsAdmissionControl limited;
+    private final ReportsSourceMetrics measured;
+    private final int readers;
+    private volatile String consumers = "";
+
+    KafkaStream(MicroBatchStream spark, int readers) {
+        this.spark = spark;
+        this.limited = (SupportsAdmissionControl) spark;
+        this.measured = (ReportsSourceMetrics) spark;
+        this.readers = readers;
+    }
+
+    public Offset initialOffset() {
+        return spark.initialOffset();
+    }
+
+    public Offset deserializeOffset(String json) {
+        return spark.deserializeOffset(json);
+    }
+
+    public ReadLimit getDefaultReadLimit() {
+        return limited.getDefaultReadLimit();
+    }
+
+    public Offset latestOffset() {
+        return spark.latestOffset();
+    }
+
+    public Offset latestOffset(Offset start, ReadLimit limit) {
+        return limited.latestOffset(start, limit);
+    }
+
+    public Offset reportLatestOffset() {
+        return limited.reportLatestOffset();
+    }
+
+    public Map metrics(Optional consumed) {
+        return measured.metrics(consumed);
+    }
+
+    public void commit(Offset end) {
+        spark.commit(end);
+    }
+
+    public void stop() {
+        spark.stop();
+        Consumers.close(consumers);
+    }
+
+    public String toString() {
+        return spark.toString();
+    }
+
+    public PartitionReaderFactory createReaderFactory() {
+        return new KafkaReaders();
+    }
+
+    /** One task for each group of Kafka partitions; a partition is always of the same group. */
+    public InputPartition[] planInputPartitions(Offset start, Offset end) {
+        InputPartition[] ranges = spark.planInputPartitions(start, end);
+        TreeMap groups = new TreeMap();
+        for (int i = 0; i < ranges.length; i++) {
+            KafkaBatchInputPartition range = (KafkaBatchInputPartition) ranges[i];
+            TopicPartition place = range.offsetRange().topicPartition();
+            // The partitions of one topic go round; of topics with few partitions each begins at another place.
+            int turn = place.partition() + (place.topic().hashCode() & 0xffff);
+            String group = readers > 0 ? String.format("%05d", new Object[] {turn % readers}) : place.toString();
+            List members = (List) groups.get(group);
+            if (members == null) {
+                members = new ArrayList();
+                groups.put(group, members);
+            }
+            members.add(new KafkaRange(range));
+            consumers = (String) range.executorKafkaParams().get("group.id");
+        }
+        int all = ((KafkaSourceOffset) end).partitionToOffsets().size();
+        int known = readers > 0 ? Math.max(1, (all + readers - 1) / readers) : 1;
+        InputPartition[] planned = new InputPartition[groups.size()];
+        int number = 0;
+        for (Object each : groups.entrySet()) {
+            Map.Entry entry = (Map.Entry) each;
+            List members = (List) entry.getValue();
+            Collections.sort(members);
+            KafkaBatchInputPartition any = ((KafkaRange) members.get(0)).spark;
+            planned[number++] = new KafkaRanges(
+                    (String) entry.getKey(),
+                    (KafkaRange[]) members.toArray(new KafkaRange[0]),
+                    any.executorKafkaParams(),
+                    known,
+                    any.pollTimeoutMs(),
+                    any.includeHeaders(),
+                    any.preferredLocations());
+        }
+        return planned;
+    }
+}
+
+/** The records of a Kafka partition that a batch reads: from an offset to before another. */
+class KafkaRange implements java.io.Serializable, Comparable {
+    final TopicPartition place;
+    final long from;
+    final long until;
+    final transient KafkaBatchInputPartition spark;
+
+    KafkaRange(KafkaBatchInputPartition spark) {
+        this.spark = spark;
+        this.place = spark.offsetRange().topicPartition();
+        this.from = spark.offsetRange().fromOffset();
+        this.until = spark.offsetRange().untilOffset();
+    }
+
+    public int compareTo(Object other) {
+        TopicPartition its = ((KafkaRange) other).place;
+        int byTopic = place.topic().compareTo(its.topic());
+        return byTopic != 0 ? byTopic : Integer.compare(place.partition(), its.partition());
+    }
+}
+
+/** What one task reads, of how many partitions in the course of time, and how its consumer connects. */
+class KafkaRanges implements InputPartition {
+    final String group;
+    final KafkaRange[] ranges;
+    final Map properties;
+    final int partitions;
+    final long patience;
+    final boolean headers;
+    final String[] locations;
+
+    KafkaRanges(
+            String group,
+            KafkaRange[] ranges,
+            Map properties,
+            int partitions,
+            long patience,
+            boolean headers,
+            String[] locations) {
+        this.group = group;
+        this.ranges = ranges;
+        this.properties = properties;
+        this.patience = patience;
+        this.headers = headers;
+        this.partitions = partitions;
+        this.locations = locations;
+    }
+
+    public String[] preferredLocations() {
+        return locations;
+    }
+}
+
+class KafkaReaders implements PartitionReaderFactory {
+    public PartitionReader createReader(InputPartition ranges) {
+        return new KafkaReader((KafkaRanges) ranges);
+    }
+}

@@ -5,8 +5,9 @@ nothing to do with each other, and the law holds for each of them: those that ha
 checkpoint takes a new plan number first, which every task started from then on carries. Then, for each marker that the
 batch could leave, this takes the epoch of its transactional id, reads it, and commits it again as it was, with the new
 plan number: an attempt of an earlier plan that wakes up later finds that and writes nothing. Where a marker says that
-the batch is committed there, the batch stays as it was planned. Whenever this dies, the batch is planned as it was, or
-given up.
+the batch is committed there, the batch stays as it was planned. Only when that is ruled out for every marker does Kafka
+hear that the batch is skipped, for older copies of the checkpoint: a skip that is refused has told of nothing. Whenever
+this dies, the batch is planned as it was, or given up.
 """
 
 from __future__ import annotations
@@ -155,8 +156,7 @@ class Replanning:
         self._store.write(PLAN, plan)
         here = places_of(self._deployment.program, self._store, batch)
         places = [(number, place) for number in range(self._clusters) for place in here]
-        told = b"" if skipped is None else self._told(batch.number, plan, skipped)
-        done = [place for place in places if self._is_committed(*place, plan, batch.number, told)]
+        done = [place for place in places if self._is_committed(*place, plan, batch.number, b"")]
         written = sorted({place for _, place in done})
         whole = all((number, place) in done for place in written for number in range(self._clusters))
         alone = skipped is not None and not self._deployment.program.levels and whole and len(written) < len(here)
@@ -165,6 +165,11 @@ class Replanning:
                 f"part of batch {batch.number} is committed: {len(done)} of its {len(places)} transactions",
                 "it can only be done again as it was planned: give the job more memory, for this batch at least",
             )
+        if skipped is not None:
+            told = self._told(batch.number, plan, skipped)
+            for place in places:
+                if place not in done:
+                    self._is_committed(*place, plan, batch.number, told)
         return written, len(here)
 
     @property

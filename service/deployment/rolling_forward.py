@@ -144,7 +144,7 @@ def _missing(
     digests: dict[int, dict[int, str]] = {}
     for place, plan in by_place:
         known = plans.get(plan.number)
-        if known is None or _rank(plan) > _rank(known):
+        if known is None or _rank(plan, keeps_state) > _rank(known, keeps_state):
             plans[plan.number] = plan
         if plan.skipped is None:
             digests.setdefault(plan.number, {})[place] = plan.digest
@@ -165,7 +165,9 @@ def _missing(
     return MissingBatches(done + 1, newest, max(marker.plan for marker in markers), wanted, digests)
 
 
-def _rank(plan: BatchPlan) -> tuple[int, bool]:
-    """The newest plan counts: what a part of the tasks had done was skipped by the others later. Where a command that
-    was to skip a batch was killed, the batch was done under the number that the command had taken."""
-    return plan.plan, plan.skipped is None
+def _rank(plan: BatchPlan, keeps_state: bool) -> tuple[int, int]:
+    """With state, a batch that a task has committed was never skipped, whatever a command that was to skip it has told.
+    Without, the newest plan counts: what a part of the tasks had done was skipped by the others later. Where a command
+    that was to skip a batch was killed, the batch was done under the number that the command had taken."""
+    done = plan.skipped is None
+    return (done, plan.plan) if keeps_state else (plan.plan, done)

@@ -46,20 +46,30 @@ class Dying(FolderFiles):
 
 
 def replanning(
-    files: FolderFiles, monkeypatch: pytest.MonkeyPatch, committed: Mapping[int, int], levels: int = 1
+    files: FolderFiles,
+    monkeypatch: pytest.MonkeyPatch,
+    committed: Mapping[int | tuple[int, int], int],
+    levels: int = 1,
+    clusters: int = 1,
+    told: list[tuple[int, bool]] | None = None,
 ) -> Replanning:
-    """Of a job with two tasks; `committed` is the batch of the marker of each, which are read after the plan number
-    was taken."""
+    """Of a job with two tasks; `committed` is the batch of the marker of each (of one cluster, where that is named),
+    which are read after the plan number was taken. `told` is filled with the task of each marker that is committed
+    again, and whether it says that the batch is skipped."""
     source = SimpleNamespace(id=0, table=SimpleNamespace(name="orders", connector=SimpleNamespace(kind="kafka")))
     deployment: Any = SimpleNamespace(
-        program=SimpleNamespace(sources=[source], levels=levels), writers=SimpleNamespace(addresses=[None])
+        program=SimpleNamespace(sources=[source], levels=levels), writers=SimpleNamespace(addresses=[None] * clusters)
     )
     memory = SmallFiles(files)
     made = Replanning(deployment, files, memory)
 
-    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:
+    def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, said: bytes) -> bool:
         assert memory.read(PLAN) == plan
-        return committed.get(place, -1) >= batch
+        if committed.get((number, place), committed.get(place, -1)) >= batch:
+            return True
+        if told is not None:
+            told.append((place, bool(said)))
+        return False
 
     monkeypatch.setattr(Replanning, "_is_committed", is_committed)
     return made
@@ -97,6 +107,34 @@ def test_a_batch_of_which_a_part_is_committed_is_kept(
     assert unfinished(files) is not None
     assert last(files, "commits") == 6
     assert SmallFiles(files).read(SKIPPED) is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "clusters", "committed"),
+    [(1, 1, {0: 7, 1: 6}), (1, 1, {0: 6, 1: 7}), (0, 2, {0: 6, (0, 1): 7, (1, 1): 6})],
+    ids=["the first task", "the last task", "without state, one of two clusters"],
+)
+def test_no_task_is_told_of_a_skip_that_is_refused(
+    levels: int,
+    clusters: int,
+    committed: Mapping[int | tuple[int, int], int],
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, told = FolderFiles(str(checkpoint)), list[tuple[int, bool]]()
+    SmallFiles(files).write("readers", 2)
+    with pytest.raises(PlanKept, match="part of batch 7 is committed"):
+        replanning(files, monkeypatch, committed, levels, clusters, told).skip("too large")
+    assert told
+    assert not any(skipped for _, skipped in told)
+
+
+def test_tasks_are_told_of_a_skip_once_none_can_commit_the_batch(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, bool]] = []
+    replanning(FolderFiles(str(checkpoint)), monkeypatch, {}, told=told).skip("too large")
+    assert told == [(0, False), (1, False), (0, True), (1, True)]
 
 
 def test_without_state_the_tasks_that_have_not_written_are_skipped_alone(

@@ -154,6 +154,15 @@ def test_a_batch_that_was_to_be_skipped_and_was_done_after_all_is_done(copy: Cop
     assert rolling.plan_next() == 4
 
 
+def test_with_state_a_batch_of_which_a_task_is_committed_was_never_skipped(copy: Copy) -> None:
+    copy.markers = {0: Marker(4, b"d"), 1: Marker(3, b"d", 1)}
+    copy.plans = [(0, plan(4)), (1, plan(4, plan=1, skipped=({"batch": 4},)))]
+    rolling = copy.look(levels=1)
+    assert rolling is not None
+    assert rolling.plan_next() == 4
+    assert copy.memory.read(SKIPPED) is None
+
+
 def test_a_batch_of_which_some_tasks_were_skipped_is_not_done_by_these(copy: Copy) -> None:
     copy.memory.write(READERS, 2)
     skipped = {"batch": 4, "partly": "1 of 2 tasks had written theirs: 0"}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from operators.names import WEIGHT as WEIGHT
 from operators.names import column
 from operators.time import Clock
 

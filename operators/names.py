@@ -16,9 +16,16 @@ and downstream, and a sink may show it as an update to the same row.
 """
 
 REASON = "_reason"
-"""Of a row that could not be computed: why (VARCHAR)."""
+"""Of a row that could not be computed: why (VARCHAR). Of one that was found outside for a lookup join: why it cannot be
+read, NULL if it can."""
 
 # -- state
+
+SORT_KEY = "_sort_key"
+"""The hidden column that a block is sorted by: the hash of a row's key (UBIGINT), or its time (BIGINT, ms)."""
+
+TOMBSTONE = "_tombstone"
+"""Whether a key is deleted (BOOLEAN)."""
 
 WRITTEN = "_written"
 """In state with a time to live: the processing time (BIGINT, ms) at which a row was last written."""
@@ -35,7 +42,7 @@ SEQUENCE = "_sequence"
 PLACE = "_place"
 """The place of a row (BIGINT): in the state of a ranking the rank at which it was last seen, as rows before it may be
 forgotten without a word; in a batch of windows by partition, which of the partitions that the batch touches; in one
-of changes that wait for their time, that of a change among them."""
+of changes that wait for their time, that of a change among them; in a temporal join, that of a version."""
 
 PARTITION = "_partition"
 """The hash of a partition (UBIGINT) that is to be looked at again."""
@@ -43,6 +50,18 @@ PARTITION = "_partition"
 LEFT_COPIES = "_left"
 RIGHT_COPIES = "_right"
 """How often a row is there on either side of INTERSECT and EXCEPT (BIGINT)."""
+
+DEGREE = "_degree"
+"""How many rows of the other side of a join a row matches (BIGINT)."""
+
+MATCHES = "_times"
+"""How often a row of a lookup join has met a row (BIGINT); 0 of one that has met none and is not shown."""
+
+MET = "_met"
+"""Whether there was a version that a row of a temporal join has met (BOOLEAN)."""
+
+GONE = "_gone"
+"""Whether the row of a version is there no more from its time on (BOOLEAN)."""
 
 NUMBERS = "numbers"
 """The numbers of the arrivals of a value, the oldest first (BIGINT[])."""
@@ -78,6 +97,9 @@ AHEAD = "_ahead"
 
 ROWS = "_rows"
 """How many rows a key has in the batch (BIGINT)."""
+
+GROUP = "_group"
+"""The number of the group of a row, from 0 (BIGINT)."""
 
 # -- partials
 

@@ -133,6 +133,16 @@ def differ(left: Iterable[str], right: Iterable[str]) -> str:
     return " OR ".join(f"{a} IS DISTINCT FROM {b}" for a, b in zip(left, right, strict=True)) or "false"
 
 
+def window(partition: Iterable[str] = (), order: Iterable[str] = (), frame: str = "") -> str:
+    """Return a window, as it stands behind OVER or in a WINDOW clause.
+
+    >>> window(["c0"], ["_n"])
+    '(PARTITION BY c0 ORDER BY _n)'
+    """
+    by, along = comma(partition), comma(order)
+    return f"({' '.join(filter(None, [by and f'PARTITION BY {by}', along and f'ORDER BY {along}', frame]))})"
+
+
 def over(partition: Iterable[str] = (), order: Iterable[str] = (), frame: str = "") -> str:
     """Return an OVER clause.
 
@@ -141,5 +151,4 @@ def over(partition: Iterable[str] = (), order: Iterable[str] = (), frame: str = 
     >>> over()
     'OVER ()'
     """
-    by, along = comma(partition), comma(order)
-    return f"OVER ({' '.join(filter(None, [by and f'PARTITION BY {by}', along and f'ORDER BY {along}', frame]))})"
+    return f"OVER {window(partition, order, frame)}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.compare.play import Arrival, Stream, Value
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.registry import decoder
 from service.local import cells

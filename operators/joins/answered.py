@@ -16,17 +16,12 @@ import pyarrow as pa
 
 from operators.changes import Mask
 from operators.joins.versions import Places
-from operators.kernel import WEIGHT
-from operators.names import FOUND, PREVIOUS
+from operators.names import AT, COUNT, FOUND, GROUP, MET, PLACE, PREVIOUS, TIME, WEIGHT, key_columns
 from operators.sql import Sql
+from operators.sql_text import join, named, of, same, select, total
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedRows, KeyedTable
 from operators.windows.slices import Times
-
-_TIME = "_time"
-_MET = "_met"
-_COUNT = "_count"
-_GROUP = "_group"
 
 
 class Recalled(NamedTuple):
@@ -52,9 +47,9 @@ class Answered:
     @property
     def table(self) -> KeyedTable:
         """Keys and time, the version's columns, whether there was one, how many rows met it."""
-        keys = [pa.field(f"k{i}", type_) for i, type_ in enumerate(self.keys)]
-        counted = [pa.field(_MET, pa.bool_()), pa.field(_COUNT, pa.int64())]
-        schema = pa.schema([*keys, pa.field(_TIME, pa.int64()), *self.schema, *counted])
+        keys = [pa.field(name, type_) for name, type_ in zip(key_columns(len(self.keys)), self.keys, strict=True)]
+        counted = [pa.field(MET, pa.bool_()), pa.field(COUNT, pa.int64())]
+        schema = pa.schema([*keys, pa.field(TIME, pa.int64()), *self.schema, *counted])
         group = tuple(range(len(keys)))
         return KeyedTable(name="answered", schema=schema, keys=len(keys) + 1, group=group, ttl=self.ttl)
 
@@ -73,22 +68,22 @@ class Answered:
         table = self.table
         table.expire(state, now)
         places, versions = found
-        names = [f"k{i}" for i in range(len(self.keys))]
+        names = key_columns(len(self.keys))
         told = pa.table(
             [*(rows.column(k) for k in keys), pa.array(times), rows.column(WEIGHT), pa.array(places)],
-            names=[*names, _TIME, WEIGHT, "_place"],
-        ).append_column("_at", pa.array(np.arange(rows.num_rows)))
-        by = ", ".join([*names, _TIME])
+            names=[*names, TIME, WEIGHT, PLACE],
+        ).append_column(AT, pa.array(np.arange(rows.num_rows)))
+        by = [*names, TIME]
         groups = sql(
-            f"SELECT {by}, CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT}, MIN(_place) AS _place FROM told GROUP BY {by}",
+            select([*by, total(WEIGHT), named(f"MIN({PLACE})", PLACE)], "told", group_by=by),
             {"told": told},
         )
         pairs = table.read(state, groups, sql)
         known: Mask = pairs.rows.column(FOUND).to_numpy()
-        late = (pairs.rows.column(_TIME).to_numpy() <= previous) & ~known
-        met = np.where(known, pairs.rows.column(PREVIOUS + _MET).fill_null(False).to_numpy(), False)
+        late = (pairs.rows.column(TIME).to_numpy() <= previous) & ~known
+        met = np.where(known, pairs.rows.column(PREVIOUS + MET).fill_null(False).to_numpy(), False)
         # The place of each group's version, among those given and then those kept.
-        mine = np.where(known, -1, pairs.rows.column("_place").to_numpy())
+        mine = np.where(known, -1, pairs.rows.column(PLACE).to_numpy())
         mine = np.where(met, versions.num_rows + np.arange(len(mine)), mine)
         kept = pairs.rows.select([PREVIOUS + name for name in self.schema.names]).rename_columns(self.schema.names)
         versions = pa.concat_tables([versions.select(self.schema.names), kept.cast(self.schema)]).combine_chunks()
@@ -98,19 +93,19 @@ class Answered:
 
     def _groups(self, groups: pa.Table, told: pa.Table, names: Sequence[str], sql: Sql) -> Places:
         """The group of each row."""
-        numbered = groups.select([*names, _TIME]).append_column(_GROUP, pa.array(np.arange(groups.num_rows)))
-        on = " AND ".join(f"r.{name} IS NOT DISTINCT FROM g.{name}" for name in (*names, _TIME))
-        answer = sql(f"SELECT _at, {_GROUP} FROM r JOIN g ON {on}", {"r": told, "g": numbered})
+        numbered = groups.select([*names, TIME]).append_column(GROUP, pa.array(np.arange(groups.num_rows)))
+        by = [*names, TIME]
+        answer = sql(select([AT, GROUP], join("r", "g", same(of("r", by), of("g", by)))), {"r": told, "g": numbered})
         group = np.empty(told.num_rows, dtype=np.int64)
-        group[answer.column("_at").to_numpy()] = answer.column(_GROUP).to_numpy()
+        group[answer.column(AT).to_numpy()] = answer.column(GROUP).to_numpy()
         return group
 
     def _keep(self, state: State, pairs: KeyedRows, versions: pa.Table, places: Places, late: Mask, now: int) -> None:
-        before = pairs.rows.column(PREVIOUS + _COUNT).fill_null(0).to_numpy()
+        before = pairs.rows.column(PREVIOUS + COUNT).fill_null(0).to_numpy()
         count = before + pairs.rows.column(WEIGHT).to_numpy()
-        names = [f"k{i}" for i in range(len(self.keys))]
+        names = key_columns(len(self.keys))
         columns = [
-            *pairs.rows.select([*names, _TIME]).columns,
+            *pairs.rows.select([*names, TIME]).columns,
             *versions.take(pa.array(places, mask=places < 0)).columns,
             pa.array(places >= 0),
             pa.array(count),

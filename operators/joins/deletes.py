@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.columns import listed
-from operators.kernel import WEIGHT
+from operators.names import AT, WEIGHT, column, columns
 from operators.sql import Sql
+from operators.sql_text import comma, over
 from operators.state.operator_state import State
 from operators.state.tables.grouped import GroupedTable
 
@@ -44,24 +44,24 @@ class UntimedDeletes:
         """Give each delete without a time the greatest time of its key so far, in the order of arrival."""
         if rows.num_rows == 0:
             return Filled(rows, 0)
-        table, time = self.table, f"c{self.time}"
-        keys = listed(self.keys)
-        told = rows.select([*keys.split(", "), time, WEIGHT]).append_column("_at", pa.array(np.arange(rows.num_rows)))
+        table, time = self.table, column(self.time)
+        names = columns(self.keys)
+        keys = comma(names)
+        told = rows.select([*names, time, WEIGHT]).append_column(AT, pa.array(np.arange(rows.num_rows)))
         known = table.read(state, table.hashes(state, told))
+        earlier = over(names, [AT], "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
         answer = sql(
-            f"WITH every AS (SELECT {keys}, {time}, 1 AS w, -1 AS _at FROM known"
-            f" UNION ALL SELECT {keys}, {time}, {WEIGHT}, _at FROM told),"
+            f"WITH every AS (SELECT {keys}, {time}, 1 AS w, -1 AS {AT} FROM known"
+            f" UNION ALL SELECT {keys}, {time}, {WEIGHT}, {AT} FROM told),"
             # A row that comes after a delete is another row: its time is its own.
-            f" lives AS (SELECT *, SUM(CAST(w < 0 AS INTEGER)) OVER (PARTITION BY {keys} ORDER BY _at"
-            f" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS life FROM every)"
-            f" SELECT {keys}, MAX({time}) OVER (PARTITION BY {keys}, COALESCE(life, 0) ORDER BY _at) AS {time}, _at,"
-            f" w >= 0 AND ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY _at DESC) = 1 AS stays"
-            " FROM lives ORDER BY _at",
+            f" lives AS (SELECT *, SUM(CAST(w < 0 AS INTEGER)) {earlier} AS life FROM every)"
+            f" SELECT {keys}, MAX({time}) {over([*names, 'COALESCE(life, 0)'], [AT])} AS {time}, {AT},"
+            f" w >= 0 AND ROW_NUMBER() {over(names, [f'{AT} DESC'])} = 1 AS stays FROM lives ORDER BY {AT}",
             {"known": known, "told": told},
         )
         stays = answer.filter(answer.column("stays")).select(table.schema.names).cast(table.schema)
         table.write(state, known, stays.filter(stays.column(time).is_valid()))
-        times = answer.filter(pc.greater_equal(answer.column("_at"), 0)).column(time)
+        times = answer.filter(pc.greater_equal(answer.column(AT), 0)).column(time)
         own = rows.column(time)
         untimed = pc.and_(own.is_null(), pc.less(rows.column(WEIGHT), 0))
         rows = rows.set_column(self.time, time, pc.if_else(untimed, times.cast(own.type), own))

@@ -22,7 +22,7 @@ from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
 from operators.kernel import Step, together
-from operators.names import WEIGHT
+from operators.names import WEIGHT, column, columns
 from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.block import distinct
@@ -89,7 +89,8 @@ class IntervalJoinOperator(KernelDefaults):
 
     def _open(self, side: Side) -> TimedTable:
         """The rows of a side that wait until their last possible partner has passed."""
-        return TimedTable(name=f"{side.name}_open", schema=side.schema, key=tuple(f"c{k}" for k in side.keys))
+        name = ("left_open", "right_open")[side.port]
+        return TimedTable(name=name, schema=side.schema, key=tuple(columns(side.keys)))
 
     def _asks(self) -> tuple[bool, bool]:
         """Whether left and right rows wait to learn that nothing matched them."""
@@ -151,7 +152,7 @@ class IntervalJoinOperator(KernelDefaults):
 
     def _near(self) -> str:
         width = len(self.left)
-        difference = f"epoch_ms(c{self.left_time}) - epoch_ms(c{width + self.right_time})"
+        difference = f"epoch_ms({column(self.left_time)}) - epoch_ms({column(width + self.right_time)})"
         near = f"{difference} BETWEEN {self.lower} AND {self.upper}"
         equal = condition(self.left_keys, self.right_keys, self.null_safe, width)
         return near if equal == "true" else f"{equal} AND {near}"

@@ -18,22 +18,18 @@ import pyarrow.compute as pc
 
 from operators.base import KernelDefaults
 from operators.changes import net
-from operators.columns import as_changes, listed, no_changes, positional
+from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import joined_types, split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
-from operators.kernel import WEIGHT, Step, together
+from operators.kernel import Step, together
+from operators.names import AT, COUNT, MATCHES, REASON, WEIGHT, columns
 from operators.sql import Sql
+from operators.sql_text import all_named, comma, every, named, select
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.grouped import GroupedTable
 from operators.state.tables.table import specs_of
 from operators.time import Clock
-
-UNREADABLE = "_reason"
-"""The column (VARCHAR) of what was found that says why a row cannot be read; NULL of a row that can."""
-
-_TIMES = "_times"
-_COUNT = "_count"
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -45,7 +41,7 @@ class LookupJoinOperator(KernelDefaults):
     DuckDB text over the columns of left, then right, is true.
 
     `advance` takes two tables: the changes of left, and what was found for the keys of `asked`: rows with the columns
-    of `right`, and UNREADABLE. A left row that meets a row which cannot be read is dead.
+    of `right`, and REASON. A left row that meets a row which cannot be read is dead.
 
     `append` says that left only inserts. If it does not, what a row has met is forgotten when it has not been written
     for `ttl` ms of processing time (0 = never), and a row that is taken back after that is an unmatched retraction.
@@ -71,23 +67,24 @@ class LookupJoinOperator(KernelDefaults):
     @property
     def found(self) -> pa.Schema:
         """The columns of what is handed in beside the changes."""
-        return self.right.append(pa.field(UNREADABLE, pa.string()))
+        return self.right.append(pa.field(REASON, pa.string()))
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return {} if self.append else specs_of(self._table())
 
     def _table(self) -> GroupedTable:
         """What left rows have met: joined rows, in the place of their left row within that of its key."""
-        hidden = (pa.field(name, pa.int64()) for name in (_TIMES, _COUNT))
+        hidden = (pa.field(name, pa.int64()) for name in (MATCHES, COUNT))
         schema = pa.schema([*self.output, *hidden])
         return GroupedTable(name="met", schema=schema, group=self.left_keys, members=len(self.left), ttl=self.ttl)
 
     def asked(self, changes: pa.Table, sql: Sql) -> pa.Table:
         """Return the keys (columns c0, c1, ... in the order of `left_keys`) whose rows must be known for these changes,
         each once; none has a NULL."""
-        shown = ", ".join(f"c{key} AS c{i}" for i, key in enumerate(self.left_keys))
-        known = " AND ".join(f"c{key} IS NOT NULL" for key in self.left_keys)
-        statement = f"SELECT DISTINCT {shown} FROM changes WHERE {WEIGHT} > 0 AND {known} ORDER BY ALL"
+        mine = columns(self.left_keys)
+        shown = comma(all_named(mine, columns(range(len(mine)))))
+        known = every([f"{WEIGHT} > 0", *(f"{name} IS NOT NULL" for name in mine)])
+        statement = f"SELECT DISTINCT {shown} FROM changes WHERE {known} ORDER BY ALL"
         keys = positional(self.left.field(key).type for key in self.left_keys)
         if not changes.num_rows:
             return keys.empty_table()
@@ -124,7 +121,7 @@ class LookupJoinOperator(KernelDefaults):
 
     def _readable(self, rows: pa.Table, found: pa.Table, now: int, sql: Sql) -> tuple[pa.Table, pa.Table | None]:
         """The left rows that meet no row which cannot be read, and the others, for the dead letters."""
-        unreadable = found.filter(found.column(UNREADABLE).is_valid())
+        unreadable = found.filter(found.column(REASON).is_valid())
         if not unreadable.num_rows or not rows.num_rows:
             return rows, None
         pairs = match(sql, self._equal(), [(self._left(rows), self._right(unreadable), 0, 0)], len(self.left), now)
@@ -136,15 +133,15 @@ class LookupJoinOperator(KernelDefaults):
             return rows, None
         dead = self._left(rows).take(pa.array(places[came]))
         dead = dead.append_column(WEIGHT, pa.array(np.ones(dead.num_rows, dtype=np.int64)))
-        reasons = unreadable.column(UNREADABLE).take(pa.array(pairs.right[first[came]]))
-        return rows.filter(pa.array(stay)), dead.append_column("_reason", reasons)
+        reasons = unreadable.column(REASON).take(pa.array(pairs.right[first[came]]))
+        return rows.filter(pa.array(stay)), dead.append_column(REASON, reasons)
 
     def _joined(
         self, rows: pa.Table, found: pa.Table, now: int, sql: Sql
     ) -> Iterator[tuple[pa.Table, Numbers, pa.Table | None]]:
         """Left rows beside what they meet, with the places of the left rows, in pieces; and left rows for which the
         condition cannot be computed."""
-        left, right = self._left(rows), self._right(found.filter(found.column(UNREADABLE).is_null()))
+        left, right = self._left(rows), self._right(found.filter(found.column(REASON).is_null()))
         if not left.num_rows or not right.num_rows:
             return
         parts, keys = [(left, right, 0, 0)], (self.left_keys, self.right_keys)
@@ -161,7 +158,7 @@ class LookupJoinOperator(KernelDefaults):
         known = table.read_members(state, rows)
         same = condition(range(width), range(width), (True,) * width, width)
         pairs = match(sql, same, [(self._left(rows), self._left(known), 0, 0)], width, clock.now)
-        weights, counts = rows.column(WEIGHT).to_numpy(), known.column(_COUNT).to_numpy()
+        weights, counts = rows.column(WEIGHT).to_numpy(), known.column(COUNT).to_numpy()
         before = np.zeros(rows.num_rows, dtype=np.int64)
         before[pairs.left] = counts[pairs.right]
         after = np.maximum(before + weights, 0)
@@ -171,14 +168,14 @@ class LookupJoinOperator(KernelDefaults):
         left_of = np.full(known.num_rows, -1, dtype=np.int64)
         left_of[pairs.right] = pairs.left
         mine: Mask = left_of >= 0
-        counted, times = np.where(mine, after[left_of], counts), known.column(_TIMES).to_numpy()
+        counted, times = np.where(mine, after[left_of], counts), known.column(MATCHES).to_numpy()
         deltas = np.where(mine, times * (counted - counts), 0)
         again = mine & (deltas == 0) & (counted > 0) & (times > 0)
         shown = self._weighed(known, deltas, (deltas != 0) | again)
         added = self._weighed(fresh.rows, fresh.times * after[fresh.places], fresh.times > 0)
-        old = known.set_column(known.column_names.index(_COUNT), _COUNT, pa.array(counted))
-        new = fresh.rows.append_column(_TIMES, pa.array(fresh.times))
-        new = table.placed(state, new.append_column(_COUNT, pa.array(after[fresh.places])))
+        old = known.set_column(known.column_names.index(COUNT), COUNT, pa.array(counted))
+        new = fresh.rows.append_column(MATCHES, pa.array(fresh.times))
+        new = table.placed(state, new.append_column(COUNT, pa.array(after[fresh.places])))
         everything = np.ones(new.num_rows, dtype=np.bool_)
         table.write(
             state,
@@ -198,29 +195,30 @@ class LookupJoinOperator(KernelDefaults):
     ) -> tuple[_Met, dict[int, pa.Table]]:
         """What those rows that are `new` meet; a row that meets nothing is kept as such, or would be unknown when it
         is taken back."""
-        numbered = rows.append_column("_at", pa.array(np.arange(rows.num_rows))).filter(pa.array(new))
+        numbered = rows.append_column(AT, pa.array(np.arange(rows.num_rows))).filter(pa.array(new))
         chosen, dead = self._readable(numbered, found, clock.now, sql)
-        at = chosen.column("_at").to_numpy()
+        at = chosen.column(AT).to_numpy()
         failures = [] if dead is None else [dead]
-        parts = [self.output.empty_table().append_column("_at", pa.array([], pa.int64()))]
+        parts = [self.output.empty_table().append_column(AT, pa.array([], pa.int64()))]
         met: Mask = np.zeros(len(at), dtype=np.bool_)
         for joined, places, failed in self._joined(chosen, found, clock.now, sql):
             met[places] = True
-            parts.append(joined.append_column("_at", pa.array(at[places])))
+            parts.append(joined.append_column(AT, pa.array(at[places])))
             if failed is not None:
                 failures.append(failed)
-        names = listed(range(len(self.output)))
+        by = [*self.output.names, AT]
+        matches = named("CAST(COUNT(*) AS BIGINT)", MATCHES)
         pairs = sql(
-            f"SELECT {names}, _at, CAST(COUNT(*) AS BIGINT) AS {_TIMES} FROM pairs GROUP BY {names}, _at ORDER BY _at",
+            select([*by, matches], "pairs", group_by=by, order_by=[AT]),
             {"pairs": pa.concat_tables(parts)},
         )
         alone = chosen.filter(pa.array(~met))
-        padded = self._beside_nothing(alone).append_column("_at", alone.column("_at"))
+        padded = self._beside_nothing(alone).append_column(AT, alone.column(AT))
         times = np.full(alone.num_rows, 1 if self.kind is JoinKind.LEFT else 0, dtype=np.int64)
-        padded = padded.append_column(_TIMES, pa.array(times))
+        padded = padded.append_column(MATCHES, pa.array(times))
         whole = pa.concat_tables([pairs.cast(padded.schema), padded]).combine_chunks()
         dead_rows = {0: pa.concat_tables(failures)} if failures else {}
-        places, times = whole.column("_at").to_numpy(), whole.column(_TIMES).to_numpy()
+        places, times = whole.column(AT).to_numpy(), whole.column(MATCHES).to_numpy()
         return _Met(whole.select(self.output.names), places, times), dead_rows
 
     def _weighed(self, rows: pa.Table, weights: Numbers, chosen: Mask) -> pa.Table:

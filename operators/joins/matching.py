@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from operators.failures import reason_of
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT
+from operators.names import REASON, WEIGHT, column, columns
 from operators.pieces import LARGEST, row_bytes, runs
 from operators.sql import NOT_COMPUTABLE, Sql
+from operators.sql_text import every, join, select, union_all
 from operators.time import time_parameter
 
 Places = npt.NDArray[np.int64]
@@ -41,10 +42,10 @@ class Pairs(NamedTuple):
 def condition(left: Sequence[int], right: Sequence[int], null_safe: Sequence[bool], width: int) -> str:
     """Return the text that the keys are equal, over the columns of left, then right (the first `width` are left's)."""
     equal = [
-        f"c{lk} {'IS NOT DISTINCT FROM' if safe else '='} c{width + rk}"
+        f"{column(lk)} {'IS NOT DISTINCT FROM' if safe else '='} {column(width + rk)}"
         for lk, rk, safe in zip(left, right, null_safe, strict=True)
     ]
-    return " AND ".join(equal) or "true"
+    return every(equal) or "true"
 
 
 Parts = Sequence[tuple[pa.Table, pa.Table, int, int]]
@@ -67,7 +68,7 @@ class Matches(NamedTuple):
         if not len(rows):
             return None
         table = left.take(pa.array(rows)).append_column(WEIGHT, pa.array(np.ones(len(rows), dtype=np.int64)))
-        return table.append_column("_reason", pa.array([f"the condition of the join: {self.reason}"] * len(rows)))
+        return table.append_column(REASON, pa.array([f"the condition of the join: {self.reason}"] * len(rows)))
 
 
 def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
@@ -78,10 +79,10 @@ def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
             continue
         tables[f"l{i}"] = _numbered(left, 0, left_base, "li")
         tables[f"r{i}"] = _numbered(right, width, right_base, "ri")
-        texts.append(f"SELECT li, ri FROM l{i} JOIN r{i} ON {on}")
+        texts.append(select(["li", "ri"], join(f"l{i}", f"r{i}", on)))
     if not texts:
         return NOTHING
-    pairs = sql(" UNION ALL ".join(texts), tables, time_parameter(on, now))
+    pairs = sql(union_all(texts), tables, time_parameter(on, now))
     return Pairs(pairs.column("li").to_numpy(), pairs.column("ri").to_numpy())
 
 
@@ -165,7 +166,7 @@ def _runs(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[slice]:
 def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:
     """`rows` with columns c<first>, ... and the number of each row, counted from `base`."""
     numbers = pa.array(np.arange(base, base + rows.num_rows))
-    return rows.rename_columns([f"c{first + i}" for i in range(rows.num_columns)]).append_column(name, numbers)
+    return rows.rename_columns(columns(range(first, first + rows.num_columns))).append_column(name, numbers)
 
 
 def holding(sql: Sql, residual: str, pairs: pa.Table, now: int) -> Matches:

@@ -20,16 +20,13 @@ from operators.hashing import Hashes
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, match_in_pieces
-from operators.names import COUNT, PREVIOUS, TIME, WEIGHT
+from operators.names import COUNT, DEGREE, PREVIOUS, TIME, WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedRows, KeyedTable
 from operators.state.tables.logged import LoggedTable
 
 Numbers = npt.NDArray[np.int64]
-
-DEGREE = "_degree"
-"""The hidden column (BIGINT) of a row's degree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import holding
 from operators.joins.versions import Places, Versions, asof
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import WEIGHT, columns
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
@@ -89,7 +90,7 @@ class TemporalJoinOperator(KernelDefaults):
     def _waiting(self) -> TimedTable:
         """The left rows that wait for their time."""
         schema = self.left if self.append else weighted(self.left)
-        return TimedTable(name="waiting", schema=schema, key=tuple(f"c{k}" for k in self.left_keys))
+        return TimedTable(name="waiting", schema=schema, key=tuple(columns(self.left_keys)))
 
     def _answered(self) -> Answered:
         return Answered(schema=self.right, keys=tuple(self.left.field(k).type for k in self.left_keys), ttl=self.ttl)

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.changes import Mask
-from operators.columns import listed
 from operators.hashing import Hashes
-from operators.kernel import WEIGHT
+from operators.names import AT, GONE, TIME, WEIGHT, columns, key_columns
 from operators.sql import Sql
+from operators.sql_text import every, of, over, window
 from operators.state.block import repeated
 from operators.state.operator_state import State
 from operators.state.tables.grouped import GroupedTable, places_of
@@ -22,9 +22,6 @@ from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds
 from operators.windows.slices import Times
-
-GONE = "_gone"
-"""The column (BOOLEAN) of a version that says that the row is there no more from its time on."""
 
 Places = npt.NDArray[np.int64]
 
@@ -64,7 +61,7 @@ class Versions:
     def ahead(self) -> TimedTable:
         """The versions that wait for their time."""
         schema = self.schema.append(pa.field(GONE, pa.bool_()))
-        return TimedTable(name="ahead", schema=schema, key=tuple(f"c{k}" for k in self.keys))
+        return TimedTable(name="ahead", schema=schema, key=tuple(columns(self.keys)))
 
     def settled(self, state: State, changes: pa.Table, clock: Clock) -> pa.Table:
         """Return the versions that the watermark has reached, of one time in the order of arrival; newer ones wait."""
@@ -95,14 +92,15 @@ class Versions:
         # A version whose place no other has is the only one of its key.
         shared = np.flatnonzero(repeated(places_of(rows)))
         if settled.num_rows and len(shared):
-            numbered = rows.select(listed(self.keys).split(", ")).take(pa.array(shared))
-            numbered = numbered.append_column("_time", pa.array(times[shared]))
-            numbered = numbered.append_column("_at", pa.array(shared))
+            keys = columns(self.keys)
+            numbered = rows.select(keys).take(pa.array(shared))
+            numbered = numbered.append_column(TIME, pa.array(times[shared]))
+            numbered = numbered.append_column(AT, pa.array(shared))
             statement = (
-                "SELECT _at, LEAD(_time) OVER w AS next, MAX(_time) FILTER (WHERE _time <= $previous)"
-                f" OVER (PARTITION BY {listed(self.keys)}) AS reached FROM versions"
-                f" WINDOW w AS (PARTITION BY {listed(self.keys)} ORDER BY _time, _at) ORDER BY _at"
-            ).replace("$previous", str(previous))
+                f"SELECT {AT}, LEAD({TIME}) OVER w AS next,"
+                f" MAX({TIME}) FILTER (WHERE {TIME} <= {previous}) {over(keys)} AS reached"
+                f" FROM versions WINDOW w AS {window(keys, [TIME, AT])} ORDER BY {AT}"
+            )
             answer = sql(statement, {"versions": numbered})
             last[shared] = answer.column("next").is_null().to_numpy()
             valid[shared] = last[shared] | (answer.column("next").fill_null(0).to_numpy() != times[shared])
@@ -128,9 +126,10 @@ def asof(
         return places
     left = _keyed(rows, keys, times, "li")
     right = _keyed(known.rows, version_keys, known.times, "ri").filter(pa.array(known.valid))
-    equal = " AND ".join(f"l.k{i} = r.k{i}" for i in range(len(keys)))
+    names = key_columns(len(keys))
+    equal = every(f"{mine} = {theirs}" for mine, theirs in zip(of("l", names), of("r", names), strict=True))
     met = sql(
-        f"SELECT li, ri FROM l ASOF JOIN r ON {equal} AND l._time >= r._time",
+        f"SELECT li, ri FROM l ASOF JOIN r ON {equal} AND l.{TIME} >= r.{TIME}",
         {"l": left, "r": right},
     )
     found = met.column("ri").to_numpy()
@@ -140,9 +139,9 @@ def asof(
 
 def _keyed(rows: pa.Table, keys: Sequence[int], times: Times, name: str) -> pa.Table:
     """The keys as k0, k1, ..., the time, and the number of each row."""
-    columns = [rows.column(k) for k in keys]
-    names = [*(f"k{i}" for i in range(len(keys))), "_time", name]
-    return pa.table([*columns, pa.array(times), pa.array(_count(times))], names=names)
+    chosen = [rows.column(k) for k in keys]
+    names = [*key_columns(len(keys)), TIME, name]
+    return pa.table([*chosen, pa.array(times), pa.array(_count(times))], names=names)
 
 
 def _count(times: Times) -> Places:

@@ -19,7 +19,8 @@ from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
-from operators.kernel import WEIGHT, Step, together
+from operators.kernel import Step, together
+from operators.names import WEIGHT, columns
 from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -61,8 +62,8 @@ class WindowJoinOperator(KernelDefaults):
 
     def _waiting(self) -> tuple[TimedTable, TimedTable]:
         """The rows of both sides that wait for the end of their windows."""
-        left = TimedTable(name="left", schema=self.left, key=tuple(f"c{k}" for k in self.left_keys))
-        return left, TimedTable(name="right", schema=self.right, key=tuple(f"c{k}" for k in self.right_keys))
+        left = TimedTable(name="left", schema=self.left, key=tuple(columns(self.left_keys)))
+        return left, TimedTable(name="right", schema=self.right, key=tuple(columns(self.right_keys)))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         return together(self.steps(state, inputs, clock, sql), no_changes(self.output))

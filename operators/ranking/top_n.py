@@ -15,12 +15,11 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import SEQUENCE, columns
+from operators.names import SEQUENCE, SORT_KEY, columns
 from operators.ranking.rank_changes import NOWHERE, Ranks, rank_changes, ranked_schema
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select, union_all
-from operators.state.block import SORT_KEY
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of

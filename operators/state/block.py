@@ -14,11 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import bucket_hash
+from operators.names import SORT_KEY
 from operators.pieces import LARGEST, pieces
 from operators.slots import first_hash, slots_of
-
-SORT_KEY = "_sort_key"
-"""The hidden column that a block is sorted by."""
 
 SortKeys = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]

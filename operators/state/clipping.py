@@ -15,8 +15,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from operators.names import SORT_KEY
 from operators.slots import KEYLESS, first_hash
-from operators.state.block import SORT_KEY, Block, Clip, block_name
+from operators.state.block import Block, Clip, block_name
 from operators.state.compaction import Run
 from operators.state.operator_state import contents_of, manifest_of
 from operators.state.trace import Contents, TableKind, TraceSpec

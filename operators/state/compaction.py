@@ -7,10 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.state.block import SORT_KEY, Block, BlockStore, SortKeys, slice_between
-
-TOMBSTONE = "_tombstone"
-"""The hidden column (BOOLEAN) that marks a deleted key."""
+from operators.names import SORT_KEY, TOMBSTONE
+from operators.state.block import Block, BlockStore, SortKeys, slice_between
 
 Run = tuple[Block, ...]
 """Blocks whose seen sort keys do not overlap, ascending."""

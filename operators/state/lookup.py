@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import Hashes
-from operators.state.block import SORT_KEY, Block, Positions, SortKeys, distinct, spread
+from operators.names import SORT_KEY
+from operators.state.block import Block, Positions, SortKeys, distinct, spread
 from operators.state.compaction import newest
 from operators.state.trace import TableKind, Trace
 

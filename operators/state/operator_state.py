@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from operators.state.block import Block, BlockStore, Clip
-from operators.state.trace import WRITTEN, Contents, Merge, TableKind, Trace, TraceSpec
+from operators.state.trace import Contents, Merge, TableKind, Trace, TraceSpec
 
-__all__ = ["WRITTEN", "SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
+__all__ = ["SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
 
 
 class TableSize(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from operators.names import AT, SORT_KEY
 from operators.sql import Sql
-from operators.state.block import SORT_KEY, SortKeys, among, distinct
+from operators.sql_text import join, named, of, same, select
+from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, sort_keys_of
 from operators.state.tables.keyed import KeyedRows, same_keys, side_by_side
 from operators.state.trace import Trace
@@ -38,11 +40,11 @@ def read_keyed(sql: Sql, trace: Trace, rows: pa.Table, sort_keys: SortKeys, keys
 
 def _joined(sql: Sql, rows: pa.Table, sort_keys: SortKeys, before: pa.Table, found: SortKeys, keys: int) -> KeyedRows:
     """The same by a join on the keys: different keys share a sort key, or Arrow cannot tell whether they do."""
-    names = before.column_names
-    wanted = rows.append_column("_at", pa.array(np.arange(rows.num_rows)))
-    known = before.append_column("_at", pa.array(np.arange(before.num_rows)))
-    on = " AND ".join(f"r.{rows.column_names[i]} IS NOT DISTINCT FROM b.{names[i]}" for i in range(keys)) or "true"
-    matches = sql(f"SELECT r._at AS r, b._at AS b FROM r JOIN b ON {on}", {"r": wanted, "b": known})
+    wanted = rows.append_column(AT, pa.array(np.arange(rows.num_rows)))
+    known = before.append_column(AT, pa.array(np.arange(before.num_rows)))
+    on = same(of("r", rows.column_names[:keys]), of("b", before.column_names[:keys]))
+    statement = select([named(f"r.{AT}", "r"), named(f"b.{AT}", "b")], join("r", "b", on))
+    matches = sql(statement, {"r": wanted, "b": known})
     places = np.full(rows.num_rows, -1, dtype=np.int64)
     places[matches.column("r").to_numpy()] = matches.column("b").to_numpy()
     alone = np.ones(before.num_rows, dtype=np.bool_)

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.hashing import Hashes
+from operators.names import SORT_KEY, TOMBSTONE
 from operators.pieces import LARGEST
 from operators.slots import placed_hash
-from operators.state.block import SORT_KEY, Block, BlockStore, Loaded, SortKeys, distinct, slice_between
-from operators.state.compaction import TOMBSTONE, Run, boundary, mergeable, merged, rows_left, taken
+from operators.state.block import Block, BlockStore, Loaded, SortKeys, distinct, slice_between
+from operators.state.compaction import Run, boundary, mergeable, merged, rows_left, taken
 from operators.time import MIN_TIME
 
 STEP_ROWS = 32_768
@@ -28,9 +29,6 @@ STEP_ROWS = 32_768
 
 STEP_BYTES = LARGEST
 """And by so many bytes at most, since rows may be of any size."""
-
-WRITTEN = "_written"
-"""The hidden column of state with a time to live: the processing time at which a row was last written."""
 
 Combine = Callable[[pa.Table], pa.Table]
 

@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import weigh
-from operators.names import WEIGHT, new_answers, old_answers
+from operators.names import SORT_KEY, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
 from operators.sql_text import differ, inner, named, select, union_all
-from operators.state.block import SORT_KEY
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of

@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
-from operators.names import AT, END, FIRST, LAST, START, TAG, TIMES, value_of
+from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, value_of
 from operators.sql import Sql
 from operators.sql_text import all_named, named, over, select, total
-from operators.state.block import SORT_KEY
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from operators.names import AT, FOUND, NUMBER, PLACE, PREVIOUS, TIME
+from operators.names import AT, FOUND, NUMBER, PLACE, PREVIOUS, SORT_KEY, TIME
 from operators.slots import KEYLESS, SLOT_BITS, first_hash, slots_of
 from operators.sql import Sql
 from operators.sql_text import named, over, select
-from operators.state.block import SORT_KEY, Positions, SortKeys, distinct, spread
+from operators.state.block import Positions, SortKeys, distinct, spread
 from operators.state.lookup import find_between
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.pairing import KeyedRows, read_keyed, write

@@ -13,10 +13,10 @@ from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.hashing import Hashes, bucket_hash
 from operators.kernel import Step
-from operators.names import AT, FIRST, LAST, SPOT, WEIGHT, columns
+from operators.names import AT, FIRST, LAST, SORT_KEY, SPOT, WEIGHT, columns
 from operators.sql import Sql
 from operators.sql_text import inner, join, select, total
-from operators.state.block import SORT_KEY, among, distinct
+from operators.state.block import among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock

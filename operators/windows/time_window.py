@@ -11,9 +11,9 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.kernel import Step
-from operators.names import TIME, WEIGHT
+from operators.names import SORT_KEY, TIME, WEIGHT
 from operators.sql import Sql
-from operators.state.block import SORT_KEY, distinct
+from operators.state.block import distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed

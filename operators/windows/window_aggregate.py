@@ -19,10 +19,21 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
-from operators.names import ATTACHED_START, START, TAG, TIMES, WEIGHT, WINDOW_END, WINDOW_START, old_answers, value_of
+from operators.names import (
+    ATTACHED_START,
+    SORT_KEY,
+    START,
+    TAG,
+    TIMES,
+    WEIGHT,
+    WINDOW_END,
+    WINDOW_START,
+    old_answers,
+    value_of,
+)
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, select, total
-from operators.state.block import SORT_KEY, distinct
+from operators.state.block import distinct
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock, window_columns

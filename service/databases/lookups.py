@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from operators.joins.lookup_join import UNREADABLE
+from operators.names import REASON
 from service.databases.cache import RowCache
 from service.databases.rows import FoundRow, Key
 from service.databases.settings import LookedUpTable, looked_up_table
@@ -31,7 +31,7 @@ class TableLookup:
         self._schema = pa.schema(
             [
                 *(pa.field(f"c{i}", arrow(column.type)) for i, column in enumerate(table.columns)),
-                pa.field(UNREADABLE, pa.string()),
+                pa.field(REASON, pa.string()),
             ]
         )
 

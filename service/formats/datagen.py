@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.durations import milliseconds
 from service.formats.contract import DEAD, Decoded

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.contract import OUT
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.names import SORT_KEY
 from operators.slots import SLOTS, slots_of
-from operators.state.block import SORT_KEY
 from operators.state.lookup import find_between
 from operators.state.operator_state import State, TableKind
 from operators.state.trace import Trace

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.changes.row_kinds import NONE, pair
 from service.local import cells

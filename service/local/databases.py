@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.databases.lookups import TableLookup
 from service.databases.settings import looked_up_table

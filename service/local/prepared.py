@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.contract import DEAD, RECORD, Decoded
 from service.formats.metadata import metadata_column

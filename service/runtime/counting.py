@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.kernel import WEIGHT, Step
+from operators.kernel import Step
+from operators.names import WEIGHT
 from operators.state.operator_state import State
 from operators.time import END_OF_TIME, MIN_TIME
 from service.plan.program import Operator, Source

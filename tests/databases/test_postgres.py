@@ -11,7 +11,7 @@ from decimal import Decimal as Number
 import pyarrow as pa
 import pytest
 
-from operators.joins.lookup_join import UNREADABLE
+from operators.names import REASON
 from service.databases.client import DatabaseTable
 from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
 from service.databases.lookups import TableLookup
@@ -151,7 +151,7 @@ def test_keys_of_several_columns_and_many_pieces(server: Postgres, opened: Opene
 def test_a_key_that_the_database_cannot_read_does_not_stop_the_others(server: Postgres, opened: Opener):
     lookup = opened(table(server, "kinds", (("u", STRING), ("id", BIGINT))))
     found = lookup.found(keys(["no uuid", "00000000-0000-0000-0000-000000000005"]), 0)
-    told = {row["c0"]: (row["c1"], row[UNREADABLE]) for row in found.to_pylist()}
+    told = {row["c0"]: (row["c1"], row[REASON]) for row in found.to_pylist()}
     assert told["00000000-0000-0000-0000-000000000005"] == (1, None)
     value, why = told["no uuid"]
     assert value is None

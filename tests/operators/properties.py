@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from operators.columns import weighted
 from operators.hashing import bucket_hash
-from operators.kernel import WEIGHT, Kernel, Step
+from operators.kernel import Kernel, Step
+from operators.names import WEIGHT
 from operators.slots import SLOTS, slots_of
 from operators.sql import Sql
 from operators.state.clipping import StatePart, clipped

@@ -12,8 +12,9 @@ import pytest
 
 from operators.base import KernelDefaults
 from operators.joins.kinds import JoinKind
-from operators.joins.lookup_join import UNREADABLE, LookupJoinOperator
+from operators.joins.lookup_join import LookupJoinOperator
 from operators.kernel import Step
+from operators.names import REASON
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
@@ -81,7 +82,7 @@ def asking(kernel: LookupJoinOperator, *tables: Found) -> Asking:
 
 def answers(rows: object, reason: str | None = None) -> pa.Table:
     found = block(RIGHT, [Change(row) for row in rows]).drop_columns(["_weight"])  # type: ignore[attr-defined]
-    return found.append_column(UNREADABLE, pa.array([reason] * found.num_rows, pa.string()))
+    return found.append_column(REASON, pa.array([reason] * found.num_rows, pa.string()))
 
 
 def oracle(kind: str, residual: str = "true") -> str:

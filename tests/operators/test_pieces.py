@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.names import SORT_KEY
 from operators.pieces import pieces
-from operators.state.block import SORT_KEY, BlockStore
+from operators.state.block import BlockStore
 from operators.state.lookup import find
 from operators.state.operator_state import State, TableKind, TraceSpec
 

@@ -109,7 +109,6 @@ def test_kernels_take_names_lists_and_keys_from_one_place(pattern: str, instead:
     found = [
         f"{path.relative_to(OPERATORS)}:{line}: {text!r} (use {instead})"
         for path in KERNELS
-        if path.relative_to(OPERATORS).parts[0] not in ("joins", "state")
         for line, text in texts_of(path)
         if re.search(pattern, text)
     ]

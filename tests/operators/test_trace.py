@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from operators.names import SORT_KEY
 from operators.state import trace as tree
-from operators.state.block import SORT_KEY
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 

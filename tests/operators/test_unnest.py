@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.rows.unnest import UnnestOperator
 from operators.time import Clock
 from tests.operators.properties import SQL, Row, no_state

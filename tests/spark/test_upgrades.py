@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from operators.kernel import WEIGHT
+from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.time import MIN_TIME
 from service.checkpoint.address import CheckpointAddress

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from operators.hashing import Hashes, bucket_hash
-from operators.state.block import SORT_KEY, SortKeys, among, distinct
+from operators.names import SORT_KEY, WRITTEN
+from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
-from operators.state.trace import WRITTEN, TableKind
+from operators.state.trace import TableKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

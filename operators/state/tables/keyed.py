@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.hashing import Hashes, bucket_hash
-from operators.names import FOUND, PREVIOUS
+from operators.names import AT, FOUND, PREVIOUS, SORT_KEY, WRITTEN
 from operators.sql import Sql
-from operators.state.block import SORT_KEY, SortKeys, among, distinct
+from operators.sql_text import join, named, of, same, select
+from operators.state.block import SortKeys, among, distinct
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
-from operators.state.trace import WRITTEN, TableKind
+from operators.state.trace import TableKind
 
 
 class KeyedRows(NamedTuple):
@@ -176,10 +177,10 @@ def same_keys(rows: pa.Table, before: pa.Table, keys: int) -> bool:
         left, right = rows.column(place), before.column(place)
         if pa.types.is_nested(left.type):
             return False
-        same = pc.equal(left, right)
-        if same.null_count:
-            same = pc.or_(pc.fill_null(same, False), pc.and_(left.is_null(), right.is_null()))
-        if not pc.all(same, min_count=0).as_py():
+        equal = pc.equal(left, right)
+        if equal.null_count:
+            equal = pc.or_(pc.fill_null(equal, False), pc.and_(left.is_null(), right.is_null()))
+        if not pc.all(equal, min_count=0).as_py():
             return False
     return True
 
@@ -191,11 +192,11 @@ def _joined(
 
     By a join on the keys: different keys share a hash, or Arrow cannot tell whether they do.
     """
-    names = before.column_names
-    wanted = rows.append_column("_at", pa.array(np.arange(rows.num_rows)))
-    known = before.append_column("_at", pa.array(np.arange(before.num_rows)))
-    on = " AND ".join(f"r.{rows.column_names[i]} IS NOT DISTINCT FROM b.{names[i]}" for i in range(keys)) or "true"
-    matches = sql(f"SELECT r._at AS r, b._at AS b FROM r JOIN b ON {on}", {"r": wanted, "b": known})
+    wanted = rows.append_column(AT, pa.array(np.arange(rows.num_rows)))
+    known = before.append_column(AT, pa.array(np.arange(before.num_rows)))
+    on = same(of("r", rows.column_names[:keys]), of("b", before.column_names[:keys]))
+    statement = select([named(f"r.{AT}", "r"), named(f"b.{AT}", "b")], join("r", "b", on))
+    matches = sql(statement, {"r": wanted, "b": known})
     places = np.full(rows.num_rows, -1, dtype=np.int64)
     places[matches.column("r").to_numpy()] = matches.column("b").to_numpy()
     alone = np.ones(before.num_rows, dtype=np.bool_)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import Hashes
-from operators.state.block import SORT_KEY
+from operators.names import SORT_KEY
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
 from operators.state.trace import TableKind, TraceSpec

@@ -41,6 +41,10 @@ class TransactionLost(KafkaFailure):
     retriable = True
 
 
+class TransactionExpired(TransactionLost):
+    """The transaction was open for longer than `transaction.timeout.ms`: the next attempt should open it later."""
+
+
 class WriterUnavailable(KafkaFailure):
     """The writer process could not be started or does not answer: run the attempt again."""
 
@@ -77,6 +81,7 @@ _CLASSES = {
         KafkaFailure,
         KafkaUnreachable,
         TransactionLost,
+        TransactionExpired,
         WriterUnavailable,
         Fenced,
         Superseded,

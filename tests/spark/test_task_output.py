@@ -18,7 +18,7 @@ from service.checkpoint.batch_plan import BatchPlan
 from service.formats.contract import Encoder
 from service.formats.not_encodable import NotEncodable
 from service.formats.registry import encoder
-from service.kafka.errors import KafkaUnreachable, TransactionLost
+from service.kafka.errors import KafkaUnreachable, TransactionExpired, TransactionLost
 from service.kafka.writer.report import WriteReport
 from service.kafka.writer.settings import WriterSettings
 from service.plan.lowering.lower import compile_job
@@ -55,6 +55,7 @@ class Kafka:
 
     committed: bool = False
     unreachable: bool = False
+    expired: bool = False
     log: list[str] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     plans: list[bytes] = field(default_factory=list)
@@ -87,6 +88,8 @@ class Client:
         self.kafka.values += records["value"].to_pylist()
 
     def commit(self, told: bytes, plan: bytes) -> WriteReport:
+        if self.kafka.expired:
+            raise TransactionExpired("too late")
         self.kafka.log.append(f"commit {told.hex()}")
         self.kafka.plans.append(plan)
         return WriteReport(outcome="replayed" if self.kafka.committed else "committed")
@@ -314,6 +317,30 @@ def test_another_attempt_holds_no_more_than_the_first_whatever_it_writes(spec: J
         open_.commit(b"d", b"", may_skip=False)
     assert kafka.log == ["look 1/7", "begin 1/7", *["send 100000"] * sent, "commit 64"]
     assert not [path for path in Path(spec.scratch).rglob("*") if path.is_file()], "nothing stays on the disk"
+
+
+def test_once_a_transaction_was_open_for_too_long_the_next_batches_open_theirs_when_all_is_computed(
+    spec: JobSpec, kafka: Kafka
+):
+    job = WorkerJob(spec)
+    job.folder.mkdir(parents=True)
+
+    def written(batch: int) -> list[str]:
+        kafka.log = []
+        with TaskTransactions(job, 1, batch, TaskMetrics(), again=False, held=10) as open_:
+            open_.write(WriterRecords(0, records(50)))
+            before = list(kafka.log)
+            open_.commit(b"d", b"", may_skip=True)
+        return before
+
+    assert written(7) == ["begin 1/7", "send 50"]
+    kafka.expired = True
+    with pytest.raises(TransactionExpired):
+        written(8)
+    kafka.expired = False
+    assert written(8) == ["look 1/8"]
+    assert written(9) == ["look 1/9"]
+    assert kafka.log == ["look 1/9", "begin 1/9", "send 50", "commit 64"]
 
 
 def test_another_attempt_drops_what_an_earlier_one_has_committed(spec: JobSpec, kafka: Kafka):

@@ -25,6 +25,7 @@ from service.kafka.errors import (
     KafkaFailure,
     KafkaUnreachable,
     SourceChanged,
+    TransactionExpired,
     TransactionLost,
 )
 from service.kafka.faults import failure
@@ -270,6 +271,8 @@ class PartitionWriter:
         self._fence_and_read_marker(check_cancelled)
         if self._is_committed(marker.digest):
             return "settled"
+        if isinstance(failed, TransactionExpired):
+            raise failed
         raise TransactionLost(
             failed.primary, failed.detail or "the marker says that nothing was committed", failed.hint
         )
@@ -285,7 +288,7 @@ class PartitionWriter:
         self.close()  # a producer whose records were refused may fail again at its next ones
         age = time.monotonic() - self._began
         if isinstance(failed_with, Fenced) and age * 1000 >= self._settings.transaction_timeout_ms:
-            return TransactionLost(
+            return TransactionExpired(
                 self._describe("commit"),
                 f"it was open for {age:.0f} s, which is longer than transaction.timeout.ms allows",
                 "raise TAILRACE_KAFKA__TRANSACTION_TIMEOUT (and transaction.max.timeout.ms of the brokers where that is"

@@ -6,13 +6,15 @@ exactly once, by this attempt of the task or by an earlier one.
 Records are held until their batch is computed, since a transaction that is open keeps time: it must end before
 `transaction.timeout.ms`. What is more than memory should hold is sent while the rest is still computed, unless this
 attempt is not the first: the one before may have failed of just that. Then it goes into a file until all is computed;
-or nowhere, where the marker says that an earlier attempt has committed it.
+or nowhere, where the marker says that an earlier attempt has committed it. Once a transaction of this run was open for
+too long, all first attempts of the run wait like that, too.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +22,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from service.kafka.errors import TransactionLost
+from service.kafka.errors import TransactionExpired, TransactionLost
 from service.kafka.writer import abort_counter
 from service.kafka.writer.client import TransactionClient
 from service.runtime.task_metrics import TaskMetrics
@@ -45,7 +47,7 @@ class TaskTransactions:
         self._partition = partition
         self._batch = batch
         self._metrics = metrics
-        self._again = again
+        self._waits = again or self._expired.exists()
         self._most = held
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._size = 0
@@ -61,7 +63,7 @@ class TaskTransactions:
             with self._metrics.timed("write"):
                 for number in list(self._held):
                     records = self._held.pop(number)
-                    if self._again:
+                    if self._waits:
                         self._set_aside(number, records)
                     else:
                         self._transaction(number, None).send(records)
@@ -100,6 +102,9 @@ class TaskTransactions:
             transaction.abort()
         for spool in self._spooled.values():
             spool.close()
+        if isinstance(error, TransactionExpired):
+            with suppress(OSError):  # a disk that is full: the next batch finds out anew
+                self._expired.touch()
 
     def _set_aside(self, number: int, records: Sequence[pa.RecordBatch]) -> None:
         """Have records of a writer elsewhere than in memory until the batch is computed."""
@@ -129,6 +134,11 @@ class TaskTransactions:
         redone = self._job.spec.redone
         earlier = None if redone is None else bytes.fromhex(redone.get(self._partition, ""))
         return TransactionClient(settings, self._partition, self._batch, digest, earlier)
+
+    @property
+    def _expired(self) -> Path:
+        """Is there once a transaction of the query was open for too long, in this run and on this host."""
+        return self._job.folder / f"{crc32(self._job.spec.program.name.encode()):08x}.expired"
 
     @property
     def _aborts(self) -> Path:

@@ -29,6 +29,11 @@ class Answers:
         """Return what was answered to `keys` by the lookup of that name; if nothing was so far, what `ask` gives."""
         name = f"{self._stem}-{lookup}-{sha256(_stored(keys)).hexdigest()[:16]}"
         kept = self._files.get(name)
+        while kept == b"":
+            # A loss of power has left it of a version that did not sync it. It stays as it is: who removed it could
+            # remove what another try has put there meanwhile.
+            name += "-again"
+            kept = self._files.get(name)
         if kept is None:
             answer = _stored(ask())
             kept = answer if self._files.put_new(name, [answer]) else self._files.get(name)

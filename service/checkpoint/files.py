@@ -6,6 +6,7 @@ through a local cache.
 
 from __future__ import annotations
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,10 @@ from service.checkpoint.cache import Cache
 
 ALIGNED = 64
 """Blocks begin at a multiple of this in their file, so that Arrow reads their columns in place."""
+
+
+_NO_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))
+"""What `link` fails of where there are no hard links: on SMB and on what mounts an object store as a folder."""
 
 
 class StoredAt(NamedTuple):
@@ -41,6 +46,17 @@ class StateMissing(Exception):
         )
 
 
+class NoHardLinks(Exception):
+    """The file system of a checkpoint has no hard links, which answers of lookups need."""
+
+    def __init__(self, root: str, error: OSError) -> None:
+        super().__init__(
+            f"the file system of the checkpoint {root} has no hard links: {error.strerror}\n"
+            "  detail: they decide which of two attempts of a task has asked a database first\n"
+            "  hint:   put the checkpoint on a local disk or NFS, or give the URL of its object store (s3a://, gs://)"
+        )
+
+
 class Files(ABC):
     """Names are relative to the folder of one job's checkpoint, with / between their parts."""
 
@@ -51,7 +67,8 @@ class Files(ABC):
     @abstractmethod
     def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
         """Write a file unless there is one; whether it was written. In a folder that holds for tries at the same time,
-        too; in an object store, of two tries that find none at the same moment the later counts."""
+        too, and what was written outlives a loss of power; in an object store, of two tries that find none at the same
+        moment the later counts. Raises NoHardLinks."""
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
@@ -97,15 +114,20 @@ class FolderFiles(Files):
         path = self._root / name
         temporary = path.with_name(f"{path.name}.{uuid4().hex}.new")
         try:
-            self._write(temporary, parts)
+            self._write(temporary, parts, durably=True)
             os.link(temporary, path)  # unlike a rename, it fails where the name is taken
+            _sync(path.parent)
             return True
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise NoHardLinks(str(self._root), error) from error
+            raise
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _write(self, path: Path, parts: Sequence[pa.Buffer | bytes]) -> None:
+    def _write(self, path: Path, parts: Sequence[pa.Buffer | bytes], *, durably: bool = False) -> None:
         try:
             file = path.open("wb")
         except FileNotFoundError:
@@ -114,6 +136,9 @@ class FolderFiles(Files):
         with file:
             for part in parts:
                 file.write(part)
+            if durably:
+                file.flush()
+                os.fsync(file.fileno())
 
     def get(self, name: str) -> bytes | None:
         try:
@@ -125,9 +150,12 @@ class FolderFiles(Files):
         try:
             with pa.memory_map(str(self._root / place.file), "r") as mapped:
                 mapped.seek(place.offset)
-                return mapped.read_buffer(place.length)
+                data = mapped.read_buffer(place.length)
         except FileNotFoundError:
             raise StateMissing(str(self._root), place.file) from None
+        if data.size != place.length:
+            raise StateMissing(str(self._root), place.file)
+        return data
 
     def names(self, folder: str) -> list[str]:
         with suppress(FileNotFoundError):
@@ -198,3 +226,12 @@ class StoreFiles(Files):
 
     def written(self, place: StoredAt, data: pa.Buffer) -> None:
         self._cache.put(f"{place.file.rpartition('/')[2]}.{place.offset}", data)
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in `folder` outlive a loss of power."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -82,7 +82,7 @@ class Version:
         if batch == 0:
             return Version({})
         written = files.get(_name(batch - 1))
-        if written is None:
+        if not written:  # empty after a loss of power
             raise StateMissing("the checkpoint", _name(batch - 1))
         return Version(
             {

@@ -67,6 +67,12 @@ def test_a_block_whose_file_is_gone_is_named(files: Files) -> None:
         files.block(StoredAt("tailrace/state/gone", 0, 1))
 
 
+def test_a_block_that_a_loss_of_power_has_emptied_is_missing(files: Files) -> None:
+    files.put("tailrace/state/empty", [])
+    with pytest.raises(StateMissing, match="tailrace/state/empty is missing"):
+        files.block(StoredAt("tailrace/state/empty", 0, 10))
+
+
 def test_a_large_block_is_written_and_read_in_ranges(files: Files) -> None:
     data = bytes(range(256)) * (12 << 12)
     files.put("tailrace/state/large", [data])

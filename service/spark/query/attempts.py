@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
-from service.checkpoint.files import StateMissing
+from service.checkpoint.files import NoHardLinks, StateMissing
 from service.databases.errors import DatabaseConfigError
 from service.kafka.errors import DigestMismatch, KafkaConfigError, SourceChanged
 from service.runtime.ingest import BadInput
@@ -35,6 +35,7 @@ TRIES = 4
 FINAL = (
     StateMismatch,
     StateMissing,
+    NoHardLinks,
     DigestMismatch,
     SourceChanged,
     KafkaConfigError,

@@ -36,6 +36,11 @@ class CheckpointAddress:
     scratch: str = ""
     cache_bytes: int = 0
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, where a lock keeps a second driver out, and not in an object store."""
+        return urlparse(self.url).scheme in ("", "file")
+
     def open(self) -> Files:
         """Return the files; the same object for the same address in one process."""
         return _opened(self.url, tuple(sorted(self.hadoop.items())), self.scratch, self.cache_bytes)

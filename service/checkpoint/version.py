@@ -17,6 +17,10 @@ from service.checkpoint.files import Files, StateMissing, StoredAt
 FOLDER = "tailrace/versions"
 
 
+class VersionSettled(Exception):
+    """Another driver has done a batch, and its version counts."""
+
+
 class ShardState(NamedTuple):
     """The report of a shard on its level after a batch: the place of its manifest. The clocks are those of the
     level; every shard knows them, and the first tells them."""

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import FolderFiles, StateMissing, StoredAt
-from service.checkpoint.version import ShardState, Version
+from service.checkpoint.version import ShardState, Version, VersionSettled
 from service.plan.lowering.lower import compile_job
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import is_first_attempt
@@ -25,6 +25,7 @@ from service.spark.query.job_spec import JobSpec, WorkerJob
 from service.spark.query.task_batch import NOW, PLAN, TaskBatch
 from service.spark.query.task_output import TaskReport
 from service.sql.pipeline import read
+from tests.spark.fake_s3 import fake_s3
 from tests.spark.test_job import job_spec
 
 COUNTS = """
@@ -104,6 +105,28 @@ def test_a_batch_is_not_noted_where_a_shard_has_told_nothing(spec: JobSpec):
     assert isinstance(end.failure, ValueError)
     with pytest.raises(StateMissing):
         Version.before(FolderFiles(spec.state.url), BATCH + 1)
+
+
+def test_a_driver_that_wakes_up_after_another_has_done_its_batch_leaves_the_state_alone(spec: JobSpec, tmp_path: Path):
+    with fake_s3() as (address, _):
+        told = {
+            "fs.s3a.endpoint": address,
+            "fs.s3a.endpoint.region": "nowhere-1",
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.access.key": "key",
+            "fs.s3a.secret.key": "secret",
+        }
+        store = CheckpointAddress("s3a://bucket/job", told, str(tmp_path / "copies"), 1 << 20)
+        files, local = store.open(), FolderFiles(spec.state.url)
+        files.put(f"offsets/{BATCH}", [local.get(f"offsets/{BATCH}") or b""])
+        end = BatchEnd(replace(spec, state=store), lambda told: None)
+        Batch(report(0), report(1)).given_to(end)
+        settled = Version.before(files, BATCH + 1)
+        files.put(f"commits/{BATCH}", [b"v1\n{}"])
+        moved = ShardState(1, 0, {}, StoredAt("tailrace/state/late", 0, 1)).to_json()
+        with pytest.raises(VersionSettled, match=f"has done batch {BATCH} already"):
+            Batch(report(0, state=(moved,)), report(1)).given_to(end)
+        assert Version.before(files, BATCH + 1) == settled
 
 
 def test_what_the_tasks_failed_of_is_kept_as_it_is_and_nothing_is_noted(spec: JobSpec):

@@ -15,8 +15,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from service.checkpoint.batch_log import COMMITS
 from service.checkpoint.batch_plan import BatchPlan
-from service.checkpoint.version import ShardState, Version
+from service.checkpoint.version import ShardState, Version, VersionSettled
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import forget_attempts
 from service.spark.query.job_spec import JobSpec
@@ -52,11 +53,21 @@ class BatchEnd:
         levels = self._spec.program.levels
         if levels:
             states = (ShardState.from_json(payload) for report in told for payload in report.state)
-            Version.of(states, levels, self._spec.layout.shards).write(self._files, batch)
+            version = Version.of(states, levels, self._spec.layout.shards)
+            self._refuse_if_done(batch)
+            version.write(self._files, batch)
         if self._spec.one_host:
             PayloadFiles(Path(self._spec.scratch) / self._spec.run, batch).remove()
             forget_attempts(self._spec, batch)
         self._tell(batch, told)
+
+    def _refuse_if_done(self, batch: int) -> None:
+        """Raise VersionSettled where Spark has noted the batch as done: this driver was paused, another has done the
+        batch, and its version counts. In a folder the lock sees to it."""
+        if not self._spec.state.is_folder and self._files.get(f"{COMMITS}/{batch}") is not None:
+            raise VersionSettled(
+                f"another driver works on the checkpoint {self._spec.state.url}: it has done batch {batch} already"
+            )
 
     def _plan(self, batch: int) -> BatchPlan:
         """How the batch was cut."""

@@ -1,4 +1,4 @@
-"""Which part of Tailrace may know which: cli -> run -> spark | local -> plan -> operators, and their neighbours."""
+"""Which part of Tailrace may know which: cli -> commands -> run -> spark, commands -> local, and what stands below."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The plan: typed nodes, the passes over them, and the program of stages that both runners execute."""
+"""The plan: typed nodes, the passes over them, and the program of levels that both runners execute."""

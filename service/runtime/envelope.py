@@ -23,12 +23,12 @@ class Kind(IntEnum):
 
     ROWS = 0  # payload: changes; address: exchange
     CLOCK = 1  # address: the producer, a source or an operator; `watermark` is the channel's; payload: as OFFSETS
-    TICK = 2  # payload: JSON of `channels.Tick`
+    TICK = 2  # payload: JSON of `watermarks.Tick`
     OUTPUT = 3  # payload: changes; address: output
     LATE = 4  # payload: rows; address: operator, and the `port` of it that they came to
     DEAD = 5  # payload: rows that an operator could not compute; address and `port` as those of LATE
     REJECTED = 6  # payload: records that a format could not decode; address: source
-    METRICS = 7  # payload: JSON of `metrics.TaskMetrics`
+    METRICS = 7  # payload: JSON of `task_metrics.TaskMetrics`
     OFFSETS = 8  # payload: digests of the source ranges that the batch was made from, see `source_digest`
     STATE = 9  # payload: JSON of `service.checkpoint.version.ShardState`; address: level
 

@@ -2,7 +2,7 @@
 
 A source's channels are its Kafka partitions. A partition with unread rows has rows in every batch (Spark gives each
 such partition at least one), so silence over running time is idleness; running time stands still while the job does,
-so that a restart after a pause makes nothing idle. Rules: semantics.md, "Time".
+so that a restart after a pause makes nothing idle. Rules: docs/design/semantics.md, "Time".
 """
 
 from __future__ import annotations

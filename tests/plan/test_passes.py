@@ -10,7 +10,7 @@ from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
 from service.plan.passes.prune_fields import prune_fields
-from service.plan.passes.prune_watermarks import forget_watermarks
+from service.plan.passes.prune_watermarks import prune_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.share_subplans import share_subplans
 from service.plan.table import ColumnKind, TableColumn
@@ -232,7 +232,7 @@ def test_what_a_sink_enforces_is_asked_of_the_rows_that_reach_it():
 
 def test_a_watermark_that_no_step_waits_for_is_forgotten():
     def watermark(node: Node) -> object:
-        (scanned,) = only(Scan, forget_watermarks(job(sink(node, OUT))).sinks[0].input)
+        (scanned,) = only(Scan, prune_watermarks(job(sink(node, OUT))).sinks[0].input)
         assert isinstance(scanned, Scan)
         return scanned.table.watermark
 
@@ -242,7 +242,7 @@ def test_a_watermark_that_no_step_waits_for_is_forgotten():
 
 def test_a_watermark_that_one_of_two_readers_waits_for_stays():
     windows, groups = tumbled(orders, ("user",), "amount"), total(orders, ("user",), "amount")
-    kept = forget_watermarks(job(sink(windows, OUT), sink(groups, OUT)))
+    kept = prune_watermarks(job(sink(windows, OUT), sink(groups, OUT)))
     scans = only(Scan, *(s.input for s in kept.sinks))
     assert len(scans) == 1
     assert scans[0] is orders

@@ -11,7 +11,7 @@ from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.prune_columns import prune_columns
 from service.plan.passes.prune_fields import prune_fields
-from service.plan.passes.prune_watermarks import forget_watermarks
+from service.plan.passes.prune_watermarks import prune_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.read_values import read_values
 from service.plan.passes.share_subplans import share_subplans
@@ -20,7 +20,7 @@ PASSES = (
     read_values,
     bound_ranks,
     share_subplans,
-    forget_watermarks,
+    prune_watermarks,
     expand_computed,
     draw_from_origins,
     merge_projections,

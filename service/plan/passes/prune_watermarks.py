@@ -24,11 +24,11 @@ from service.plan.table import TimeKind
 from service.plan.walk import fields, in_order, inputs, rewrite
 
 
-def forget_watermarks(job: Job) -> Job:
+def prune_watermarks(job: Job) -> Job:
     """Drop the watermark of every table of which only rows are asked, not how far time has come.
 
     >>> from tests.sql.outline import resolved
-    >>> [scan] = [n for n in in_order(forget_watermarks(resolved("SELECT id FROM pay")).sinks) if isinstance(n, Scan)]
+    >>> [scan] = [n for n in in_order(prune_watermarks(resolved("SELECT id FROM pay")).sinks) if isinstance(n, Scan)]
     >>> print(scan.table.watermark)
     None
     """

@@ -21,12 +21,12 @@ from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetKind
 from operators.sql import Sql
 from operators.windows.firing import Firing
-from operators.windows.session_window import SessionWindow
 from operators.windows.shapes import Hop, tumble
-from operators.windows.sliding_window import SlidingWindow
-from operators.windows.state_window import StateWindow
-from operators.windows.time_window import TimeWindow
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.session_window import SessionWindow
+from operators.windows.stream.sliding_window import SlidingWindow
+from operators.windows.stream.state_window import StateWindow
+from operators.windows.stream.time_window import TimeWindow
+from operators.windows.stream.window_output import WindowOutput
 from tests.operators import test_count_window as count_window
 from tests.operators import test_firing_aggregate as firing_aggregate
 from tests.operators import test_group_by as group_by

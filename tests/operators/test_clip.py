@@ -12,11 +12,11 @@ import pytest
 
 from operators.kernel import Kernel
 from operators.time import END_OF_TIME
-from operators.windows.session_window import SessionWindow
 from operators.windows.shapes import Hop
-from operators.windows.sliding_window import SlidingWindow
-from operators.windows.state_window import StateWindow
-from operators.windows.time_window import TimeWindow
+from operators.windows.stream.session_window import SessionWindow
+from operators.windows.stream.sliding_window import SlidingWindow
+from operators.windows.stream.state_window import StateWindow
+from operators.windows.stream.time_window import TimeWindow
 from tests.operators import test_count_window as count_window
 from tests.operators import test_group_by as group_by
 from tests.operators.growth import GROWTH, ROWS_OUT, Growth, event

@@ -11,8 +11,8 @@ import pytest
 from operators.aggregates.functions import AggregateSpec
 from operators.columns import positional
 from operators.time import MIN_TIME
-from operators.windows.count_window import CountWindow
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.count_window import CountWindow
+from operators.windows.stream.window_output import WindowOutput
 from tests.operators.properties import Batch, Change, Run, every, holds_cut, holds_restart
 
 INPUT = positional([pa.string(), pa.int64(), pa.bool_()])
@@ -138,7 +138,7 @@ def test_a_partition_that_has_just_filled_a_window_of_its_own_rows_leaves_nothin
 
 
 def test_the_numbers_of_a_partition_may_outgrow_the_half_of_a_sort_key_that_is_theirs(monkeypatch):
-    monkeypatch.setattr("operators.windows.partitions._NUMBERS", 7)
+    monkeypatch.setattr("operators.windows.stream.partitions._NUMBERS", 7)
     made = batches(7)
     run = Run([rows_out((0,), 5, 2)], restart=True)
     for batch in made:

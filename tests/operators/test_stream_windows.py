@@ -16,12 +16,12 @@ from operators.aggregates.functions import AggregateSpec
 from operators.columns import positional
 from operators.kernel import Kernel
 from operators.time import END_OF_TIME
-from operators.windows.session_window import SessionWindow
 from operators.windows.shapes import Hop, tumble
-from operators.windows.sliding_window import SlidingWindow
-from operators.windows.state_window import StateWindow
-from operators.windows.time_window import TimeWindow
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.session_window import SessionWindow
+from operators.windows.stream.sliding_window import SlidingWindow
+from operators.windows.stream.state_window import StateWindow
+from operators.windows.stream.time_window import TimeWindow
+from operators.windows.stream.window_output import WindowOutput
 from tests.operators.properties import Batch, Change, Row, Run, holds_cut, holds_restart
 
 EPOCH = datetime(1970, 1, 1)

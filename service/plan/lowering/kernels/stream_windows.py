@@ -6,12 +6,12 @@ from typing import TypedDict, assert_never
 
 from operators.kernel import Kernel
 from operators.windows import shapes
-from operators.windows.count_window import CountWindow
-from operators.windows.session_window import SessionWindow
-from operators.windows.sliding_window import SlidingWindow
-from operators.windows.state_window import StateWindow
-from operators.windows.time_window import TimeWindow
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.count_window import CountWindow
+from operators.windows.stream.session_window import SessionWindow
+from operators.windows.stream.sliding_window import SlidingWindow
+from operators.windows.stream.state_window import StateWindow
+from operators.windows.stream.time_window import TimeWindow
+from operators.windows.stream.window_output import WindowOutput
 from service.plan.lowering.kernels.parts import aggregates, schema, zone_of
 from service.plan.nodes import CappedSessionShape, CountShape, Hop, SlidingShape, StateShape, StreamWindow, Tumble
 

@@ -26,10 +26,10 @@ from operators.state.tables.timed import HashQueue
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.history import PartitionHistory
-from operators.windows.partitions import first_of_each
-from operators.windows.ranges import Mask, Ordered, Ranges, places_of
 from operators.windows.slices import Times
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.partitions import first_of_each
+from operators.windows.stream.ranges import Mask, Ordered, Ranges, places_of
+from operators.windows.stream.window_output import WindowOutput
 
 _FIRING = HashQueue(name="firing", column=PARTITION)
 """When the partitions of rows that fire a window are to be read."""

@@ -17,10 +17,10 @@ from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
-from operators.windows.partitions import Arrivals, Closed, Partitions
-from operators.windows.ranges import Mask, following, orbit
-from operators.windows.time_order import released, waiting
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.partitions import Arrivals, Closed, Partitions
+from operators.windows.stream.ranges import Mask, following, orbit
+from operators.windows.stream.time_order import released, waiting
+from operators.windows.stream.window_output import WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,8 @@ from operators.state.lookup import find_between
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.pairing import KeyedRows, read_keyed, write
 from operators.time import MIN_TIME, Clock
-from operators.windows.ranges import Mask, Ordered, Ranges
 from operators.windows.slices import Times
+from operators.windows.stream.ranges import Mask, Ordered, Ranges
 
 _NUMBER_BITS = (64 - SLOT_BITS) // 2
 _NUMBERS = (1 << _NUMBER_BITS) - 1

@@ -15,7 +15,7 @@ from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
-from operators.windows.ranges import Ordered
+from operators.windows.stream.ranges import Ordered
 
 
 class Released(NamedTuple):

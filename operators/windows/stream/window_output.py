@@ -20,7 +20,7 @@ from operators.names import WINDOW, columns, key_columns, old_answers
 from operators.sql import Sql
 from operators.sql_text import inner, select
 from operators.state.block import Positions, spread
-from operators.windows.ranges import Ordered, Ranges
+from operators.windows.stream.ranges import Ordered, Ranges
 from operators.windows.window_totals import totals
 
 

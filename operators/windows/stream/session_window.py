@@ -23,11 +23,11 @@ from operators.state.block import Positions
 from operators.state.operator_state import State, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock
-from operators.windows.partitions import Arrivals, Closed, Partitions
-from operators.windows.ranges import Mask, following, orbit, places_of
 from operators.windows.slices import Times, instants, walls
-from operators.windows.time_order import released, waiting
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.partitions import Arrivals, Closed, Partitions
+from operators.windows.stream.ranges import Mask, following, orbit, places_of
+from operators.windows.stream.time_order import released, waiting
+from operators.windows.stream.window_output import WindowOutput
 
 _REMEMBERED = ("open", "first", "last", "start", "wakes")
 

@@ -18,10 +18,10 @@ from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.lateness import closed_at
-from operators.windows.ranges import Ordered, Ranges
 from operators.windows.shapes import Hop
 from operators.windows.slices import Times, horizon, instants, last_ends, reach, slice_length, walls, windows_of
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.ranges import Ordered, Ranges
+from operators.windows.stream.window_output import WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

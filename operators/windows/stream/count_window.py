@@ -15,10 +15,10 @@ from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds
-from operators.windows.partitions import Arrivals, Closed, Partitions
-from operators.windows.ranges import Ordered, extremes
 from operators.windows.slices import Times
-from operators.windows.window_output import WindowOutput
+from operators.windows.stream.partitions import Arrivals, Closed, Partitions
+from operators.windows.stream.ranges import Ordered, extremes
+from operators.windows.stream.window_output import WindowOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from operators.changes import Mask
 from operators.joins.versions import Places
+from operators.lateness import has_passed
 from operators.names import AT, COUNT, FOUND, GROUP, MET, PLACE, PREVIOUS, TIME, WEIGHT, key_columns
 from operators.sql import Sql
 from operators.sql_text import join, named, of, same, select, total
@@ -80,7 +81,7 @@ class Answered:
         )
         pairs = table.read(state, groups, sql)
         known: Mask = pairs.rows.column(FOUND).to_numpy()
-        late = (pairs.rows.column(TIME).to_numpy() <= previous) & ~known
+        late = has_passed(pairs.rows.column(TIME).to_numpy(), previous) & ~known
         met = np.where(known, pairs.rows.column(PREVIOUS + MET).fill_null(False).to_numpy(), False)
         # The place of each group's version, among those given and then those kept.
         mine = np.where(known, -1, pairs.rows.column(PLACE).to_numpy())

@@ -22,6 +22,7 @@ from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
 from operators.kernel import Step, together
+from operators.lateness import has_passed, out_of_reach
 from operators.names import WEIGHT, column, columns
 from operators.pieces import gathered
 from operators.sql import Sql
@@ -31,7 +32,6 @@ from operators.state.tables.table import StateTable, specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.lateness import has_passed, out_of_reach
 from operators.windows.slices import Times
 
 

@@ -25,6 +25,7 @@ from operators.joins.kinds import JoinKind
 from operators.joins.matching import holding
 from operators.joins.versions import Places, Versions, asof
 from operators.kernel import Step
+from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -155,7 +156,7 @@ class TemporalJoinOperator(KernelDefaults):
     def _due(self, state: State, rows: pa.Table, clock: Clock) -> tuple[_Rows, _Rows]:
         """The left rows that the watermark has reached in this batch, and those that it had reached before."""
         times = milliseconds(rows.column(self.left_time))
-        early, behind = times > clock.watermark, times <= clock.previous
+        early, behind = ~has_passed(times, clock.watermark), has_passed(times, clock.previous)
         waiting = self._waiting()
         waiting.add(state, rows.filter(pa.array(early)), times[early])
         parts = [waiting.take(state, clock.watermark), rows.filter(pa.array(~early & ~behind))]

@@ -20,6 +20,7 @@ from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.kernel import Step, together
+from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
 from operators.pieces import gathered
 from operators.sql import Sql
@@ -99,7 +100,7 @@ class WindowJoinOperator(KernelDefaults):
     ) -> tuple[pa.Table, pa.Table]:
         """The rows of the windows that close in this batch, and those that come after their window has closed."""
         times = milliseconds(rows.column(time))
-        early, behind = times > clock.watermark, times <= clock.previous
+        early, behind = ~has_passed(times, clock.watermark), has_passed(times, clock.previous)
         if self.processing:
             behind = np.zeros_like(behind)
         names = rows.drop_columns([WEIGHT]).column_names

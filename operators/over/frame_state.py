@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.hashing import bucket_hash
+from operators.lateness import out_of_reach
 from operators.names import (
     AHEAD,
     FOUND,
@@ -41,7 +42,6 @@ from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.state.pairing import read_keyed, restrict_to, write
 from operators.state.trace import Trace
 from operators.windows.history import PartitionHistory
-from operators.windows.lateness import out_of_reach
 from operators.windows.slices import Times
 
 Calls = Mapping[int, tuple[OverCallSpec, pa.DataType]]

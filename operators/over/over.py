@@ -16,6 +16,7 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
+from operators.lateness import has_passed
 from operators.names import WEIGHT
 from operators.over.calls import Frame, OverCallSpec
 from operators.over.frame_state import FrameState, frame_states_of
@@ -24,7 +25,6 @@ from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.lateness import has_passed
 from operators.windows.slices import Times
 
 __all__ = ["Frame", "OverCallSpec", "OverOperator"]

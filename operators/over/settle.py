@@ -17,13 +17,13 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, weighted
 from operators.kernel import Step
+from operators.lateness import has_passed
 from operators.names import PLACE, WEIGHT, column, columns
 from operators.sql import Sql
 from operators.sql_text import select, total
 from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
-from operators.windows.lateness import has_passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

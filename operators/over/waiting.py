@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.lateness import has_passed
 from operators.names import ORDER_NUMBER, ORDER_TIME, WRITTEN, columns
 from operators.over.sequence import in_order, newer
 from operators.sql import Sql
@@ -27,7 +28,6 @@ from operators.state.operator_state import State, TableKind, TraceSpec
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.event_time import milliseconds
 from operators.windows.history import PartitionHistory
-from operators.windows.lateness import has_passed
 from operators.windows.slices import Times
 
 _ALL = np.array([0], dtype=np.uint64), np.array([2**64 - 1], dtype=np.uint64)

@@ -11,6 +11,7 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
+from operators.lateness import has_passed
 from operators.names import AT, WEIGHT
 from operators.ranking.ranking import OrderBy
 from operators.ranking.top_n_partial import numbered
@@ -54,9 +55,9 @@ class TimeSortOperator(KernelDefaults):
         rows, dead = timed(inputs[0], time)
         rows = rows.drop_columns([WEIGHT])
         times = milliseconds(rows.column(time))
-        early = times > clock.previous
-        waiting.add(state, rows.filter(pa.array(early)), times[early])
-        late = rows.filter(pa.array(~early))
+        behind = has_passed(times, clock.previous)
+        waiting.add(state, rows.filter(pa.array(~behind)), times[~behind])
+        late = rows.filter(pa.array(behind))
         due = waiting.take(state, clock.watermark)
         shown = {0: weigh(late, 1)} if late.num_rows else {}
         return Step(changes=self._sorted(due, sql), late=shown, late_count=late.num_rows, dead=dead)

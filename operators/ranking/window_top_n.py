@@ -15,6 +15,7 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
+from operators.lateness import has_passed
 from operators.names import AT, WEIGHT, column, columns
 from operators.ranking.rank_changes import ranked_schema
 from operators.ranking.ranking import Ranking
@@ -62,8 +63,8 @@ class WindowTopNOperator(KernelDefaults):
         clock = running_clock(state, clock, self.processing)
         rows, dead = timed(inputs[0], self.time)
         rows = rows.drop_columns([WEIGHT])
-        early = milliseconds(rows.column(self.time)) > clock.previous
-        late, rows = rows.filter(pa.array(~early)), rows.filter(pa.array(early))
+        behind = has_passed(milliseconds(rows.column(self.time)), clock.previous)
+        late, rows = rows.filter(pa.array(behind)), rows.filter(pa.array(~behind))
         if rows.num_rows:
             rows = top_rows(rows, self.ranking, sql)
             waiting.add(state, rows, milliseconds(rows.column(self.time)))

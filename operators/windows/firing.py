@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import weigh
+from operators.lateness import Mask
 from operators.names import SORT_KEY, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
 from operators.sql_text import differ, inner, named, select, union_all
@@ -23,7 +24,6 @@ from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import HashQueue
 from operators.time import MIN_TIME, Clock
-from operators.windows.lateness import Mask
 from operators.windows.slices import Times, instants
 
 _NONE = MIN_TIME

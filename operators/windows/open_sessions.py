@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.lateness import out_of_reach
 from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, value_of
 from operators.sql import Sql
 from operators.sql_text import all_named, named, over, select, total
@@ -25,7 +26,6 @@ from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import HashQueue
 from operators.time import MIN_TIME, Clock
-from operators.windows.lateness import out_of_reach
 from operators.windows.session_partial import SessionPartial
 from operators.windows.sessions import extents
 

@@ -17,6 +17,7 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.hashing import bucket_hash
 from operators.kernel import Step
+from operators.lateness import has_passed
 from operators.names import PARTITION, WEIGHT
 from operators.sql import Sql
 from operators.state.block import Positions, among, distinct
@@ -81,7 +82,7 @@ class SlidingWindow(KernelDefaults):
         else:
             rows, dead = timed(rows, self.time)
             times = milliseconds(rows.column(self.time))
-            behind = times <= clock.previous
+            behind = has_passed(times, clock.previous)
             if behind.any():
                 late = {0: weigh(rows.filter(pa.array(behind)).drop_columns([WEIGHT]), 1)}
                 rows, times = rows.filter(pa.array(~behind)), times[~behind]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.changes import weigh
+from operators.lateness import has_passed
 from operators.names import WEIGHT
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
@@ -47,13 +48,13 @@ def released(state: State, changes: pa.Table, time: int | None, clock: Clock) ->
     rows = rows.drop_columns([WEIGHT])
     times = milliseconds(rows.column(time))
     late: dict[int, pa.Table] = {}
-    behind = times <= clock.previous
+    behind = has_passed(times, clock.previous)
     if behind.any():
         late = {0: weigh(rows.filter(pa.array(behind)), 1)}
         rows, times = rows.filter(pa.array(~behind)), times[~behind]
     kept = _waiting(rows.schema, ())
     due = kept.take(state, clock.watermark)
-    ahead = times > clock.watermark
+    ahead = ~has_passed(times, clock.watermark)
     if ahead.any():
         kept.add(state, rows.filter(pa.array(ahead)), times[ahead])
         rows = rows.filter(pa.array(~ahead))

@@ -1,0 +1,24 @@
+"""When a row is late: what it could still change has been emitted, as of the watermark of the batch before.
+
+A row whose time the watermark has passed is not late by that alone. A window takes it until the window closes, an
+interval join until its last possible partner has passed, an OVER window until a newer row of its key has been emitted.
+All times and watermarks are in milliseconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Mask = npt.NDArray[np.bool_]
+
+
+def has_passed(times: npt.NDArray[np.int64], watermark: int) -> Mask:
+    """Return which `times` the watermark has reached."""
+    passed: Mask = times <= watermark
+    return passed
+
+
+def out_of_reach(times: npt.NDArray[np.int64], reach: int, watermark: int) -> Mask:
+    """Return which rows nothing can meet any more: the watermark has passed their `times` by `reach`."""
+    return has_passed(times + reach, watermark)

@@ -15,6 +15,7 @@ from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.plan.upgrade import Fate, Upgrade, Verdict
 from service.spark.internals.failures import failure_of
+from service.spark.supervision import jobs as supervised
 from service.spark.supervision.failure_classes import is_of_memory
 from service.spark.supervision.jobs import Jobs
 
@@ -51,6 +52,8 @@ class _Runner:
         self.killed = False
         self.rows = 4
         self.upgrade: Upgrade | None = None
+        self.looks = self.plans = 0
+        self.stopped = False
 
     def start(self, *, again: bool) -> None:
         pass
@@ -87,8 +90,22 @@ class _Runner:
     def new_progress(self, after: int | None) -> list[Any]:
         return []
 
+    def last_batch(self) -> int:
+        return 7
+
+    def hold(self) -> bool:
+        return True
+
+    def planning(self) -> bool:
+        self.looks += 1
+        return self.looks <= self.plans
+
+    def batch_begun(self) -> bool:
+        self.looks += 1
+        return False
+
     def stop(self) -> None:
-        pass
+        self.stopped = True
 
 
 def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]:
@@ -103,6 +120,7 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
         "_jvm": SimpleNamespace(process=still),
         "_driver_metrics": still,
         "_executors": still,
+        "_session": SimpleNamespace(stop=lambda: None),
         "_watched": [
             SimpleNamespace(
                 runner=runner,
@@ -116,6 +134,7 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
                 last_batch=None,
                 begun=False,
                 ends=still,
+                read=still,
             )
             for i, runner in enumerate(runners)
         ],
@@ -207,3 +226,12 @@ def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bo
     made._watched[0].start_at, runners[0].killed = 0.0, killed
     assert made.look() is None
     assert observer.said == [("cut anew", 7, 4, 2)] * killed
+
+
+def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(supervised, "SETTLED", 0.0)
+    made, [runner], _ = jobs(1)
+    runner.plans = 3
+    made.close(grace=60)
+    assert runner.looks == 5, "three while it plans, one after, and only then one at the log"
+    assert runner.stopped

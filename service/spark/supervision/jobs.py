@@ -41,7 +41,8 @@ PHASE_EVERY = 2.0
 """Seconds between two looks at what a batch is doing."""
 
 SETTLED = 0.1
-"""Seconds after which a batch is in the log that was about to be planned when its sources were held."""
+"""Seconds after which the status of a query that was held tells whether it plans a batch: between two of its steps it
+tells of neither."""
 
 NO_JVM = (Py4JError, ConnectionError)
 """What a call into a JVM raises that is no more."""
@@ -203,6 +204,8 @@ class Jobs:
         held = job.runner.hold()
         if held:
             time.sleep(SETTLED)
+            while job.runner.active() and time.monotonic() < deadline and job.runner.planning():
+                time.sleep(0.02)  # the ends of its topics may be long in coming
         while job.runner.active() and time.monotonic() < deadline:
             if not (job.runner.batch_begun() if held else job.runner.in_batch() and job.runner.last_batch() == last):
                 return

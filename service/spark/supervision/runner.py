@@ -45,6 +45,9 @@ from service.spark.supervision.reports import Report, Reports
 
 Told = Mapping[str, Any]
 
+PLANNING = ("Getting offsets from ", "Writing offsets to log")
+"""How the status of a query begins while it plans a batch: it asks each source for its end, and writes these down."""
+
 PROCESSES = 3
 """Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
 killed for memory says nothing."""
@@ -82,12 +85,13 @@ class JobRunner:
         self._wanted = Layout(0)
         self.upgrade: Upgrade | None = None
         self._rolling: RollForward | None = None
-        self._looked = self._reported = False
+        self._looked = self._reported = self._held = False
         self._redone: Mapping[int, str] | None = None
         self._wanted_readers = deployment.partitions
 
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
+        self._held = False
         self._blocks_limited = again or self._large_blocks()
         block_rows = self._deployment.settings.batch.block_rows
         limit_blocks(self._session, self._record, block_rows, careful=self._blocks_limited)
@@ -219,7 +223,7 @@ class JobRunner:
         if records and size:
             self._record = size / records
             self._pace.measured(self._record)
-        if self._pace.batch(records, seconds, batch):
+        if self._pace.batch(records, seconds, batch) and not self._held:
             limit_reads(self._session, self._query, self._pace.rows)
 
     def cut_anew(self) -> Cut:
@@ -264,16 +268,21 @@ class JobRunner:
         return self._query is not None and bool(self._query.status["isTriggerActive"])
 
     def hold(self) -> bool:
-        """Have no more batches planned: no table gives records, and no tick comes. Return whether every source can
-        be held."""
+        """Have no more batches planned until the next start: no table gives records, and no tick comes. Return whether
+        every source can be held."""
         program = self._deployment.program
         if self._query is None or not self._query.isActive:
             return False
         if any(s.id not in self._deployment.source_addresses for s in program.sources):
             return False
+        self._held = True
         (self._folder / HELD).touch()
         limit_reads(self._session, self._query, 0)
         return True
+
+    def planning(self) -> bool:
+        """Return whether a batch may be planned now from ends that were asked for before the sources were held."""
+        return self._query is not None and str(self._query.status["message"]).startswith(PLANNING)
 
     def batch_begun(self) -> bool:
         """Return whether a batch is planned that is not done."""

@@ -1,0 +1,62 @@
+"""A query that is held before a stop plans no batch any more, whatever is heard of the batches before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service.spark.query.heartbeat import HELD
+from service.spark.supervision import runner
+from service.spark.supervision.batch_sizing import BatchSizing
+from service.spark.supervision.runner import JobRunner
+
+
+class _Query:
+    isActive = True
+
+    def __init__(self, message: str = "Processing new data") -> None:
+        self.status = {"message": message, "isTriggerActive": True}
+
+
+def running(folder: Path, query: _Query) -> JobRunner:
+    """A job with one Kafka table, without a JVM."""
+    made: Any = object.__new__(JobRunner)
+    made._session, made._query, made._folder = None, query, folder
+    made._pace = BatchSizing(10_000_000, 1.0)
+    made._batch_bytes = {}
+    made._held = False
+    made._deployment = SimpleNamespace(
+        program=SimpleNamespace(sources=[SimpleNamespace(id=0)]), source_addresses={0: None}
+    )
+    job: JobRunner = made
+    return job
+
+
+def test_the_report_of_a_batch_does_not_let_a_held_query_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(runner, "limit_reads", lambda session, query, records: limits.append(records))
+    job = running(tmp_path, _Query())
+    job.keep_pace(1, 200_000, 0.5)
+    assert limits == [800_000], "while it is not held, the next batch is fitted to the last one"
+    assert job.hold()
+    assert (tmp_path / HELD).exists()
+    job.keep_pace(2, 800_000, 30.0)
+    assert limits == [800_000, 0]
+
+
+@pytest.mark.parametrize(
+    ("message", "planning"),
+    [
+        ("Getting offsets from KafkaV2[Subscribe[t]]", True),
+        ("Writing offsets to log", True),
+        ("Waiting for data to arrive", False),
+        ("Processing new data", False),
+    ],
+)
+def test_a_query_that_asks_for_the_ends_of_its_topics_may_still_plan_a_batch(
+    tmp_path: Path, message: str, planning: bool
+) -> None:
+    assert running(tmp_path, _Query(message)).planning() is planning

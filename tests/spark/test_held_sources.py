@@ -28,6 +28,7 @@ def running(folder: Path, query: _Query) -> JobRunner:
     made._pace = BatchSizing(10_000_000, 1.0)
     made._batch_bytes = {}
     made._held = False
+    made._checkpoint = SimpleNamespace(url=str(folder))
     made._deployment = SimpleNamespace(
         program=SimpleNamespace(sources=[SimpleNamespace(id=0)]), source_addresses={0: None}
     )
@@ -60,3 +61,10 @@ def test_a_query_that_asks_for_the_ends_of_its_topics_may_still_plan_a_batch(
     tmp_path: Path, message: str, planning: bool
 ) -> None:
     assert running(tmp_path, _Query(message)).planning() is planning
+
+
+@pytest.mark.parametrize(("url", "seconds"), [("/c", 0.02), ("file:///c", 0.02), ("s3a://b/c", 0.5), ("gs://b/c", 0.5)])
+def test_an_object_store_is_not_asked_all_the_time(tmp_path: Path, url: str, seconds: float) -> None:
+    job: Any = running(tmp_path, _Query())
+    job._checkpoint.url = url
+    assert job.look_every == seconds

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from service.deployment.replanning import Cut, PlanKept
 from service.exit_codes import FAILED, OK, WRONG
@@ -53,6 +54,8 @@ class _Runner:
         self.rows = 4
         self.upgrade: Upgrade | None = None
         self.looks = self.plans = 0
+        self.errors: list[Exception] = []
+        self.look_every = 0.0
         self.stopped = False
 
     def start(self, *, again: bool) -> None:
@@ -102,6 +105,8 @@ class _Runner:
 
     def batch_begun(self) -> bool:
         self.looks += 1
+        if self.errors:
+            raise self.errors.pop(0)
         return False
 
     def stop(self) -> None:
@@ -235,3 +240,24 @@ def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch
     made.close(grace=60)
     assert runner.looks == 5, "three while it plans, one after, and only then one at the log"
     assert runner.stopped
+
+
+def of_the_store() -> Py4JJavaError:
+    """As it is raised where the JVM could not list a folder."""
+    return Py4JJavaError("listing failed", SimpleNamespace(_target_id="o1", _gateway_client=None))
+
+
+def test_a_store_that_does_not_answer_at_a_stop_is_asked_again():
+    made, [runner], _ = jobs(1)
+    runner.errors = [of_the_store(), of_the_store()]
+    made.close(grace=60)
+    assert runner.looks == 4, "one at the plan, three at the log"
+    assert runner.stopped
+
+
+def test_a_job_that_fails_at_a_stop_does_not_keep_the_others_from_stopping():
+    made, runners, _ = jobs(2)
+    runners[0].errors = [Py4JError("gone")]
+    made.close(grace=60)
+    assert [runner.stopped for runner in runners] == [True, True]
+    assert runners[1].looks == 2

@@ -132,11 +132,10 @@ class Jobs:
         deadline = time.monotonic() + grace
         for job in self._watched:
             job.ends.close()
-        with suppress(*NO_JVM):
-            for job in self._watched:
-                self._let_finish(job, deadline)
-                self._note(job)
-                job.runner.stop()
+        for job in self._watched:
+            for step in (partial(self._let_finish, job, deadline), partial(self._note, job), job.runner.stop):
+                with suppress(*NO_JVM):  # whatever fails of one job, the others are still to be stopped
+                    step()
         for job in self._watched:
             job.read.close()  # after the last batch, so that the group is told of it too
         if not self._jvm_gone():
@@ -207,9 +206,12 @@ class Jobs:
             while job.runner.active() and time.monotonic() < deadline and job.runner.planning():
                 time.sleep(0.02)  # the ends of its topics may be long in coming
         while job.runner.active() and time.monotonic() < deadline:
-            if not (job.runner.batch_begun() if held else job.runner.in_batch() and job.runner.last_batch() == last):
-                return
-            time.sleep(0.02)
+            with suppress(Py4JJavaError):  # a store that does not answer now may do so at the next look
+                if not (
+                    job.runner.batch_begun() if held else job.runner.in_batch() and job.runner.last_batch() == last
+                ):
+                    return
+            time.sleep(min(job.runner.look_every, max(0.0, deadline - time.monotonic())))
 
     def _note(self, job: _Watched) -> None:
         for report in job.runner.new_progress(job.last_batch):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -47,6 +48,10 @@ Told = Mapping[str, Any]
 
 PLANNING = ("Getting offsets from ", "Writing offsets to log")
 """How the status of a query begins while it plans a batch: it asks each source for its end, and writes these down."""
+
+LOOK_EVERY, LOOK_IN_STORE_EVERY = 0.02, 0.5
+"""Seconds between two looks at the log of batches. Of an object store each is two lists of a folder, which are paid for
+and may take a tenth of a second."""
 
 PROCESSES = 3
 """Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
@@ -287,6 +292,11 @@ class JobRunner:
     def batch_begun(self) -> bool:
         """Return whether a batch is planned that is not done."""
         return self._checkpoint.begun() is not None
+
+    @property
+    def look_every(self) -> float:
+        """Seconds to wait between two calls of `batch_begun`."""
+        return LOOK_EVERY if urlparse(self._checkpoint.url).scheme in ("", "file") else LOOK_IN_STORE_EVERY
 
     def phase(self) -> Hashable | None:
         """Return what the running batch is doing and how many of its tasks are done, None between batches: a batch that

@@ -40,6 +40,11 @@ CREATE TABLE counts (id BIGINT, n BIGINT, PRIMARY KEY (id) NOT ENFORCED)
   WITH ('connector' = 'kafka', 'topic' = 'counts', 'format' = 'debezium-json');
 INSERT INTO counts SELECT id, SUM(n) FROM t GROUP BY id;
 """
+STATELESS = """
+CREATE TABLE t (id BIGINT, n BIGINT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
+CREATE TABLE evens (id BIGINT, n BIGINT) WITH ('connector' = 'kafka', 'topic' = 'evens', 'format' = 'json');
+INSERT INTO evens SELECT id, n FROM t WHERE n % 2 = 0;
+"""
 NOW = 1_700_000_000_000
 PLAN = BatchPlan(7, ("{}", "-"), {"batchTimestampMs": NOW}, shards=2, readers=2, plan=0)
 AT = TaskBatch(number=7, now=NOW, stage=3, task=1, attempt=0, plan=PLAN.to_bytes())
@@ -221,6 +226,32 @@ def test_what_an_earlier_attempt_has_committed_is_computed_and_not_written(spec:
 
 def test_a_task_that_heard_nothing_reports_nothing(spec: JobSpec, kafka: Kafka):
     assert write_output(WorkerJob(spec), [], AT) is None
+    assert kafka.log == []
+
+
+@pytest.fixture
+def stateless(spec: JobSpec) -> JobSpec:
+    """A job without levels that reads in two tasks, and writes as the other one does."""
+    program = compile_job(read(STATELESS).jobs[0])
+    [output] = program.outputs
+    encoders = {output.id: encoder(output.table, output.columns, "evens", output.key)}
+    return replace(spec, program=program, readers=2, encoders=encoders, writer_of={output.id: 0})
+
+
+def test_without_levels_the_first_task_leaves_a_marker_of_a_range_without_records(stateless: JobSpec, kafka: Kafka):
+    assert write_output(WorkerJob(stateless), [], AT) is None
+    report = write_output(WorkerJob(stateless), [], AT._replace(task=0))
+    mark = digest(NOW, []).hex()
+    assert kafka.log == ["begin 0/7", f"commit {mark}"]
+    assert BatchPlan.from_bytes(kafka.plans[0]) == replace(PLAN, digest=mark)
+    assert report is not None
+    assert report.state == ()
+
+
+def test_where_tasks_go_by_kafka_partition_one_without_records_has_no_place_for_a_marker(
+    stateless: JobSpec, kafka: Kafka
+):
+    assert write_output(WorkerJob(replace(stateless, readers=0)), [], AT._replace(task=0)) is None
     assert kafka.log == []
 
 

@@ -54,18 +54,20 @@ class TaskReport:
 def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -> TaskReport | None:
     """Write all envelopes of a task in one transaction a Kafka cluster; None where there are none.
 
-    They are taken as they come: those of one channel are in their order.
+    They are taken as they come: those of one channel are in their order. The first task of a plan without levels leaves
+    its marker even so: where its range holds nothing but control records, and the others read rows of which none is
+    written, nothing else would tell of the batch.
     """
     incoming = iter(envelopes)
     first = next(incoming, None)
-    if first is None:
+    levels, readers = job.spec.program.levels, job.spec.readers
+    if first is None and (levels or not readers or at.task > 0):
         return None
     metrics = TaskMetrics()
     # The task has the same rows in a replay, or else is of one Kafka partition.
-    same = job.spec.program.levels or job.spec.readers
-    partition = at.task if same else crc32(first.channel.encode())
+    partition = at.task if first is None or levels or readers else crc32(first.channel.encode())
     egress = Egress(job, worker_sql(job.spec.scratch), metrics)
-    planned = 0
+    planned = at.now if first is None else first.now
     ranges: list[bytes] = []
     state: list[bytes] = []
     again = at.attempt > 0 or at.number == job.spec.replayed
@@ -73,7 +75,7 @@ def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -
     only = is_first_attempt(job, at) and at.task > 0
     redone = job.spec.redone is not None and partition not in job.spec.redone  # the batch was done without
     with TaskTransactions(job, partition, at.number, metrics, again=again, held=HELD) as transactions:
-        for envelope in chain([first], incoming):
+        for envelope in chain([] if first is None else [first], incoming):
             planned = max(planned, envelope.now)
             match envelope.kind:
                 case Kind.METRICS:

@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,4 +44,27 @@ time_t time(time_t *told) {
     clock_gettime(CLOCK_REALTIME, &read);
     if (told) *told = read.tv_sec;
     return read.tv_sec;
+}
+
+/* Who waits until a time of our clock waits until that of the kernel's. Times of a clock that only runs are small. */
+static struct timespec of_kernel(const struct timespec *until) {
+    struct timespec real = *until;
+    if (ahead && real.tv_sec > 1000000000) real.tv_sec -= *ahead;
+    return real;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until) {
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    /* By its version: there is an older function of this name for conditions of another form. */
+    if (!real) real = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    if (!real) real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    struct timespec time = of_kernel(until);
+    return real(condition, mutex, &time);
+}
+
+int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until) {
+    static int (*real)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "cnd_timedwait");
+    struct timespec time = of_kernel(until);
+    return real(condition, mutex, &time);
 }

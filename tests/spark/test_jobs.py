@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from service.deployment.replanning import Cut, PlanKept
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
-from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable, TransactionLost
 from service.plan.upgrade import Fate, Upgrade, Verdict
 from service.spark.internals.failures import failure_of
 from service.spark.supervision import jobs as supervised
@@ -57,6 +57,10 @@ class _Runner:
         self.errors: list[Exception] = []
         self.look_every = 0.0
         self.stopped = False
+        self.jumped: ClockJumped | None = None
+
+    def clock_jumped(self) -> ClockJumped | None:
+        return self.jumped
 
     def start(self, *, again: bool) -> None:
         pass
@@ -189,6 +193,14 @@ def test_a_kafka_that_cannot_be_reached_is_no_failure():
 def test_a_clock_that_jumped_is_waited_out_and_said():
     made, runners, observer = jobs(1)
     runners[0].error = ClockJumped("the clock of this machine went ahead by 365 days")
+    assert [made.look() for _ in range(3)] == [None] * 3
+    assert observer.said == [("failed", "j0")], "the next try is a minute away"
+
+
+def test_what_fails_while_the_clock_is_wrong_is_the_clocks_and_no_failure():
+    made, runners, observer = jobs(1, attempts=1)
+    runners[0].error = TransactionLost("tailrace.markers did not take what was written", "the broker refuses the time")
+    runners[0].jumped = ClockJumped("the clock of this machine went ahead by 365 days")
     assert [made.look() for _ in range(3)] == [None] * 3
     assert observer.said == [("failed", "j0")], "the next try is a minute away"
 

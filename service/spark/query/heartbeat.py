@@ -27,6 +27,9 @@ from service.spark.internals.failures import noted
 HELD = "held"
 """The file beside that of `ended` whose being there says that no batch is to be made any more."""
 
+CLOCK = "clock.json"
+"""The file of a run that remembers the clocks, above the folders of its queries (`believed_time`)."""
+
 PARTITIONS_REFRESH_SECONDS = 60.0
 
 SPARK_SCHEMA = (
@@ -78,7 +81,7 @@ class TickReader(SimpleDataSourceStreamReader):
             return self._read(start)
 
     def _read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
-        now = believed_time(self._ended.parent.parent / "clock.json")
+        now = believed_time(self._ended.parent.parent / CLOCK)
         ended = self._read_ended()
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
         due = time.monotonic() >= self._due or ended != start["ended"]

@@ -226,7 +226,11 @@ class Jobs:
     def _failed(self, job: _Watched, error: Exception) -> None:
         """Note a failure, and start the job again or give it up where there is no point in another try."""
         failure = failure_of(error)
-        said = (unheld_time(job.deployment) if failure.thrown(THROWN) else None) or summary(error)
+        cause = error
+        if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
+            # A broker refuses records of a time to come: whatever fails under such a clock may be for its sake.
+            cause, failure = jumped, failure_of(jumped)
+        said = (unheld_time(job.deployment) if failure.thrown(THROWN) else None) or summary(cause)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
         patient = is_patient(failure)

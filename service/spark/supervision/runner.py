@@ -26,6 +26,7 @@ from service.deployment.rolling_forward import RollForward, roll_forward
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
+from service.host.clock import ClockJumped, believed_time
 from service.kafka.writer.settings import WriterSettings
 from service.plan.kept_tables import OPERATORS, kept_operators
 from service.plan.program import discarding
@@ -36,7 +37,7 @@ from service.runtime.watermarks import channel_name
 from service.spark.driver.cluster_mode import is_local
 from service.spark.query.batch_end import BatchEnd
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
-from service.spark.query.heartbeat import HELD
+from service.spark.query.heartbeat import CLOCK, HELD
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
@@ -284,6 +285,14 @@ class JobRunner:
         (self._folder / HELD).touch()
         limit_reads(self._session, self._query, 0)
         return True
+
+    def clock_jumped(self) -> ClockJumped | None:
+        """Return what is wrong with the clock of this machine, None where nothing is."""
+        try:
+            believed_time(self._scratch / CLOCK)
+        except ClockJumped as jumped:
+            return jumped
+        return None
 
     def planning(self) -> bool:
         """Return whether a batch may be planned now from ends that were asked for before the sources were held."""

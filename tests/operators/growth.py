@@ -32,12 +32,14 @@ from tests.operators import test_firing_aggregate as firing_aggregate
 from tests.operators import test_group_by as group_by
 from tests.operators import test_interval_join as interval_join
 from tests.operators import test_limit as limit
+from tests.operators import test_lookup_join as lookup_join
 from tests.operators import test_over as over
 from tests.operators import test_regular_join as regular_join
 from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
 from tests.operators import test_session_rows as session_rows
 from tests.operators import test_set_operation as set_operation
+from tests.operators import test_settle as settle
 from tests.operators import test_temporal_join as temporal_join
 from tests.operators import test_top_n as top_n
 from tests.operators import test_window_aggregate as windows
@@ -145,6 +147,10 @@ def _frame(*names: str) -> tuple[Kernel, ...]:
 
 def _over(key: str, ms: int) -> Row:
     return key, 7, at(ms), 1.0
+
+
+def _numbered(key: str, ms: int) -> Row:
+    return tuple({0: key, 2: at(ms)}.get(place, value) for place, value in enumerate(settle.row(1, ms).row))
 
 
 DISTINCT = group_by.AGGREGATES[14:15]
@@ -358,5 +364,14 @@ GROWTH: dict[str, Growth] = {
     ),
     "over, rows ahead": growing(
         _frame("all at once"), lambda i: _over(f"k{i}", HOUR + i), [_over(key, 5) for key in FEW], then=9
+    ),
+    "rows that settle, waiting for their time": growing(
+        (settle.KERNEL,), lambda i: _numbered(f"k{i}", HOUR + i), [_numbered(key, 5) for key in FEW], then=9
+    ),
+    "lookup join, rows that may be taken back": growing(
+        (lookup_join.asking(lookup_join.joined("left"), lookup_join.TABLE),),
+        lambda i: (i % 6, f"v{i}"),
+        [(1, "v1"), (2, "new")],
+        gone=[(3, "v3")],
     ),
 }

@@ -21,5 +21,6 @@ def test_ten_times_the_state_makes_a_small_batch_dearer_by_a_quarter_at_most(cas
 
 def test_every_operator_with_state_is_in_the_table():
     keeping = {kind for kind in all_operators() if kind.traces is not KernelDefaults.traces}
-    tested = {type(kernel) for case in GROWTH.values() for kernel in case.kernels}
+    # A join that asks a table stands in a stub that answers it.
+    tested = {type(getattr(kernel, "kernel", kernel)) for case in GROWTH.values() for kernel in case.kernels}
     assert {kind.__name__ for kind in keeping - tested} == set()

@@ -287,31 +287,22 @@ def arrivals() -> Accumulator:
 REPEATING = (*EXTREMES, *ENDS, *BITS)
 """Aggregates of which DISTINCT changes nothing."""
 
-_DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
+DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
+"""Aggregates of how far values lie from their average."""
 
 
 def refusal(
     function: str,
     *,
-    distinct: bool,
     append: bool,
-    over: bool = False,
-    bounded: bool = True,
     windowed: bool = False,
 ) -> str | None:
     """Return why an aggregate cannot be computed, or None if it can.
 
-    `append` says that its rows are never taken back, `over` that it stands in an OVER window, `bounded` that its frame
-    is, `windowed` that it is computed of the rows of a window.
+    `append` says that its rows are never taken back, `windowed` that it is computed of the rows of a window.
     """
     if function not in AGGREGATES:
         return f"{function} is not computed yet"
     if function in ENDS and windowed and not append:
         return f"{function} is not computed yet in a window over rows that may be taken back"
-    if function in ("JSON_OBJECTAGG", "COLLECT") and over:
-        return f"{function} is not computed yet in an OVER window"
-    if function == "PERCENTILE" and not bounded:
-        return "PERCENTILE is not computed yet over an unbounded frame"
-    if distinct and over and bounded and function in (*LISTS, "PERCENTILE", "BIT_XOR", *_DEVIATIONS):
-        return f"{function} of DISTINCT values is not computed yet in an OVER window with a bound"
     return None

@@ -140,7 +140,7 @@ class AccumulatorLayout:
 
     def _arrange(self, input: pa.Schema, aggregate: AggregateSpec) -> None:
         distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
-        reason = refusal(aggregate.function, distinct=distinct, append=self.append, windowed=self.windowed)
+        reason = refusal(aggregate.function, append=self.append, windowed=self.windowed)
         if reason is not None:
             raise ValueError(reason)
         function = AGGREGATES[aggregate.function]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES, REPEATING, refusal
+from operators.aggregates.functions import AGGREGATES, REPEATING, AggregateFunction, refusal
 from operators.columns import duckdb_type
 from operators.names import ORDER_NUMBER, ORDER_TIME, column, columns
-from operators.sql_text import comma, every, over
+from operators.over.frame_values import over_values, reads_values
+from operators.sql_text import all_named, comma, every, named, over
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,7 @@ NEIGHBOURS = ("LAG", "LEAD")
 """Functions that read one other row, and no frame."""
 
 NUMBERINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-"""Functions of how many rows, or times, there are up to the current row. RANK and DENSE_RANK are in event time only:
-of rows of one time, none may come later."""
+"""Functions of how many rows, or times, there are up to the current row."""
 
 NOT_AGGREGATES = (*NEIGHBOURS, *NUMBERINGS, "NTH_VALUE")
 """The functions that stand in OVER alone."""
@@ -129,12 +129,13 @@ def argument(call: OverCallSpec, schema: pa.Schema, clause: str = "", first: str
     )
 
 
-def checked(call: OverCallSpec) -> str:
-    """Return the aggregate of `call`; ValueError if it is not computed in such a frame."""
-    bounded_frame = call.frame.preceding is not None
-    if reason := refusal(call.function, distinct=call.counts_once, append=True, over=True, bounded=bounded_frame):
+def function_of(call: OverCallSpec) -> AggregateFunction:
+    """Return how the aggregate of `call` is computed in its frame; ValueError if it is no aggregate."""
+    if reason := refusal(call.function, append=True):
         raise ValueError(reason)
-    return call.function
+    if reads_values(call.function, counts_once=call.counts_once, bounded=call.frame.preceding is not None):
+        return over_values(call.function)
+    return AGGREGATES[call.function]
 
 
 def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tuple[str, ...]:
@@ -147,22 +148,23 @@ def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tup
 
 
 def bounded(
-    call: OverCallSpec, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType
+    call: OverCallSpec, schema: pa.Schema, partition: Sequence[int], type_: pa.DataType, prefix: str
 ) -> tuple[list[str], str]:
-    """Return texts to compute in bounded windows (to be named {0}, {1}, ...), and the answer of `call` from them."""
+    """Return the items to compute in bounded windows, whose names begin with `prefix`, and the answer of `call` from
+    them."""
+    clause, first = window(call.frame, partition), f"{prefix}0"
     if call.function in NEIGHBOURS:
         given = comma([column(call.arguments[0]), *call.constants])
         text = f"{call.function}({given}) {over(columns(partition), [ORDER_NUMBER])}"
-        return [text], f"CAST({{0}} AS {duckdb_type(type_)})"
-    clause = window(call.frame, partition)
+        return [named(text, first)], f"CAST({first} AS {duckdb_type(type_)})"
     if call.function == "NTH_VALUE":
         text = f"NTH_VALUE({comma([column(call.arguments[0]), call.constants[0]])}){clause}"
-        return [text], f"CAST({{0}} AS {duckdb_type(type_)})"
+        return [named(text, first)], f"CAST({first} AS {duckdb_type(type_)})"
     taken = argument(call, schema, clause)
-    function = AGGREGATES[checked(call)]
-    texts: list[str] = []
+    function = function_of(call)
+    items: list[str] = []
     groups = []
     for accumulator in function.accumulators(taken):
-        groups.append([f"{{{len(texts) + i}}}" for i in range(len(accumulator.types))])
-        texts += starts(call, accumulator, taken)
-    return texts, function.finish(taken, groups, type_)
+        groups.append([f"{prefix}{len(items) + i}" for i in range(len(accumulator.types))])
+        items += all_named(starts(call, accumulator, taken), groups[-1])
+    return items, function.finish(taken, groups, type_)

@@ -97,10 +97,9 @@ class FrameState(ABC):
         `rows`."""
         computed, shown = [ORDER_NUMBER, *all_named(extra.values(), extra)], [ORDER_NUMBER, *extra]
         for i, (call, type_) in self.calls.items():
-            texts, answer = bounded(call, self.schema, self.partition, type_)
-            names = [f"w{i}_{j}" for j in range(len(texts))]
-            computed += all_named(texts, names)
-            shown.append(named(answer.format(*names), f"a{i}"))
+            items, answer = bounded(call, self.schema, self.partition, type_, f"w{i}_")
+            computed += items
+            shown.append(named(answer, f"a{i}"))
         return sql(select(shown, inner(select(computed, "rows"))), {"rows": rows})
 
     def by_number(self, answers: pa.Table, count: int) -> dict[int, pa.ChunkedArray]:

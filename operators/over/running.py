@@ -8,12 +8,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES
 from operators.aggregates.layout import PlacedAccumulator
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
 from operators.names import ORDER_NUMBER, ORDER_TIME, PREVIOUS, column, columns
-from operators.over.calls import OverCallSpec, argument, checked, starts, window
+from operators.over.calls import OverCallSpec, argument, function_of, starts, window
 from operators.sql_text import over
 
 _EVERY = Argument(x=None, type=None, filter=None, append=True)
@@ -74,7 +73,7 @@ def running(
 def _aggregated(
     call: OverCallSpec, schema: pa.Schema, clause: str, type_: pa.DataType, prefix: str, choice: str
 ) -> RunningCall:
-    function = AGGREGATES[checked(call)]
+    function = function_of(call)
     plain, given = argument(call, schema, "", choice), argument(call, schema, clause, choice)
     placed = _named(function.accumulators(plain), prefix)
     windows = [text for accumulator in function.accumulators(given) for text in starts(call, accumulator, given)]

@@ -27,6 +27,7 @@ from service.plan.nodes import (
     OrderBy,
     Over,
     OverCall,
+    PairJoin,
     Project,
     RankFunction,
     Scan,
@@ -101,6 +102,8 @@ def kind(node: Node) -> str:
             return "lookup join"
         case SetOperation(kind=set_kind):
             return set_kind.value
+        case PairJoin():
+            return "pair join"
         case Join():
             return "join"
         case _:
@@ -149,6 +152,8 @@ def headline(node: Node) -> str:
             return f"unnest {names(below, [column])}{more}"
         case TimeSort(input=below, order=order):
             return f"sort by {_order(below, order)}"
+        case PairJoin():
+            return f"pair join by ({names(node.left, node.left_keys)})"
         case Join():
             return f"{node.kind.value} join on {_equalities(node)}"
         case IntervalJoin():

@@ -23,6 +23,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    PairJoin,
     Project,
     RankFunction,
     Scan,
@@ -67,9 +68,7 @@ def mode(node: Node) -> Mode:
             return Mode.APPEND if firing is None else Mode.RETRACT
         case Values() | StreamWindow() | WindowRows(window=Session()) | Over():
             return Mode.APPEND
-        case IntervalJoin() | WindowJoin():
-            return Mode.APPEND
-        case TimeSort():
+        case IntervalJoin() | WindowJoin() | PairJoin() | TimeSort():
             return Mode.APPEND
         case Aggregate() | Normalize():
             return Mode.RETRACT
@@ -139,6 +138,8 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return unique_keys(left)
         case LookupJoin():
             return _lookup_keys(node)
+        case PairJoin(left_keys=left_keys):
+            return _smallest([*unique_keys(node.left), frozenset(left_keys)])
         case SetOperation(kind=kind, fields=columns):
             return unique_keys(node.left) if kind.all else (frozenset(range(len(columns))),)
         case Join() | IntervalJoin() | WindowJoin():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from operators.over.calls import NEIGHBOURS, NUMBERINGS
+from operators.aggregates.functions import LISTS, WHOLES
+from operators.over.calls import NEIGHBOURS, NOT_AGGREGATES, NUMBERINGS
 from service.plan.describe import duration, names
 from service.plan.nodes import (
     Aggregate,
@@ -22,6 +23,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    PairJoin,
     Session,
     SetOperation,
     SlidingShape,
@@ -69,6 +71,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return () if processing else (Kept("rows ahead of the watermark", "the watermark reaches their time"),)
         case Normalize(key=key, ttl=ttl):
             return (Kept(f"the last row of each ({names(node, key)})", _ttl(ttl)),)
+        case PairJoin():
+            return (Kept("rows that one of the two inputs has answered", "the other one has answered them, too"),)
         case Join():
             pads_right = node.kind in (JoinKind.RIGHT, JoinKind.FULL)
             pads_left = node.kind in (JoinKind.LEFT, JoinKind.FULL) or not shows_right(node)
@@ -178,12 +182,14 @@ def _stream_window(node: StreamWindow) -> Kept:
 def _over(node: Over) -> Iterator[Kept]:
     of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
     by_partition = _ttl(node.ttl) if node.partition else "a single partition"
-    ahead = ", and rows ahead of the watermark"
+    processing = fields(node.input)[node.time].time is TimeKind.PROCESSING
+    passes = "clock" if processing else "watermark"
+    ahead = "" if processing else ", and rows ahead of the watermark"
     if mode(node.input) is Mode.RETRACT:
         yield Kept("changes of rows ahead of the watermark", "the watermark reaches their time")
         ahead = ""
     if node.time_ahead:
-        until = f"the watermark passes their time by {duration(node.time_ahead)}"
+        until = f"the {passes} passes their time by {duration(node.time_ahead)}"
         yield Kept("rows whose frames are not complete", until)
         ahead = ""
     elif node.rows_ahead:
@@ -198,7 +204,10 @@ def _over(node: Over) -> Iterator[Kept]:
     neighbours = [call for call in calls if call.function in NEIGHBOURS]
     framed = [call for call in calls if call.function not in NEIGHBOURS]
     if any(call.frame.preceding is None or call.function in NUMBERINGS for call in framed):
+        unbounded = [call for call in framed if call.frame.preceding is None and call.function not in NOT_AGGREGATES]
         yield Kept(f"the running totals {of}{ahead}", by_partition)
+        if any(call.function in (*LISTS, *WHOLES) for call in unbounded):
+            yield Kept(f"all values that are listed {of}", _ttl(node.ttl))
         if any(call.counts_once and call.frame.preceding is None for call in framed):
             yield Kept(f"each DISTINCT value {of}", _ttl(node.ttl))
     rows = [call for call in framed if call.frame.rows and call.frame.preceding is not None]
@@ -213,5 +222,5 @@ def _over(node: Over) -> Iterator[Kept]:
         # Two frames: a row that comes behind the watermark by one may still be answered, and has a frame of its own.
         yield Kept(
             f"the rows {of} within {duration(behind + following)}",
-            f"the watermark passes their time by {duration(2 * (behind + following))}",
+            f"the {passes} passes their time by {duration(2 * (behind + following))}",
         )

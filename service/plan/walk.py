@@ -19,6 +19,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    PairJoin,
     Project,
     Scan,
     SetOperation,
@@ -62,7 +63,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case Union():
             return node.inputs
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | SetOperation():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | PairJoin() | SetOperation():
             return (node.left, node.right)
         case _:
             assert_never(node)
@@ -91,13 +92,13 @@ def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, input=new[0])
         case Union():
             return replace(node, inputs=new)
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | SetOperation():
+        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | PairJoin() | SetOperation():
             return replace(node, left=new[0], right=new[1])
         case _:
             assert_never(node)
 
 
-def shows_right(node: AnyJoin) -> bool:
+def shows_right(node: AnyJoin | PairJoin) -> bool:
     """Return whether a join's columns include those of its right input."""
     return node.kind.shows_right
 

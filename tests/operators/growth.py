@@ -34,6 +34,7 @@ from tests.operators import test_interval_join as interval_join
 from tests.operators import test_limit as limit
 from tests.operators import test_lookup_join as lookup_join
 from tests.operators import test_over as over
+from tests.operators import test_pair_join as pair_join
 from tests.operators import test_regular_join as regular_join
 from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
@@ -101,13 +102,15 @@ def growing(
     small: Sequence[Row],
     *,
     port: int = 0,
+    small_port: int | None = None,
     gone: Sequence[Row] = (),
     watermark: int = 0,
     then: int | None = None,
 ) -> Growth:
     """Rows by number, in four batches so that there are several blocks, before the watermark goes to `watermark`.
 
-    The small batch brings the rows `small`, takes back those that are `gone`, and moves the watermark on to `then`.
+    The small batch brings the rows `small` at the same port or at `small_port`, takes back those that are `gone`, and
+    moves the watermark on to `then`.
     """
 
     def filled(rows: int) -> list[Batch]:
@@ -116,7 +119,8 @@ def growing(
         batches = [Batch([Change(row(i), 1, port) for i in each]) for each in numbers]
         return [*batches, Batch([], watermark=watermark)]
 
-    changes = [*(Change(each, 1, port) for each in small), *(Change(each, -1, port) for each in gone)]
+    comes_at = port if small_port is None else small_port
+    changes = [*(Change(each, 1, comes_at) for each in small), *(Change(each, -1, comes_at) for each in gone)]
     return Growth(kernels, filled, Batch(changes, 0, watermark if then is None else then))
 
 
@@ -344,6 +348,12 @@ GROWTH: dict[str, Growth] = {
     ),
     "window join, rows of open windows": growing(
         (window_join.joined("full"),), lambda i: _windowed(i, i), [_windowed(1, 1), _windowed(-1, 1)], then=9
+    ),
+    "pair join, halves that wait": growing(
+        (pair_join.KERNEL,),
+        lambda i: pair_join.half(0, "k", i).row,
+        [pair_join.half(1, "k", i).row for i in (5, 500, -1)],
+        small_port=1,
     ),
     "over rows, keys": growing(
         _frame("last rows"), lambda i: _over(f"k{i}", i), [_over(key, HOUR) for key in FEW], watermark=10**6, then=HOUR

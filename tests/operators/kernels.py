@@ -36,6 +36,7 @@ from tests.operators import test_lookup_join as lookup_join
 from tests.operators import test_materialize as materialize
 from tests.operators import test_normalize as normalize
 from tests.operators import test_over as over
+from tests.operators import test_pair_join as pair_join
 from tests.operators import test_regular_join as regular_join
 from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
@@ -187,6 +188,12 @@ def _deleted(batches: Sequence[Batch]) -> list[Batch]:
 def _versions_ended(batches: Sequence[Batch]) -> list[Batch]:
     ends = [temporal_join.ended(key, FAR) for key in sorted({c.row[0] for c in flat(batches) if c.port == 1})]
     return [Batch(ends, watermark=FAR - 1), Batch([], watermark=END_OF_TIME)]
+
+
+def _other_halves(batches: Sequence[Batch]) -> list[Batch]:
+    """The halves that are missing."""
+    came = {(change.port, pair_join.key_of(change)) for change in flat(batches)}
+    return [Batch([pair_join.half(1 - port, *key) for port, key in came if (1 - port, key) not in came])]
 
 
 def _sets(partial: GroupPartial | WindowPartial) -> int:
@@ -439,6 +446,15 @@ CASES: dict[str, Case] = {
         lambda batches: since(batches, 0) + keys(batches, 0),
         lambda log, sizes: temporal_join.cut(log, sizes)[:-1],
         _versions_ended,
+        undone=False,
+    ),
+    "pair join": Case(
+        (pair_join.KERNEL,),
+        pair_join.halves,
+        answer_of(pair_join.KERNEL, pair_join.ORACLE),
+        pair_join.halves_missing,
+        timeless,
+        _other_halves,
         undone=False,
     ),
     "over": timed(

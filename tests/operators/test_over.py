@@ -147,6 +147,70 @@ CALLS["last rows"] += [
         "CAST(SUM(c1) OVER (arrival ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING) AS BIGINT)",
     ),
 ]
+CALLS["values of the last rows"] = [
+    (
+        OverCallSpec(function="COLLECT", frame=TWO_ROWS, arguments=(1,)),
+        pa.map_(pa.int64(), pa.int32()),
+        "COALESCE(HISTOGRAM(c1) OVER rows2, MAP {{}})",
+    ),
+    (
+        OverCallSpec(function="COLLECT", frame=TWO_ROWS, arguments=(1,), distinct=True, filter=5),
+        pa.map_(pa.int64(), pa.int32()),
+        "COALESCE(HISTOGRAM(DISTINCT c1) FILTER (WHERE c5) OVER rows2, MAP {{}})",
+    ),
+    (
+        OverCallSpec(function="ARRAY_AGG", frame=TWO_ROWS, arguments=(1,), distinct=True),
+        pa.list_(pa.int64()),
+        "LIST_SORT(LIST(DISTINCT c1) OVER rows2, 'ASC', 'NULLS LAST')",
+    ),
+    (
+        OverCallSpec(function="LISTAGG", frame=TWENTY_MS, arguments=(0,), distinct=True, constants=("'-'",)),
+        pa.string(),
+        "ARRAY_TO_STRING(LIST_SORT(LIST(DISTINCT c0) FILTER (WHERE c0 IS NOT NULL) OVER range20), '-')",
+    ),
+    (
+        OverCallSpec(function="BIT_XOR", frame=TWENTY_MS, arguments=(1,), distinct=True),
+        pa.int64(),
+        "LIST_AGGREGATE(LIST_DISTINCT(LIST(c1) OVER range20), 'bit_xor')",
+    ),
+    (
+        OverCallSpec(function="PERCENTILE", frame=TWENTY_MS, arguments=(3,), distinct=True, constants=("0.5", "1.0")),
+        pa.list_(pa.float64()),
+        "QUANTILE_CONT(DISTINCT c3, [0.5, 1.0]) OVER range20",
+    ),
+    (
+        OverCallSpec(function="VAR_SAMP", frame=TWENTY_MS, arguments=(1,), distinct=True),
+        pa.float64(),
+        "VAR_SAMP(DISTINCT c1) OVER range20",
+    ),
+    (
+        OverCallSpec(function="STDDEV_POP", frame=TWO_ROWS, arguments=(1,), distinct=True),
+        pa.int64(),
+        "CAST(TRUNC(STDDEV_POP(DISTINCT c1) OVER rows2 + 1e-9) AS BIGINT)",
+    ),
+]
+CALLS["values so far"] = [
+    (
+        OverCallSpec(function="COLLECT", frame=ALL_ROWS, arguments=(1,)),
+        pa.map_(pa.int64(), pa.int32()),
+        "COALESCE(HISTOGRAM(c1) OVER allrows, MAP {{}})",
+    ),
+    (
+        OverCallSpec(function="COLLECT", frame=ALL_TIME, arguments=(3,), distinct=True),
+        pa.map_(pa.float64(), pa.int32()),
+        "COALESCE(HISTOGRAM(DISTINCT c3) OVER alltime, MAP {{}})",
+    ),
+    (
+        OverCallSpec(function="PERCENTILE", frame=ALL_TIME, arguments=(1,), constants=("0.25",)),
+        pa.float64(),
+        "QUANTILE_CONT(CAST(c1 AS DOUBLE), 0.25) OVER alltime",
+    ),
+    (
+        OverCallSpec(function="PERCENTILE", frame=ALL_ROWS, arguments=(3,), distinct=True, constants=("0.5", "0.9")),
+        pa.list_(pa.float64()),
+        "QUANTILE_CONT(DISTINCT c3, [0.5, 0.9]) OVER allrows",
+    ),
+]
 CALLS["last time"] += [
     (
         OverCallSpec(function="COUNT", frame=Frame(rows=False, preceding=20, following=-10)),

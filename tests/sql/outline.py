@@ -19,6 +19,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    PairJoin,
     Project,
     Scan,
     SetOperation,
@@ -139,6 +140,8 @@ def _line(node: Node) -> str:
         case TopN() | TimeSort() | Unnest():
             return headline(node)
         case SetOperation():
+            return headline(node)
+        case PairJoin():
             return headline(node)
         case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin():
             return _join(node)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sql.outline import columns, mistakes, outline, plan
+from service.plan.passes.push_filters import push_filters
+from tests.sql.outline import columns, mistakes, outline, plan, shown
 
 CASES = [
     (
@@ -167,9 +168,41 @@ def test_a_frame_that_has_no_end_or_no_rows_is_refused(frame: str, mistake: str)
     assert found.startswith(mistake)
 
 
-def test_windows_that_wait_for_rows_of_different_partitions_are_refused():
-    (found,) = mistakes("SELECT LEAD(id) OVER (ORDER BY ts), LEAD(id) OVER (PARTITION BY who ORDER BY ts) FROM pay")
-    assert found.startswith("LEAD and frames that end some rows behind share one PARTITION BY in a query")
+def test_windows_that_wait_for_rows_of_different_partitions_are_answered_apart_and_joined():
+    found = plan(
+        """SELECT id, LEAD(id) OVER (PARTITION BY who ORDER BY ts) AS a, LEAD(id) OVER (ORDER BY ts) AS b,
+COUNT(*) OVER (ORDER BY ts) AS n FROM pay WHERE id > 0"""
+    )
+    assert columns(found) == "id BIGINT, a BIGINT, b BIGINT, n BIGINT!"
+    assert (
+        outline(found)
+        == """project id, LEAD(id), LEAD(id), COUNT(*)
+  pair join by (who, ts, ROW_NUMBER(*))
+    over who on ts: LEAD(id) rows None
+      over who on ts: ROW_NUMBER(*) rows None
+        over nothing on ts: COUNT(*) range None
+          filter (id > 0)
+            scan pay
+    project who, ts, ROW_NUMBER(*), LEAD(id)
+      over nothing on ts: LEAD(id) rows None
+        over who on ts: ROW_NUMBER(*) rows None
+          over nothing on ts: COUNT(*) range None
+            filter (id > 0)
+              scan pay"""
+    )
+
+
+def test_no_filter_goes_below_the_join_of_answers():
+    query = """SELECT * FROM (SELECT who, LEAD(id) OVER (PARTITION BY who ORDER BY ts) AS a,
+LEAD(id) OVER (ORDER BY ts) AS b FROM pay) WHERE who = 'ann'"""
+    assert "filter" in shown(query, push_filters).split("pair join")[0]
+
+
+@pytest.mark.parametrize("function", ["ROW_NUMBER", "RANK", "DENSE_RANK"])
+def test_ranks_by_processing_time_are_answered_at_once(function: str):
+    table = "CREATE TABLE c (k INT, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'c', 'format' = 'json');"
+    found = plan(f"SELECT {function}() OVER (PARTITION BY k ORDER BY pt) AS n FROM c", table)
+    assert "over k on pt" in outline(found)
 
 
 def test_what_has_waited_for_other_rows_has_no_time_attribute_any_more():

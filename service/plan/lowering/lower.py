@@ -36,6 +36,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    PairJoin,
     Project,
     Scan,
     Session,
@@ -166,6 +167,8 @@ class _Lowering:
                 return self._keyed("normalize", kernels.normalize(node), node.input, node.key)
             case Join():
                 return self._join("join", kernels.join(node), node)
+            case PairJoin():
+                return self._join("pair_join", kernels.pair(node), node)
             case IntervalJoin():
                 return self._join("interval_join", kernels.interval(node), node)
             case WindowJoin():
@@ -282,7 +285,7 @@ class _Lowering:
         added = self.builder.stateful("set_operation", kernel, placed, names)
         return (_distributed(added, placed, [key]),)
 
-    def _join(self, name: str, kernel: Kernel, node: AnyJoin) -> Relation:
+    def _join(self, name: str, kernel: Kernel, node: AnyJoin | PairJoin) -> Relation:
         left = Port(self._relation(node.left), node.left_keys, kernels.schema(fields(node.left)))
         right = Port(self._relation(node.right), node.right_keys, kernels.schema(fields(node.right)))
         placed = self.builder.exchange_to_key([left, right])

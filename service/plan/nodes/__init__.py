@@ -15,7 +15,7 @@ from operators.windows.firing import Firing
 from operators.windows.shapes import Attached, Cumulate, Hop
 from service.plan.nodes.aggregates import Aggregate, AggregateCall, OverCall
 from service.plan.nodes.job import Job, Sink
-from service.plan.nodes.joins import AnyJoin, IntervalJoin, Join, LookupJoin, TemporalJoin, WindowJoin
+from service.plan.nodes.joins import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin, TemporalJoin, WindowJoin
 from service.plan.nodes.over import Over
 from service.plan.nodes.ranking import TimeSort, TopN
 from service.plan.nodes.relation import Field, Mode, Place
@@ -52,6 +52,7 @@ Node = (
     | WindowJoin
     | TemporalJoin
     | LookupJoin
+    | PairJoin
     | SetOperation
 )
 
@@ -81,6 +82,7 @@ __all__ = [
     "OrderBy",
     "Over",
     "OverCall",
+    "PairJoin",
     "Place",
     "Project",
     "RankFunction",

@@ -141,6 +141,31 @@ class LookupJoin:
         return self.right
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairJoin:
+    """Rows that went two ways, put together: each row of `left` meets the one of `right` that has its key, and no other
+    ever has. NULL is equal to NULL. Fields: left's then right's."""
+
+    left: Node
+    right: Node
+    left_keys: tuple[int, ...]
+    right_keys: tuple[int, ...]
+    fields: tuple[Field, ...]
+    place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        check(len(self.left_keys) == len(self.right_keys), self, "has as many keys on the left as on the right")
+        check_positions(self, self.left.fields, self.left_keys)
+        check_positions(self, self.right.fields, self.right_keys)
+        both = len(self.left.fields) + len(self.right.fields)
+        check(len(self.fields) == both, self, "has the columns of its inputs")
+
+    @property
+    def kind(self) -> JoinKind:
+        """A row comes out when both its halves have come."""
+        return JoinKind.INNER
+
+
 AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin | LookupJoin
 """The nodes with a left and a right input, equal keys and a residual condition."""
 

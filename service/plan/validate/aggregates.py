@@ -31,19 +31,12 @@ def _refused(node: Aggregate | WindowAggregate | Over) -> Iterator[Problem]:
     for call in node.calls if isinstance(node, Over) else node.aggregates:
         if isinstance(call, OverCall) and call.function in NOT_AGGREGATES:
             continue
-        over = isinstance(call, OverCall)
-        bounded = not isinstance(call, OverCall) or call.frame.preceding is not None
-        distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
-        windowed = isinstance(node, WindowAggregate)
-        if why := refusal(
-            call.function, distinct=distinct, append=append, over=over, bounded=bounded, windowed=windowed
-        ):
+        if why := refusal(call.function, append=append, windowed=isinstance(node, WindowAggregate)):
             detail = "" if append else f"{origin(node.input)} updates and deletes rows"
             yield Problem(node.place, why, detail, _TOP_N if call.function in ENDS and not append else "")
 
 
 def _refused_in_stream(node: StreamWindow) -> Iterator[Problem]:
     for call in node.aggregates:
-        distinct = call.distinct or call.function == "APPROX_COUNT_DISTINCT"
-        if why := refusal(call.function, distinct=distinct, append=True):
+        if why := refusal(call.function, append=True):
             yield Problem(node.place, why)

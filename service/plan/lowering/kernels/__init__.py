@@ -4,7 +4,7 @@ A module holds the kernels of a family of nodes, as `service/plan/nodes` does.
 """
 
 from service.plan.lowering.kernels.aggregates import group, group_partial, over, settle
-from service.plan.lowering.kernels.joins import interval, join, lookup, temporal, window
+from service.plan.lowering.kernels.joins import interval, join, lookup, pair, temporal, window
 from service.plan.lowering.kernels.parts import schema
 from service.plan.lowering.kernels.ranking import time_sort, top_n, top_n_partial
 from service.plan.lowering.kernels.rows import calc, normalize, set_operation, unnest
@@ -29,6 +29,7 @@ __all__ = [
     "lookup",
     "normalize",
     "over",
+    "pair",
     "partial_session",
     "partial_window",
     "schema",

@@ -9,11 +9,12 @@ import pyarrow as pa
 from operators.joins.interval_join import IntervalJoinOperator
 from operators.joins.kinds import JoinKind
 from operators.joins.lookup_join import LookupJoinOperator
+from operators.joins.pair_join import PairJoinOperator
 from operators.joins.regular_join import RegularJoin
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.joins.window_join import WindowJoinOperator
 from service.plan.lowering.kernels.parts import appends, in_processing_time, schema, text_of
-from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, TemporalJoin, WindowJoin
+from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin, TemporalJoin, WindowJoin
 
 
 class _Matched(TypedDict):
@@ -45,6 +46,16 @@ def join(node: Join) -> RegularJoin:
         append=(appends(node.left), appends(node.right)),
         ttl=(node.left_ttl, node.right_ttl),
         **_matched(node),
+    )
+
+
+def pair(node: PairJoin) -> PairJoinOperator:
+    """Return the kernel that puts the parts of rows together."""
+    return PairJoinOperator(
+        left=schema(node.left.fields),
+        right=schema(node.right.fields),
+        left_keys=node.left_keys,
+        right_keys=node.right_keys,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from service.plan.expressions import Literal, moved
-from service.plan.nodes import AnyJoin, Field, IntervalJoin, JoinKind, Project, TemporalJoin, WindowJoin
+from service.plan.nodes import AnyJoin, Field, IntervalJoin, JoinKind, PairJoin, Project, TemporalJoin, WindowJoin
 from service.plan.passes.pruning.places import Pruned, at
 from service.plan.types import BOOLEAN
 from service.plan.walk import fields, shows_right
@@ -43,6 +43,20 @@ def narrowed_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:
     return Pruned(new, shown)
 
 
+def narrowed_pair(node: PairJoin, left: Pruned, right: Pruned) -> Pruned:
+    """Return the join of halves of rows over what is left of both."""
+    width, narrow_width = len(fields(node.left)), len(fields(left.node))
+    new = replace(
+        node,
+        left=left.node,
+        right=right.node,
+        left_keys=at(node.left_keys, left.places),
+        right_keys=at(node.right_keys, right.places),
+        fields=_joined_fields(node, left, right),
+    )
+    return Pruned(new, {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}})
+
+
 def _with_a_column(pruned: Pruned) -> Pruned:
     """The input of a join, with a constant column where it has none."""
     if fields(pruned.node):
@@ -51,7 +65,7 @@ def _with_a_column(pruned: Pruned) -> Pruned:
     return Pruned(Project(input=pruned.node, expressions=(_ANY_ROW,), fields=(field,)), pruned.places)
 
 
-def _joined_fields(node: AnyJoin, left: Pruned, right: Pruned) -> tuple[Field, ...]:
+def _joined_fields(node: AnyJoin | PairJoin, left: Pruned, right: Pruned) -> tuple[Field, ...]:
     """The fields of both inputs as the join shows them: of a side that it may pad they may be NULL."""
     width = len(fields(node.left))
     own = {p: node.fields[i] for i, p in left.places.items()}

@@ -15,6 +15,7 @@ from service.plan.nodes import (
     Node,
     Normalize,
     Over,
+    PairJoin,
     Project,
     Scan,
     Session,
@@ -32,7 +33,7 @@ from service.plan.nodes import (
 )
 from service.plan.passes.expand_computed import watermark_columns
 from service.plan.passes.pruning.calls import narrowed_aggregate, narrowed_over, narrowed_stream_window
-from service.plan.passes.pruning.joins import narrowed_join
+from service.plan.passes.pruning.joins import narrowed_join, narrowed_pair
 from service.plan.passes.pruning.places import Pruned, at, in_new_order, picked, places_of
 from service.plan.walk import fields
 
@@ -98,6 +99,8 @@ def narrowed(node: Node, needed: set[int], below: list[Pruned]) -> Pruned:
             kept = list(range(len(node.fields)))
             left, right = (_just(pruned, kept) for pruned in below)
             return Pruned(replace(node, left=left, right=right), places_of(kept))
+        case PairJoin():
+            return narrowed_pair(node, below[0], below[1])
         case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin():
             return narrowed_join(node, below[0], below[1])
         case _:

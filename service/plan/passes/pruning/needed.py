@@ -18,6 +18,7 @@ from service.plan.nodes import (
     Normalize,
     Over,
     OverCall,
+    PairJoin,
     Project,
     Scan,
     Session,
@@ -74,6 +75,10 @@ def needed_of_inputs(node: Node, needed: set[int]) -> list[set[int]]:
             width = len(fields(node.input))
             over = [node.calls[i] for i in kept_over_calls(node, needed)]
             return [{i for i in needed if i < width} | set(node.partition) | {node.time} | _read_by(over)]
+        case PairJoin():
+            width = len(fields(node.left))
+            left = {i for i in needed if i < width} | set(node.left_keys)
+            return [left, {i - width for i in needed if i >= width} | set(node.right_keys)]
         case SetOperation():
             # Rows are compared as a whole.
             return [set(range(len(node.fields)))] * 2

@@ -31,5 +31,26 @@ def _be_forked() -> None:
     os._exit(0)
 
 
+def _end_with_the_query() -> None:
+    """Have the process that serves a query's Python source end without a word when Spark closes its connection.
+
+    That is how it is stopped. It would try to report the closed connection over that connection, and fail.
+    """
+    if sys.orig_argv[-2:] != ["-m", "pyspark.sql.streaming.python_streaming_source_runner"]:
+        return
+    shown = sys.excepthook
+
+    def show(kind, error, traceback):  # type: ignore[no-untyped-def]  # importing types would cost each process time
+        first = error
+        while first.__context__ is not None:
+            first = first.__context__
+        stopped = isinstance(error, BrokenPipeError) and isinstance(first, (EOFError, ConnectionError))
+        if not stopped:
+            shown(kind, error, traceback)
+
+    sys.excepthook = show
+
+
 _import_installed_packages()
+_end_with_the_query()
 _be_forked()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from service.formats.rejection import Rejection
+from service.formats.contract import DeadLetter
 from service.formats.varints import Ints, Octets
 from service.plan.types import DataType, arrow
 
@@ -18,13 +18,13 @@ Groups = Callable[[Any, Ints, Ints, Ints], Sequence[tuple[K, Ints]]]
 """From the bytes, where each value begins and ends, and the positions of those that are there, to the positions of each
 schema's."""
 
-Read = Callable[[K, Any, Ints, Ints], "tuple[list[pa.Array], dict[int, Rejection]] | Rejection"]
+Read = Callable[[K, Any, Ints, Ints], "tuple[list[pa.Array], dict[int, DeadLetter]] | DeadLetter"]
 """From a schema, the bytes and where its values lie to their columns and what is wrong with some of them, or with
 all."""
 
 
 def read_by_schema(
-    values: pa.ChunkedArray, types: Sequence[DataType], groups: Groups[K], read: Read[K], bad: dict[int, Rejection]
+    values: pa.ChunkedArray, types: Sequence[DataType], groups: Groups[K], read: Read[K], bad: dict[int, DeadLetter]
 ) -> list[pa.ChunkedArray]:
     """Return a column of each type, NULL where there is no value or none that can be read; `bad` grows."""
     column = values.combine_chunks()
@@ -36,11 +36,11 @@ def read_by_schema(
     count = 0
     for schema, rows in groups(data, starts, ends, present):
         found = read(schema, data, starts[rows], ends[rows])
-        if isinstance(found, Rejection):
+        if isinstance(found, DeadLetter):
             bad.update(dict.fromkeys(map(int, rows), found))
             continue
         columns, wrong = found
-        bad.update({int(rows[place]): rejection for place, rejection in wrong.items()})
+        bad.update({int(rows[place]): letter for place, letter in wrong.items()})
         parts.append(columns)
         source[rows] = count + np.arange(len(rows))
         count += len(rows)

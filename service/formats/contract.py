@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.rejection import Rejection
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -27,7 +26,7 @@ RECORD = pa.schema(
 """Records, of one Kafka partition after another, each in offset order; columns that the plan does not need are
 absent."""
 
-DEAD = pa.schema([*RECORD, ("reason", pa.string()), ("detail", pa.string())])
+DEAD_RECORD = pa.schema([*RECORD, ("reason", pa.string()), ("detail", pa.string())])
 """A record that could not be decoded. `reason` is one of a few fixed words (a metric label), `detail` a sentence."""
 
 OUT = pa.schema(
@@ -42,10 +41,21 @@ OUT = pa.schema(
 """Records to write, in order; partition null = chosen by the key as Java's default partitioner does."""
 
 
+class DeadLetter(NamedTuple):
+    """The reason why a record is a dead letter: one of a few fixed words (a metric label), and a sentence."""
+
+    reason: str
+    detail: str
+
+
+PASSED_OVER = DeadLetter("", "")
+"""Of a record that gives no row and is no dead letter: a comment, or an error that the table ignores."""
+
+
 class Decoded(NamedTuple):
     """`changes`: columns c0, c1, ... and `_weight`, in offset order, one or two rows a record (an update of a CDC
-    format is -1 then +1). `dead`: records with the columns of DEAD. `records`: the position of each change's record, in
-    ascending order; None where each record that is not dead gave one change."""
+    format is -1 then +1). `dead`: records with the columns of DEAD_RECORD. `records`: the position of each change's
+    record, in ascending order; None where each record that is not dead gave one change."""
 
     changes: pa.Table
     dead: pa.Table
@@ -75,7 +85,7 @@ class Encoder(Protocol):
 class PartReader(Protocol):
     """Reads the columns of a record's key or value out of its bytes. Picklable."""
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return a column for each wanted one, NULL where there is none that can be read.
 
         `bad` grows by the positions of the values that cannot be read, with the reason.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from operators.names import WEIGHT
 from operators.sql import Sql
 from service.durations import milliseconds
-from service.formats.contract import DEAD, Decoded
+from service.formats.contract import DEAD_RECORD, Decoded
 from service.plan.table import ColumnKind, Table
 from service.plan.types import Binary, DataType, Decimal, Simple, Text, Time, Timestamp, TimestampLtz, arrow, duckdb
 
@@ -71,7 +71,7 @@ class DatagenDecoder:
         rows = sql(f"SELECT {chosen} FROM r", {"r": made})
         arrays = [rows[f"c{i}"].cast(t) for i, t in enumerate(self._types)]
         names = [f"c{i}" for i in range(len(arrays))]
-        return Decoded(pa.table([*arrays, rows[f"c{len(arrays)}"]], names=[*names, WEIGHT]), DEAD.empty_table())
+        return Decoded(pa.table([*arrays, rows[f"c{len(arrays)}"]], names=[*names, WEIGHT]), DEAD_RECORD.empty_table())
 
 
 def rate(table: Table) -> int:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
+from service.formats.contract import DeadLetter
 from service.formats.layout import Part
 from service.formats.records import BAD_UTF8, texts
-from service.formats.rejection import Rejection
 from service.plan.table import Format
 from service.plan.types import Binary, DataType, Simple, Text, arrow
 
@@ -36,11 +36,11 @@ class RawReader:
         self._types = part.types
         self._order = _order(form)
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return the column, NULL where there is no value or none of the right length; `bad` grows by the latter."""
         return [self._column(values, type_, bad) for type_ in self._types]
 
-    def _column(self, values: pa.ChunkedArray, type_: DataType, bad: dict[int, Rejection]) -> pa.ChunkedArray:
+    def _column(self, values: pa.ChunkedArray, type_: DataType, bad: dict[int, DeadLetter]) -> pa.ChunkedArray:
         match type_:
             case Simple("STRING") | Text():
                 decoded, broken = texts(values)
@@ -53,11 +53,11 @@ class RawReader:
             case _:
                 raise ValueError(f"raw bytes cannot be a {type_}")
 
-    def _numbers(self, values: pa.ChunkedArray, name: str, wanted: pa.DataType, bad: dict[int, Rejection]) -> pa.Array:
+    def _numbers(self, values: pa.ChunkedArray, name: str, wanted: pa.DataType, bad: dict[int, DeadLetter]) -> pa.Array:
         width = np.dtype(_NUMBERS.get(name, "i1")).itemsize
         lengths = pc.fill_null(pc.binary_length(values), width).to_numpy()
         for index in np.flatnonzero(lengths != width):
-            bad[int(index)] = Rejection(
+            bad[int(index)] = DeadLetter(
                 "wrong-type", f"{name} is {width} bytes, but the record has {int(lengths[index])} bytes"
             )
         missing = values.is_null().to_numpy() | (lengths != width)

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.contract import DEAD
-from service.formats.rejection import Rejection
+from service.formats.contract import DEAD_RECORD, DeadLetter
 
-BAD_UTF8 = Rejection("bad-utf8", "the value is not UTF-8 text")
+BAD_UTF8 = DeadLetter("bad-utf8", "the value is not UTF-8 text")
 
 
 def texts(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[int]]:
@@ -31,14 +30,14 @@ def texts(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[int]]:
         return pa.chunked_array([pa.array(decoded, pa.string())]), bad
 
 
-def dead(records: pa.Table, bad: Mapping[int, Rejection]) -> pa.Table:
+def dead(records: pa.Table, bad: Mapping[int, DeadLetter]) -> pa.Table:
     """Return the records at these positions with reason and detail, in order; columns that were not read are NULL."""
-    spoken = {index: rejection for index, rejection in sorted(bad.items()) if rejection.reason}
+    spoken = {index: letter for index, letter in sorted(bad.items()) if letter.reason}
     if not spoken:
-        return DEAD.empty_table()
+        return DEAD_RECORD.empty_table()
     rows = records.take(pa.array(list(spoken), pa.int64()))
     columns: list[Any] = []
-    for field in DEAD:
+    for field in DEAD_RECORD:
         if field.name == "reason":
             columns.append(pa.array([v.reason for v in spoken.values()], pa.string()))
         elif field.name == "detail":
@@ -47,19 +46,19 @@ def dead(records: pa.Table, bad: Mapping[int, Rejection]) -> pa.Table:
             columns.append(rows[field.name].cast(field.type))
         else:
             columns.append(pa.nulls(len(spoken), field.type))
-    return pa.table(columns, schema=DEAD)
+    return pa.table(columns, schema=DEAD_RECORD)
 
 
-def missing(name: str, column: pa.ChunkedArray, bad: dict[int, Rejection], except_in: pa.Array | None = None) -> None:
+def missing(name: str, column: pa.ChunkedArray, bad: dict[int, DeadLetter], except_in: pa.Array | None = None) -> None:
     """Add to `bad` the rows in which the NOT NULL column `name` is NULL, but not those of `except_in`."""
     absent = column.is_null()
     if except_in is not None:
         absent = pc.and_not(absent, except_in)
     for index in np.flatnonzero(absent.to_numpy()):
-        bad.setdefault(int(index), Rejection("missing-not-null", f'column "{name}" is NOT NULL, but has no value'))
+        bad.setdefault(int(index), DeadLetter("missing-not-null", f'column "{name}" is NOT NULL, but has no value'))
 
 
-def positions(count: int, without: Mapping[int, Rejection]) -> pa.Array:
+def positions(count: int, without: Mapping[int, DeadLetter]) -> pa.Array:
     """Return the positions 0 to `count` that are not in `without`."""
     kept = np.ones(count, dtype=bool)
     kept[list(without)] = False

@@ -9,17 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
-from service.formats.contract import Decoded, PartReader
+from service.formats.contract import DeadLetter, Decoded, PartReader
 from service.formats.layout import Part, key_part, required, value_part
 from service.formats.metadata import metadata_column, record_column
 from service.formats.records import block, dead, missing, positions
-from service.formats.rejection import Rejection
 from service.plan.table import ColumnKind, Format, Table
 
 ReaderOf = Callable[[Part, Format | None, Part], PartReader]
 """Makes the reader of the wanted columns of a key or value, from its form and all of its columns."""
 
-TOMBSTONE = Rejection(
+TOMBSTONE = DeadLetter(
     "tombstone", "the value is null, which takes a row back: this format has only rows that are added"
 )
 
@@ -52,7 +51,7 @@ class RowDecoder:
         return tuple(name for name in wanted if name not in ("topic", "partition", "offset"))
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        bad: dict[int, Rejection] = {}
+        bad: dict[int, DeadLetter] = {}
         values = records["value"]
         weights = np.ones(records.num_rows, dtype=np.int64)
         if values.null_count:
@@ -76,7 +75,7 @@ class RowDecoder:
             return Decoded(changes, dead(records, bad))
         return Decoded(changes.take(positions(records.num_rows, bad)), dead(records, bad))
 
-    def _check_required(self, found: dict[int, pa.ChunkedArray], deletes: pa.Array, bad: dict[int, Rejection]) -> None:
+    def _check_required(self, found: dict[int, pa.ChunkedArray], deletes: pa.Array, bad: dict[int, DeadLetter]) -> None:
         for index in self._required:
             column = found[index]
             if column.null_count:

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import pyarrow as pa
 
-from service.formats.rejected import HEADER
+from service.formats.dead_letters import HEADER
 
 LONGEST = 300
 """Characters that are shown of a value, and of a reason."""
@@ -25,7 +25,7 @@ class Sample(TypedDict):
 
 
 def samples(records: pa.Table, *, late: bool) -> list[Sample]:
-    """Return samples of records as `formats.rejected` makes them; the caller cuts the table to as many as it wants."""
+    """Return samples of records that `formats.dead_letters` made; the caller cuts the table to as many as it wants."""
     return [
         _sample(value or b"", {h["key"].removeprefix(HEADER): h["value"] for h in headers if _ours(h["key"])}, late)
         for value, headers in zip(records["value"].to_pylist(), records["headers"].to_pylist(), strict=True)

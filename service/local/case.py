@@ -128,8 +128,8 @@ def _note(outcome: Outcome, program: Program, answer: BatchOutput, shown: set[st
     late: list[Section] = []
     dead: list[Section] = []
     for source in program.sources:
-        if source.id in answer.rejected:
-            dead.append(_rejected(source.table, answer.rejected[source.id]))
+        if source.id in answer.dead_records:
+            dead.append(_dead_records(source.table, answer.dead_records[source.id]))
     for identifier, tables in answer.dead.items():
         dead += [_shown(operators[identifier].name, operators[identifier].ports, table, sql) for table in tables]
     for identifier, tables in answer.late.items():
@@ -154,7 +154,7 @@ def _shown(title: str, ports: Sequence[Sequence[str]], table: pa.Table, sql: Sql
     return Section(title, (*head, *(["reason"] if len(columns) > len(visible) else [])), texts)
 
 
-def _rejected(table: Table, records: pa.Table) -> Section:
+def _dead_records(table: Table, records: pa.Table) -> Section:
     head = ("reason", "detail", "partition", "offset", "value")
     rows = (
         (r["reason"], r["detail"], str(r["partition"]), str(r["offset"]), _text(r["value"]))

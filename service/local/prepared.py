@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from operators.names import WEIGHT
 from operators.sql import Sql
-from service.formats.contract import DEAD, RECORD, Decoded
+from service.formats.contract import DEAD_RECORD, RECORD, Decoded
 from service.formats.metadata import metadata_column
 from service.local import cells, text_table
 from service.local.errors import CaseError
@@ -56,7 +56,7 @@ class PreparedRows:
         told = self._told.take(chosen)
         records, chosen = records.filter(told), chosen.filter(told)
         named = {f"c{i}": self._values(c, records, chosen) for i, c in enumerate(self._columns)}
-        return Decoded(pa.table({**named, WEIGHT: self._weights.take(chosen)}), DEAD.empty_table())
+        return Decoded(pa.table({**named, WEIGHT: self._weights.take(chosen)}), DEAD_RECORD.empty_table())
 
     def _values(self, index: int, records: pa.Table, chosen: pa.Array) -> pa.Array | pa.ChunkedArray:
         column = self._table.columns[index]

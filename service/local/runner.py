@@ -37,7 +37,7 @@ class BatchOutput:
     outputs: dict[int, pa.Table] = field(default_factory=dict)
     late: dict[int, list[pa.Table]] = field(default_factory=dict)
     dead: dict[int, list[pa.Table]] = field(default_factory=dict)
-    rejected: dict[int, pa.Table] = field(default_factory=dict)
+    dead_records: dict[int, pa.Table] = field(default_factory=dict)
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
 
 
@@ -160,21 +160,21 @@ class LocalRunner:
 def _gathered(envelopes: Iterable[Envelope]) -> BatchOutput:
     answer = BatchOutput()
     outputs: dict[int, list[pa.Table]] = defaultdict(list)
-    rejected: dict[int, list[pa.Table]] = defaultdict(list)
+    dead_records: dict[int, list[pa.Table]] = defaultdict(list)
     for e in sorted(envelopes, key=lambda e: (e.channel, e.sequence)):
         match Kind(e.kind):
             case Kind.OUTPUT:
                 outputs[e.address].append(table_of(e))
             case Kind.LATE:
                 answer.late.setdefault(e.address, []).append(table_of(e))
-            case Kind.DEAD:
+            case Kind.DEAD_ROWS:
                 answer.dead.setdefault(e.address, []).append(table_of(e))
-            case Kind.REJECTED:
-                rejected[e.address].append(table_of(e))
+            case Kind.DEAD_RECORDS:
+                dead_records[e.address].append(table_of(e))
             case Kind.METRICS:
                 answer.metrics.absorb(e.payload)
             case _:
                 pass
     answer.outputs = {k: pa.concat_tables(v) for k, v in outputs.items()}
-    answer.rejected = {k: pa.concat_tables(v) for k, v in rejected.items()}
+    answer.dead_records = {k: pa.concat_tables(v) for k, v in dead_records.items()}
     return answer

@@ -12,7 +12,7 @@ from operators.sql import Sql
 from operators.sql_text import named, select
 from operators.time import MIN_TIME
 from service.plan.program import Source
-from service.runtime.net import without_culprits
+from service.runtime.dead_rows import without_dead_rows
 
 
 class AssertedWatermarks:
@@ -39,14 +39,14 @@ class AssertedWatermarks:
                 asserted[place] = found
         for place in places:
             if asserted[place] is None:  # so it is, too, where the highest value is out of the range of times
-                each, _ = without_culprits(blocks[place], self._highest)
+                each, _ = without_dead_rows(blocks[place], self._highest)
                 asserted[place] = max((found for found in each if found is not None), default=None)
         return [MIN_TIME if found is None else found for found in asserted]
 
     def _each(self, rows: pa.Table) -> Sequence[int | None]:
         """The watermark that each row asserts."""
-        found, culprits = without_culprits(rows, self._read_watermarks)
-        return [None] * rows.num_rows if culprits else [each for part in found for each in part]
+        found, failed = without_dead_rows(rows, self._read_watermarks)
+        return [None] * rows.num_rows if failed else [each for part in found for each in part]
 
     def _read_watermarks(self, rows: pa.Table) -> list[int | None]:
         answer: list[int | None] = self._asked("epoch_ms(TRY({}))", rows).to_pylist()

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import Sql
-from service.formats.contract import Decoded, Decoder
+from service.formats.contract import DeadLetter, Decoded, Decoder
+from service.formats.dead_letters import NOT_DECODED
 from service.formats.records import dead
-from service.formats.rejected import NOT_DECODED
-from service.formats.rejection import Rejection
-from service.runtime.net import OF_THE_MACHINE, without_culprits
+from service.runtime.dead_rows import OF_THE_MACHINE, without_dead_rows
 
 
 class BlockDecoder:
@@ -44,11 +43,11 @@ class BlockDecoder:
 
     def _decode_alone(self, records: pa.Table) -> Decoded:
         """The rows of a block of records; a record with which the decoder cannot cope is a dead letter like others."""
-        found, culprits = without_culprits(records, lambda block: self._decoder.decode(block, self._sql))
-        if len(found) == 1 and not culprits:
+        found, failed = without_dead_rows(records, lambda block: self._decoder.decode(block, self._sql))
+        if len(found) == 1 and not failed:
             return found[0]
         if not found:
             found = [self._decoder.decode(records.slice(0, 0), self._sql)]
-        bad = [dead(each.row, {0: Rejection(NOT_DECODED, each.reason)}) for each in culprits]
-        rejected = pa.concat_tables([*(each.dead for each in found), *bad])
-        return Decoded(pa.concat_tables([each.changes for each in found]), rejected.sort_by("offset"))
+        bad = [dead(each.row, {0: DeadLetter(NOT_DECODED, each.reason)}) for each in failed]
+        dead_records = pa.concat_tables([*(each.dead for each in found), *bad])
+        return Decoded(pa.concat_tables([each.changes for each in found]), dead_records.sort_by("offset"))

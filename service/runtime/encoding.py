@@ -15,7 +15,7 @@ from operators.names import WEIGHT
 from operators.sql import Sql
 from service.formats.contract import OUT, Encoder
 from service.formats.not_encodable import NotEncodable
-from service.runtime.net import dead_rows, middle, without_culprits
+from service.runtime.dead_rows import block_of, middle, without_dead_rows
 
 
 class EncodedBlock(NamedTuple):
@@ -29,13 +29,13 @@ class EncodedBlock(NamedTuple):
 def encode_changes(changes: pa.Table, encoder: Encoder, sql: Sql) -> EncodedBlock:
     """Encode the net changes of an output. Raises what is no fault of a row: a registry that does not answer."""
     dead: list[pa.Table] = []
-    found, culprits = without_culprits(changes, lambda rows: _encodable(rows, encoder, sql), _between_updates)
+    found, failed = without_dead_rows(changes, lambda rows: _encodable(rows, encoder, sql), _between_updates)
     records = [OUT.empty_table()]
     for each in found:
         records.append(each.records)
         dead += [] if each.dead is None else [each.dead]
-    if culprits:
-        dead.append(dead_rows(culprits))
+    if failed:
+        dead.append(block_of(failed))
     return EncodedBlock(pa.concat_tables(records), pa.concat_tables(dead) if dead else None)
 
 

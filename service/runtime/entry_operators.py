@@ -17,9 +17,9 @@ from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from service.plan.program import Operator, Source
 from service.runtime.counting import count_changes, count_step
+from service.runtime.dead_rows import with_dead_rows, without_dead_rows
 from service.runtime.exchange import Tags, partition_blocks, partition_by_hash
 from service.runtime.layout import Layout
-from service.runtime.net import with_culprits, without_culprits
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
@@ -89,7 +89,7 @@ class EntryOperators:
                 step = operator.kernel.advance(state, inputs, clock, self._sql)
             produced[operator.id] = step.changes
             count_step(metrics, operator, step)
-            found.dead.extend((operator.id, refused) for refused in step.dead.values() if refused.num_rows)
+            found.dead.extend((operator.id, rows) for rows in step.dead.values() if rows.num_rows)
         for producer, table in produced.items():
             for address, exchange in self._topology.exchanges_from(producer):
                 for shard, part in partition_by_hash(table, exchange.key, self._layout):
@@ -117,8 +117,8 @@ class EntryOperators:
             step = self._advance(kernel, state, rows, clock)
             produced[operator.id] = _Tagged.of(step.changes, position)
             count_step(metrics, operator, step)
-            for refused in step.dead.values():
-                for number, part in _Tagged.of(refused, len(kernel.inputs[0]) - 1).parts():
+            for dead in step.dead.values():
+                for number, part in _Tagged.of(dead, len(kernel.inputs[0]) - 1).parts():
                     found[number].dead.append((operator.id, part))
         for producer, tagged in produced.items():
             for address, exchange in self._topology.exchanges_from(producer):
@@ -133,10 +133,10 @@ class EntryOperators:
         return found
 
     def _advance(self, kernel: Kernel, state: State, rows: pa.Table, clock: Clock) -> Step:
-        steps, culprits = without_culprits(rows, lambda block: kernel.advance(state, [block], clock, self._sql))
-        if len(steps) == 1 and not culprits:
+        steps, failed = without_dead_rows(rows, lambda block: kernel.advance(state, [block], clock, self._sql))
+        if len(steps) == 1 and not failed:
             return steps[0]
-        return with_culprits(together(steps, no_changes(kernel.output)), culprits)
+        return with_dead_rows(together(steps, no_changes(kernel.output)), failed)
 
     def _inputs(self, operator: Operator, produced: Mapping[int, pa.Table]) -> Sequence[pa.Table]:
         return [

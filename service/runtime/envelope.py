@@ -26,8 +26,8 @@ class Kind(IntEnum):
     TICK = 2  # payload: JSON of `watermarks.Tick`
     OUTPUT = 3  # payload: changes; address: output
     LATE = 4  # payload: rows; address: operator, and the `port` of it that they came to
-    DEAD = 5  # payload: rows that an operator could not compute; address and `port` as those of LATE
-    REJECTED = 6  # payload: records that a format could not decode; address: source
+    DEAD_ROWS = 5  # payload: rows that an operator could not compute; address and `port` as those of LATE
+    DEAD_RECORDS = 6  # payload: records that a format could not decode; address: source
     METRICS = 7  # payload: JSON of `task_metrics.TaskMetrics`
     OFFSETS = 8  # payload: digests of the source ranges that the batch was made from, see `source_digest`
     STATE = 9  # payload: JSON of `service.checkpoint.version.ShardState`; address: level
@@ -39,7 +39,7 @@ class Envelope(NamedTuple):
     `now` is the processing time of the batch and `watermark` that of the channel, both in milliseconds since the epoch;
     `idle` marks a channel that says nothing about time. `payload` is an Arrow IPC stream, or JSON, or empty; where a
     runner keeps it in a file on the way, `file` names that and `payload` is empty. `port` is the input of the operator
-    that LATE and DEAD rows came to; where rows enter, every operator has one. Sorting by (channel, sequence) gives the
+    that LATE and DEAD_ROWS came to; where rows enter, every operator has one. Sorting by (channel, sequence) gives the
     same order on every replay.
     """
 

@@ -125,7 +125,7 @@ class Ingest:
                     channel = _Channel(place, self._topology, self._layout.shards)
                 channel.read(run.records)
                 if taken.dead.num_rows:
-                    yield from self._reject(taken.dead, channel, now)
+                    yield from self._leave_dead_records(taken.dead, channel, now)
                 channel.watermark = max(channel.watermark, taken.watermark)
                 yield from self._hand_on(produced, channel, now)
         if channel is None:
@@ -164,24 +164,24 @@ class Ingest:
         watermarks = self._watermarks.of([each.changes for each in decoded])
         return [_Taken(each.changes, each.dead, w) for each, w in zip(decoded, watermarks, strict=True)]
 
-    def _reject(self, rejected: pa.Table, channel: _Channel, now: int) -> Iterator[Envelope]:
+    def _leave_dead_records(self, dead: pa.Table, channel: _Channel, now: int) -> Iterator[Envelope]:
         """What the table's 'tailrace.bad-input' says: to the dead-letter topic, only counted, or the end of the job."""
         table = self._source.table
         match table.connector.bad_input:
             case "skip":
                 return
             case "fail":
-                place = f"offset {rejected['offset'][0].as_py()} of {channel.place.topic}/{channel.place.partition}"
-                raise BadInput(f"table {table.name}, {place}: {rejected['detail'][0].as_py()}")
+                place = f"offset {dead['offset'][0].as_py()} of {channel.place.topic}/{channel.place.partition}"
+                raise BadInput(f"table {table.name}, {place}: {dead['detail'][0].as_py()}")
             case _:
-                yield from self._leave_rows(Kind.REJECTED, self._source.id, channel, now, rejected)
+                yield from self._leave_rows(Kind.DEAD_RECORDS, self._source.id, channel, now, dead)
 
     def _hand_on(self, produced: Produced, channel: _Channel, now: int) -> Iterator[Envelope]:
         """Keep what goes to shards until the partition has been read; the rest leaves."""
         for address, shard, part in produced.parts:
             channel.parts[address][shard].append(part)
-        for operator, refused in produced.dead:
-            yield from self._leave_rows(Kind.DEAD, operator, channel, now, refused)
+        for operator, rows in produced.dead:
+            yield from self._leave_rows(Kind.DEAD_ROWS, operator, channel, now, rows)
         for output, rows in produced.outputs:
             yield from self._leave_rows(Kind.OUTPUT, output, channel, now, rows)
 

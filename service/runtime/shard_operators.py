@@ -183,7 +183,7 @@ class ShardOperators:
         for port, late in step.late.items():
             yield from leave(self._number, EGRESS, Kind.LATE, operator.id, late, port)
         for port, dead in step.dead.items():
-            yield from leave(self._number, EGRESS, Kind.DEAD, operator.id, dead, port)
+            yield from leave(self._number, EGRESS, Kind.DEAD_ROWS, operator.id, dead, port)
         for address, exchange in self._topology.exchanges_from(operator.id):
             for shard, part in partition_by_hash(step.changes, exchange.key, self._layout):
                 yield from leave(shard, exchange.level, Kind.ROWS, address, part)

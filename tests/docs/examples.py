@@ -14,8 +14,8 @@ import pyarrow as pa
 from operators.sql import Sql
 from service.cli import main
 from service.formats.contract import RECORD
+from service.formats.dead_letters import dead_records, row_records
 from service.formats.registry import decoder
-from service.formats.rejected import rejected_records, row_records
 from service.sql.pipeline import read
 from tests.docs.pages import ROOT, text_of
 
@@ -102,7 +102,7 @@ def dead_letter() -> str:
     orders = read(_BAD).tables["orders"]
     record = {"value": [b'{"id": 3, "amount": "many"}'], "topic": ["orders"], "partition": [0], "offset": [17]}
     records = pa.table({name: pa.array(given, RECORD.field(name).type) for name, given in record.items()})
-    return _shown(rejected_records(decoder(orders, (0, 1)).decode(records, Sql()).dead))
+    return _shown(dead_records(decoder(orders, (0, 1)).decode(records, Sql()).dead))
 
 
 def dead_row() -> str:

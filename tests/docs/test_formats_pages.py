@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.formats.rejected import NOT_COMPUTED, NOT_ENCODABLE, REASONS
+from service.formats.dead_letters import NOT_COMPUTED, NOT_ENCODABLE, REASONS
 from service.plan.types import BIGINT, BOOLEAN, INT, DataType, Decimal, Timestamp
 from tests.docs.pages import ROOT, table_rows, text_of
 from tests.formats.wire import decode, records, table

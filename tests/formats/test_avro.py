@@ -41,7 +41,7 @@ from service.plan.types import (
     Timestamp,
     TimestampLtz,
 )
-from service.runtime.net import without_culprits
+from service.runtime.dead_rows import without_dead_rows
 from service.schema_registry import client
 from service.schema_registry.errors import RegistryUnreachable
 from tests.formats.wire import SQL, dead, decode, encode, keys, records, rows, shown, table
@@ -598,7 +598,7 @@ def test_a_registry_that_is_away_is_no_reason_to_throw_records_away(registry: Sm
     lines = records(*[framed(number, written(schema, {"a": i})) for i in range(4)])
     registry.faults += [(503, {})] * 4
     with pytest.raises(RegistryUnreachable):
-        without_culprits(lines, lambda block: reader.decode(block, SQL))
-    found, culprits = without_culprits(lines, lambda block: reader.decode(block, SQL))
-    assert not culprits
+        without_dead_rows(lines, lambda block: reader.decode(block, SQL))
+    found, failed = without_dead_rows(lines, lambda block: reader.decode(block, SQL))
+    assert not failed
     assert shown(found[0].changes) == [0, 1, 2, 3]

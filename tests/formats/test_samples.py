@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from operators.sql import Sql
-from service.formats.rejected import rejected_records, row_records
+from service.formats.dead_letters import dead_records, row_records
 from service.formats.samples import LONGEST, samples
 
 
 def dead(*values: bytes | None, headers: list[dict[str, object]] | None = None, detail: str = "why") -> pa.Table:
     """Records that could not be decoded, from offset 7 on."""
     rows = len(values)
-    return rejected_records(
+    return dead_records(
         pa.table(
             {
                 "value": pa.array(values, pa.binary()),

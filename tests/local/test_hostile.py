@@ -15,7 +15,7 @@ from service.formats.registry import decoder, encoder
 from service.local.runner import BatchOutput, LocalRunner
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
-from service.runtime.net import without_culprits
+from service.runtime.dead_rows import without_dead_rows
 from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
 
@@ -109,7 +109,7 @@ def ids(program: Program, found: BatchOutput) -> list[int]:
 
 def lost(found: BatchOutput) -> int:
     """How many records and rows went to the dead letters."""
-    tables = [*found.rejected.values(), *(table for each in found.dead.values() for table in each)]
+    tables = [*found.dead_records.values(), *(table for each in found.dead.values() for table in each)]
     return sum(int(table.num_rows) for table in tables)
 
 
@@ -238,11 +238,11 @@ def test_a_record_with_which_a_decoder_cannot_cope_is_found_in_its_block(error: 
     values = [json.dumps({**GOOD, "id": i}).encode() for i in range(30)]
     tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ())
     found = runner.batch({source.id: [records(values)]}, tick, 1_000)
-    (rejected,) = found.rejected.values()
+    (dead,) = found.dead_records.values()
     assert ids(program, found) == [i for i in range(30) if i not in (3, 17)]
-    assert rejected["offset"].to_pylist() == [3, 17]
-    assert rejected["reason"].to_pylist() == ["not-decoded"] * 2
-    assert rejected["value"].to_pylist() == [values[3], values[17]]
+    assert dead["offset"].to_pylist() == [3, 17]
+    assert dead["reason"].to_pylist() == ["not-decoded"] * 2
+    assert dead["value"].to_pylist() == [values[3], values[17]]
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), duckdb.IOException("no space left")])
@@ -251,4 +251,4 @@ def test_a_machine_that_fails_is_no_fault_of_a_row(error: Exception):
         raise error
 
     with pytest.raises(type(error)):
-        without_culprits(pa.table({"a": [1, 2, 3]}), compute)
+        without_dead_rows(pa.table({"a": [1, 2, 3]}), compute)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from service.formats.rejected import REASONS
+from service.formats.dead_letters import REASONS
 from service.observability.metrics import KNOWN, PREFIX
 from service.observability.metrics.series import KINDS, OUTCOMES
 from service.plan.lowering.lower import compile_job

@@ -84,15 +84,15 @@ GOOD, BAD = b'{"k": "a", "n": 1}', b"no json"
 
 def test_a_bad_record_leaves_for_the_dead_letter_topic_and_its_neighbours_go_on() -> None:
     envelopes = ingested([GOOD, BAD, GOOD])
-    (rejected,) = of(Kind.REJECTED, envelopes)
-    assert rejected.level == EGRESS
-    assert unpack(rejected.payload)["offset"].to_pylist() == [11]
+    (dead,) = of(Kind.DEAD_RECORDS, envelopes)
+    assert dead.level == EGRESS
+    assert unpack(dead.payload)["offset"].to_pylist() == [11]
     assert sum(unpack(e.payload).num_rows for e in of(Kind.ROWS, envelopes)) == 1  # one partial sum for "a"
 
 
 def test_a_table_that_skips_bad_records_only_counts_them() -> None:
     envelopes = ingested([GOOD, BAD], options=", 'tailrace.bad-input' = 'skip'")
-    assert of(Kind.REJECTED, envelopes) == []
+    assert of(Kind.DEAD_RECORDS, envelopes) == []
     (metrics,) = of(Kind.METRICS, envelopes)
     assert b"decode_errors_total" in metrics.payload
 
@@ -172,7 +172,7 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
 
 def told(envelope: Envelope) -> tuple[object, ...]:
     """What an envelope says, of a block its rows; the channel first."""
-    blocks = Kind.ROWS, Kind.OUTPUT, Kind.DEAD, Kind.REJECTED
+    blocks = Kind.ROWS, Kind.OUTPUT, Kind.DEAD_ROWS, Kind.DEAD_RECORDS
     payload = unpack(envelope.payload).to_pylist() if envelope.kind in blocks else envelope.payload
     return envelope.channel, *envelope._replace(payload=b""), payload
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from service.formats.rejection import Rejection
+from service.formats.contract import DeadLetter
 from service.formats.varints import PADDING, Ints, Words, numbers, words_of, zigzag
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -49,7 +49,7 @@ class Cursor:
         self.buffer = pa.py_buffer(self.data)
         self.starts, self.ends = starts, ends
         self.failed: Flags = np.zeros(len(starts), dtype=np.bool_)
-        self.wrong: dict[int, Rejection] = {}
+        self.wrong: dict[int, DeadLetter] = {}
 
     def places(self) -> Places:
         """Return the beginning of every record."""
@@ -60,7 +60,7 @@ class Cursor:
         records = np.unique(places.record[where])
         records = records[~self.failed[records]]
         self.failed[records] = True
-        self.wrong.update(dict.fromkeys(map(int, records), Rejection(reason, why)))
+        self.wrong.update(dict.fromkeys(map(int, records), DeadLetter(reason, why)))
         places.at[where] = self.beyond
 
     def moved(self, places: Places, step: Any) -> None:

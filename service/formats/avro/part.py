@@ -19,11 +19,11 @@ from service.formats.avro.resolve import Resolver, longest_fixed
 from service.formats.avro.schema import AvroSchemaError, ParsedSchema, Record, UnionOf, parse_schema
 from service.formats.by_schema import read_by_schema
 from service.formats.cells import constant, joined
+from service.formats.contract import DeadLetter
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
 from service.formats.layout import Part
 from service.formats.not_encodable import NotEncodable, all_rows
-from service.formats.rejection import Rejection
 from service.formats.varints import Ints, Octets
 from service.plan.table import Format
 from service.plan.types import DataType, arrow, duckdb
@@ -44,12 +44,12 @@ class AvroReader:
         self._part = part
         self._form = form
         self._whole = whole
-        self._nodes: dict[int, tuple[Node, int] | Rejection] = {}
+        self._nodes: dict[int, tuple[Node, int] | DeadLetter] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_nodes": {}}
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return a column for each wanted one, NULL where there is no value or none that can be read; `bad` grows."""
 
         def groups(data: Octets, starts: Ints, ends: Ints, present: Ints) -> list[tuple[int, Ints]]:
@@ -59,10 +59,10 @@ class AvroReader:
 
     def _read_group(
         self, number: int, data: Any, starts: Ints, ends: Ints
-    ) -> tuple[list[pa.Array], dict[int, Rejection]] | Rejection:
+    ) -> tuple[list[pa.Array], dict[int, DeadLetter]] | DeadLetter:
         """The records of one schema."""
         node = self._node(number)
-        if isinstance(node, Rejection):
+        if isinstance(node, DeadLetter):
             return node
         if number < 0:
             return _read(node, data, starts, ends, self._part)
@@ -70,24 +70,24 @@ class AvroReader:
         return columns, {place: r._replace(detail=f"schema {number}: {r.detail}") for place, r in wrong.items()}
 
     def _by_schema(
-        self, data: Any, starts: Ints, ends: Ints, present: Ints, bad: dict[int, Rejection]
+        self, data: Any, starts: Ints, ends: Ints, present: Ints, bad: dict[int, DeadLetter]
     ) -> list[tuple[int, Ints]]:
         """The records of each schema; -1 is that of the table."""
         if "url" not in self._form.registry:
             return [(-1, present)]
         ids, framed = schema_ids(data, starts[present], ends[present])
-        bad.update(dict.fromkeys(map(int, present[~framed]), Rejection("bad-avro", UNFRAMED)))
+        bad.update(dict.fromkeys(map(int, present[~framed]), DeadLetter("bad-avro", UNFRAMED)))
         present, ids = present[framed], ids[framed]
         return [(int(number), present[ids == number]) for number in np.unique(ids)]
 
-    def _node(self, number: int) -> tuple[Node, int] | Rejection:
+    def _node(self, number: int) -> tuple[Node, int] | DeadLetter:
         if number not in self._nodes:
             try:
                 self._nodes[number] = self._resolved(number)
             except UnknownSchema as error:
-                return Rejection("unknown-schema", str(error))  # which may be there the next time
+                return DeadLetter("unknown-schema", str(error))  # which may be there the next time
             except AvroSchemaError as error:
-                self._nodes[number] = Rejection("unknown-schema", f"schema {number}: {error}")
+                self._nodes[number] = DeadLetter("unknown-schema", f"schema {number}: {error}")
         return self._nodes[number]
 
     def _resolved(self, number: int) -> tuple[Node, int]:
@@ -185,7 +185,7 @@ def register(part: Part, form: Format, *, enveloped: bool = False) -> None:
 
 def _read(
     node: tuple[Node, int], data: Any, starts: Ints, ends: Ints, part: Part
-) -> tuple[list[pa.Array], dict[int, Rejection]]:
+) -> tuple[list[pa.Array], dict[int, DeadLetter]]:
     """The columns of a part out of records of one schema, and what is wrong with some of them."""
     root, longest = node
     cursor = Cursor(data, starts, ends, longest)

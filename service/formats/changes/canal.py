@@ -13,18 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
-from service.formats.changes.decoder import ChangeRows, Flags, one_of, rejections
+from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_of
 from service.formats.changes.partial_rows import Updated, names_in, overlaid
 from service.formats.changes.row_kinds import ChangePairs
-from service.formats.contract import Positions
+from service.formats.contract import DeadLetter, Positions
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
-from service.formats.rejection import Rejection
 from service.plan.table import Format, TableColumn
 from service.plan.types import STRING, Array, Row
 
-_UNKNOWN = Rejection("bad-value", 'the change has no "type" that is known: INSERT, UPDATE or DELETE')
-_NO_DATA = Rejection("bad-value", 'the change has no "data"')
+_UNKNOWN = DeadLetter("bad-value", 'the change has no "type" that is known: INSERT, UPDATE or DELETE')
+_NO_DATA = DeadLetter("bad-value", 'the change has no "data"')
 _STATEMENTS = ("CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY")
 
 
@@ -51,7 +50,7 @@ class Canal:
         comes, leaves = inserts | updates, updates | deletes
         counts = _lengths(datas)
         known = comes | leaves | one_of(kind, *_STATEMENTS) | ~wanted
-        bad = {**rejections((comes | leaves) & (counts == 0), _NO_DATA), **rejections(~known, _UNKNOWN)}
+        bad = {**dead_where((comes | leaves) & (counts == 0), _NO_DATA), **dead_where(~known, _UNKNOWN)}
         source = np.repeat(np.arange(len(counts)), counts)
         element = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         data, old = datas.flatten(), _elements(olds, source, element)

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from service.formats.changes.decoder import ChangeRows, one_of, rejections
+from service.formats.changes.decoder import ChangeRows, dead_where, one_of
+from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
-from service.formats.rejection import Rejection
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 
-_UNKNOWN = Rejection("bad-value", 'the change has no "op" that is known: +I, -U, +U or -D')
-_NO_DATA = Rejection("bad-value", 'the change has no "data"')
+_UNKNOWN = DeadLetter("bad-value", 'the change has no "op" that is known: +I, -U, +U or -D')
+_NO_DATA = DeadLetter("bad-value", 'the change has no "data"')
 
 
 class Changelog:
@@ -29,8 +29,8 @@ class Changelog:
         data, op = fields
         comes, leaves = one_of(op, "+I", "+U"), one_of(op, "-U", "-D")
         bad = {
-            **rejections(data.is_null().to_numpy(zero_copy_only=False), _NO_DATA),
-            **rejections(~(comes | leaves), _UNKNOWN),
+            **dead_where(data.is_null().to_numpy(zero_copy_only=False), _NO_DATA),
+            **dead_where(~(comes | leaves), _UNKNOWN),
         }
         return ChangeRows(data, data, leaves, comes, one_of(op, "-U"), bad)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.changes.decoder import ChangeRows, one_of, rejections
+from service.formats.changes.decoder import ChangeRows, dead_where, one_of
+from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
-from service.formats.rejection import Rejection
 from service.plan.table import TableColumn
 from service.plan.types import BIGINT, STRING, DataType, Map, Row, arrow
 
@@ -21,12 +21,12 @@ _SOURCE_KEYS = {
     "value.source.table": "table",
 }
 
-_UNKNOWN = Rejection("bad-value", 'the change has no "op" that is known: c, r, u or d')
-_NO_BEFORE = Rejection(
+_UNKNOWN = DeadLetter("bad-value", 'the change has no "op" that is known: c, r, u or d')
+_NO_BEFORE = DeadLetter(
     "bad-value",
     'an update or a delete has no "before": the database must log whole rows (in PostgreSQL: REPLICA IDENTITY FULL)',
 )
-_NO_AFTER = Rejection("bad-value", 'an insert or an update has no "after"')
+_NO_AFTER = DeadLetter("bad-value", 'an insert or an update has no "after"')
 
 
 class Debezium:
@@ -59,9 +59,9 @@ class Debezium:
         no_before = leaves & before.is_null().to_numpy(zero_copy_only=False)
         no_after = comes & after.is_null().to_numpy(zero_copy_only=False)
         bad = {
-            **rejections(no_after, _NO_AFTER),
-            **rejections(no_before, _NO_BEFORE),
-            **rejections(~(comes | leaves), _UNKNOWN),
+            **dead_where(no_after, _NO_AFTER),
+            **dead_where(no_before, _NO_BEFORE),
+            **dead_where(~(comes | leaves), _UNKNOWN),
         }
         return ChangeRows(before, after, leaves, comes, leaves & comes, bad)
 

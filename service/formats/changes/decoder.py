@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
-from service.formats.contract import Decoded, PartReader, Positions
+from service.formats.contract import PASSED_OVER, DeadLetter, Decoded, PartReader, Positions
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
 from service.formats.layout import Part, required, value_part
 from service.formats.metadata import metadata_column, record_column
 from service.formats.records import block, dead, missing
-from service.formats.rejection import Rejection
 from service.plan.table import ColumnKind, Format, Table, TableColumn
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -35,7 +34,7 @@ class ChangeRows(NamedTuple):
     leaves: Flags
     comes: Flags
     replaced: Flags
-    bad: Mapping[int, Rejection]
+    bad: Mapping[int, DeadLetter]
     source: Positions | None = None
 
 
@@ -83,24 +82,24 @@ class ChangeDecoder:
         return tuple(name for name in wanted if name not in ("topic", "partition", "offset"))
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        bad: dict[int, Rejection] = {}
+        bad: dict[int, DeadLetter] = {}
         values = records["value"]
         fields = [c.combine_chunks() for c in self._reader.read(values, sql, bad)]
         change_rows = self._shape.change_rows(fields, values.combine_chunks())
         silent = values.is_null().to_numpy()
-        for index, rejection in change_rows.bad.items():
+        for index, letter in change_rows.bad.items():
             if not silent[index]:
-                bad.setdefault(index, Rejection("", "") if self._ignore else rejection)
+                bad.setdefault(index, PASSED_OVER if self._ignore else letter)
         source = np.arange(records.num_rows) if change_rows.source is None else change_rows.source
         columns = self._cells(records, fields, change_rows)
         for index, (before, after) in columns.items():
             if required(self._table, index):
                 name = self._table.columns[index].name
-                lacking: dict[int, Rejection] = {}
+                lacking: dict[int, DeadLetter] = {}
                 missing(name, pa.chunked_array([before]), lacking, except_in=pa.array(~change_rows.leaves))
                 missing(name, pa.chunked_array([after]), lacking, except_in=pa.array(~change_rows.comes))
-                for change, rejection in lacking.items():
-                    bad.setdefault(int(source[change]), rejection)
+                for change, letter in lacking.items():
+                    bad.setdefault(int(source[change]), letter)
         told = np.ones(records.num_rows, dtype=bool)
         told[list(bad)] = False
         leaves = change_rows.leaves & ~change_rows.replaced if self._table.upserts else change_rows.leaves
@@ -146,9 +145,9 @@ def one_of(column: pa.Array, *words: str) -> Flags:
     return flags(pc.is_in(column, pa.array(words, pa.string())))
 
 
-def rejections(where: Flags, rejection: Rejection) -> dict[int, Rejection]:
+def dead_where(where: Flags, letter: DeadLetter) -> dict[int, DeadLetter]:
     """Return the same verdict on each of these records."""
-    return dict.fromkeys(map(int, np.flatnonzero(where)), rejection)
+    return dict.fromkeys(map(int, np.flatnonzero(where)), letter)
 
 
 def _of_format(column: TableColumn) -> bool:

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
-from service.formats.changes.decoder import ChangeRows, flags, one_of, rejections
+from service.formats.changes.decoder import ChangeRows, dead_where, flags, one_of
 from service.formats.changes.partial_rows import Updated, names_in, overlaid
 from service.formats.changes.row_kinds import ChangePairs
+from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
-from service.formats.rejection import Rejection
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 
-_UNKNOWN = Rejection("bad-value", 'the change has no "type" that is known: insert, update or delete')
-_NO_DATA = Rejection("bad-value", 'the change has no "data"')
+_UNKNOWN = DeadLetter("bad-value", 'the change has no "type" that is known: insert, update or delete')
+_NO_DATA = DeadLetter("bad-value", 'the change has no "data"')
 
 
 class Maxwell:
@@ -45,8 +45,8 @@ class Maxwell:
         before = overlaid(Updated(data, old, updates, lambda i: names_in(records[i].as_py(), "old")), self._names)
         comes, leaves = inserts | bootstraps | updates, updates | deletes
         bad = {
-            **rejections((comes | leaves) & flags(data.is_null()), _NO_DATA),
-            **rejections(~(comes | leaves | silent), _UNKNOWN),
+            **dead_where((comes | leaves) & flags(data.is_null()), _NO_DATA),
+            **dead_where(~(comes | leaves | silent), _UNKNOWN),
         }
         return ChangeRows(before, data, leaves, comes, updates, bad)
 

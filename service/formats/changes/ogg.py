@@ -8,18 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
-from service.formats.changes.decoder import ChangeRows, Flags, one_of, rejections
+from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_of
 from service.formats.changes.row_kinds import NONE, ChangePairs
-from service.formats.contract import Positions
+from service.formats.contract import DeadLetter, Positions
 from service.formats.json.parse import Fields
 from service.formats.layout import Part
-from service.formats.rejection import Rejection
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 
-_UNKNOWN = Rejection("bad-value", 'the change has no "op_type" that is known: I, U, D or T')
-_NO_BEFORE = Rejection("bad-value", 'an update or a delete has no "before": GoldenGate must write before images')
-_NO_AFTER = Rejection("bad-value", 'an insert or an update has no "after"')
+_UNKNOWN = DeadLetter("bad-value", 'the change has no "op_type" that is known: I, U, D or T')
+_NO_BEFORE = DeadLetter("bad-value", 'an update or a delete has no "before": GoldenGate must write before images')
+_NO_AFTER = DeadLetter("bad-value", 'an insert or an update has no "after"')
 
 
 class Ogg:
@@ -37,9 +36,9 @@ class Ogg:
         truncates = one_of(op, "T")
         comes, leaves = one_of(op, "I", "U"), one_of(op, "U", "D")
         bad = {
-            **rejections(comes & after.is_null().to_numpy(zero_copy_only=False), _NO_AFTER),
-            **rejections(leaves & before.is_null().to_numpy(zero_copy_only=False), _NO_BEFORE),
-            **rejections(~(comes | leaves | truncates), _UNKNOWN),
+            **dead_where(comes & after.is_null().to_numpy(zero_copy_only=False), _NO_AFTER),
+            **dead_where(leaves & before.is_null().to_numpy(zero_copy_only=False), _NO_BEFORE),
+            **dead_where(~(comes | leaves | truncates), _UNKNOWN),
         }
         return ChangeRows(before, after, leaves, comes, leaves & comes, bad)
 

@@ -13,15 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
+from service.formats.contract import PASSED_OVER, DeadLetter
 from service.formats.csv.options import CsvOptions, csv_options
 from service.formats.csv.values import unreadable, value_of
 from service.formats.layout import Part
 from service.formats.records import BAD_UTF8, texts
-from service.formats.rejection import Rejection
 from service.plan.table import Format
 from service.plan.types import Simple, Text, arrow, flink
-
-_COMMENT = Rejection("", "")
 
 
 class CsvReader:
@@ -42,7 +40,7 @@ class CsvReader:
             f" (SELECT *, {', '.join(values)} FROM records)"
         )
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return a column for each wanted one, NULL where there is none that can be read; `bad` grows."""
         decoded, broken = texts(values)
         found = dict.fromkeys(broken, BAD_UTF8)
@@ -57,15 +55,15 @@ class CsvReader:
                 text = columns[i][int(index)].as_py()
                 found.setdefault(
                     int(index),
-                    Rejection(
+                    DeadLetter(
                         "wrong-type", f'column "{self._part.names[i]}" is {flink(type_)}, but the record has "{text}"'
                     ),
                 )
         bad.update(self._lenient(found))
         return [answer[f"v{i}"].cast(arrow(t)) for i, t in enumerate(self._part.types)]
 
-    def _lenient(self, found: dict[int, Rejection]) -> dict[int, Rejection]:
-        return dict.fromkeys(found, _COMMENT) if self._options.ignore_errors else found
+    def _lenient(self, found: dict[int, DeadLetter]) -> dict[int, DeadLetter]:
+        return dict.fromkeys(found, PASSED_OVER) if self._options.ignore_errors else found
 
     def _texts(self, column: pa.Array, number: int) -> pa.Array:
         """The texts of a column, NULL where the line says so."""
@@ -77,8 +75,8 @@ class CsvReader:
         column = pc.utf8_trim_whitespace(column)
         return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
-    def _cells(self, lines: pa.Array, found: dict[int, Rejection]) -> list[pa.Array]:
-        """The texts of each column of the line; a line of another number of columns is rejected."""
+    def _cells(self, lines: pa.Array, found: dict[int, DeadLetter]) -> list[pa.Array]:
+        """The texts of each column of the line; a line of another number of columns is a dead letter."""
         odd = self._odd(lines)
         plain = lines if not odd.any() else pc.if_else(pa.array(odd), pa.scalar(None, pa.string()), lines)
         split = pc.split_pattern(plain, self._options.delimiter)
@@ -87,7 +85,7 @@ class CsvReader:
         for index in map(int, np.flatnonzero(odd)):
             cells = _parsed(lines[index].as_py(), self._options)
             if cells is None:
-                found.setdefault(index, _COMMENT)
+                found.setdefault(index, PASSED_OVER)
             elif len(cells) != self._width:
                 counts[index] = len(cells)
             else:
@@ -95,7 +93,7 @@ class CsvReader:
         for index in map(int, np.flatnonzero(counts != self._width)):
             found.setdefault(
                 index,
-                Rejection("bad-csv", f"the table has {self._width} columns, but the record has {int(counts[index])}"),
+                DeadLetter("bad-csv", f"the table has {self._width} columns, but the record has {int(counts[index])}"),
             )
         if (counts == self._width).all() and not rows and not split.null_count:
             return [pc.list_element(split, place) for place in range(self._width)]

@@ -14,24 +14,24 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import Sql
+from service.formats.contract import PASSED_OVER, DeadLetter
 from service.formats.json.columns import readable
 from service.formats.json.options import JsonOptions
 from service.formats.json.parse import FastResult, Fields, ParseMode, Statement, whole
 from service.formats.json.reference import Unreadable, reference_record
-from service.formats.rejection import Rejection
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
 
 
-_TOO_DEEP = Rejection("bad-json", "its objects and arrays are nested too deep to be read")
+_TOO_DEEP = DeadLetter("bad-json", "its objects and arrays are nested too deep to be read")
 
 
 class ReadFields(NamedTuple):
     """The fields of a block, one column a field, and the rows (by position) that could not be read; theirs are NULL."""
 
     columns: list[pa.ChunkedArray]
-    bad: dict[int, Rejection]
+    bad: dict[int, DeadLetter]
 
 
 class Document:
@@ -88,17 +88,17 @@ class Document:
         if len(suspects) == 0:
             return ReadFields([pa.chunked_array([c]) for c in fast_result.columns], {})
         columns: list[list[Any]] = [[] for _ in self._schema]
-        bad: dict[int, Rejection] = {}
+        bad: dict[int, DeadLetter] = {}
         nothing = [None] * len(self._schema)
         for index, text in zip(suspects, block.take(pa.array(suspects)).to_pylist(), strict=True):
             try:
                 values = reference_record(text, self._fields.names, self._fields.types, self._options)
             except Unreadable as error:
                 ignored = self._options.ignore_errors
-                bad[int(index)] = Rejection("", "") if ignored else Rejection(error.reason, error.detail)
+                bad[int(index)] = PASSED_OVER if ignored else DeadLetter(error.reason, error.detail)
                 values = nothing
             except RecursionError:
-                bad[int(index)] = Rejection("", "") if self._options.ignore_errors else _TOO_DEEP
+                bad[int(index)] = PASSED_OVER if self._options.ignore_errors else _TOO_DEEP
                 values = nothing
             for column, value in zip(columns, values, strict=True):
                 column.append(value)

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import Sql
+from service.formats.contract import DeadLetter
 from service.formats.json.document import Document
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
 from service.formats.json.text import object_text
 from service.formats.layout import Part
 from service.formats.records import BAD_UTF8, texts
-from service.formats.rejection import Rejection
 from service.plan.table import Format
 
 
@@ -24,7 +24,7 @@ class JsonReader:
     def __init__(self, fields: Fields, form: Format) -> None:
         self._document = Document(fields, json_options(form))
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return a column for each member, NULL where there is no value or none that can be read; `bad` grows."""
         return fields_of(self._document, values, sql, bad)
 
@@ -42,7 +42,7 @@ class JsonWriter:
 
 
 def fields_of(
-    document: Document, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]
+    document: Document, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]
 ) -> list[pa.ChunkedArray]:
     """Return the document's fields for every record, NULL where there is no value or none that can be read.
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
+from service.formats.contract import DeadLetter
 from service.formats.framing import HEADER, LONGEST, UNFRAMED, header, schema_id
 from service.formats.json.parse import Fields
 from service.formats.json.part import JsonReader, JsonWriter
 from service.formats.layout import Part
-from service.formats.rejection import Rejection
 from service.plan.table import Format
 from service.plan.types import Array, DataType, Decimal, Map, Row, Simple
 
@@ -37,7 +37,7 @@ class RegisteredJsonReader:
     def __init__(self, part: Part, form: Format) -> None:
         self._reader = JsonReader(Fields(part.names, part.types), form)
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return a column for each member, NULL where there is no value or none that can be read; `bad` grows."""
         whole = values.cast(pa.binary())
         framed = pc.and_(
@@ -45,7 +45,7 @@ class RegisteredJsonReader:
             pc.greater_equal(pc.binary_length(whole), HEADER),
         )
         unframed = pc.fill_null(pc.invert(framed), False)
-        bad.update(dict.fromkeys(map(int, np.flatnonzero(unframed.to_numpy())), Rejection("bad-json", UNFRAMED)))
+        bad.update(dict.fromkeys(map(int, np.flatnonzero(unframed.to_numpy())), DeadLetter("bad-json", UNFRAMED)))
         texts = pc.if_else(framed, pc.binary_slice(whole, HEADER, LONGEST), pa.scalar(None, pa.binary()))
         return self._reader.read(texts, sql, bad)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from operators.sql import Sql
 from service.formats.by_schema import read_by_schema
 from service.formats.cells import constant, joined, signed
+from service.formats.contract import DeadLetter
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
 from service.formats.layout import Part
@@ -25,7 +26,6 @@ from service.formats.protobuf.schemas.derive import RECORD, derived
 from service.formats.protobuf.schemas.fit import Misfit
 from service.formats.protobuf.schemas.schema import ProtobufMessage, ProtobufSchema, ProtobufSchemaError
 from service.formats.protobuf.wire import MessageBlock
-from service.formats.rejection import Rejection
 from service.formats.varints import PADDING, Ints, Octets, numbers, words_of, zigzag
 from service.plan.table import Format
 from service.plan.types import DataType, arrow, duckdb
@@ -48,12 +48,12 @@ class ProtobufReader:
     def __init__(self, part: Part, form: Format) -> None:
         self._part = part
         self._form = form
-        self._fields: dict[Writer, MessageFields | Rejection] = {}
+        self._fields: dict[Writer, MessageFields | DeadLetter] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fields": {}}
 
-    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, Rejection]) -> list[pa.ChunkedArray]:
+    def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
         """Return a column for each wanted one, NULL where there is no value or none that can be read; `bad` grows."""
 
         def groups(data: Octets, starts: Ints, ends: Ints, present: Ints) -> list[tuple[tuple[Writer, int], Ints]]:
@@ -62,18 +62,18 @@ class ProtobufReader:
         return read_by_schema(values, self._part.types, groups, self._read_group, bad)
 
     def _by_schema(
-        self, data: Octets, starts: Ints, ends: Ints, present: Ints, bad: dict[int, Rejection]
+        self, data: Octets, starts: Ints, ends: Ints, present: Ints, bad: dict[int, DeadLetter]
     ) -> list[tuple[tuple[Writer, int], Ints]]:
         """Return the records of each message, and how many bytes are in front of it."""
         if "url" not in self._form.registry:
             return [(((-1, ()), 0), present)]
         ids, framed = schema_ids(data, starts[present], ends[present])
-        bad.update(dict.fromkeys(map(int, present[~framed]), Rejection("bad-protobuf", UNFRAMED)))
+        bad.update(dict.fromkeys(map(int, present[~framed]), DeadLetter("bad-protobuf", UNFRAMED)))
         present, ids = present[framed], ids[framed]
         found: list[tuple[tuple[Writer, int], Ints]] = []
         for path, size, rows in _by_path(data, starts[present] + HEADER, ends[present]):
             if path is None:
-                bad.update(dict.fromkeys(map(int, present[rows]), Rejection("bad-protobuf", NO_PATH)))
+                bad.update(dict.fromkeys(map(int, present[rows]), DeadLetter("bad-protobuf", NO_PATH)))
                 continue
             mine = ids[rows]
             for number in np.unique(mine):
@@ -82,10 +82,10 @@ class ProtobufReader:
 
     def _read_group(
         self, group: tuple[Writer, int], data: Octets, starts: Ints, ends: Ints
-    ) -> tuple[list[pa.Array], dict[int, Rejection]] | Rejection:
+    ) -> tuple[list[pa.Array], dict[int, DeadLetter]] | DeadLetter:
         writer, skipped = group
         fields = self._resolved(writer)
-        if isinstance(fields, Rejection):
+        if isinstance(fields, DeadLetter):
             return fields
         block = MessageBlock(data, starts + skipped, ends)
         columns = fields.columns(block, block.records())
@@ -95,16 +95,16 @@ class ProtobufReader:
             place: found._replace(detail=f"schema {writer[0]}: {found.detail}") for place, found in block.wrong.items()
         }
 
-    def _resolved(self, writer: Writer) -> MessageFields | Rejection:
+    def _resolved(self, writer: Writer) -> MessageFields | DeadLetter:
         if writer not in self._fields:
             try:
                 self._fields[writer] = self._found(writer)
             except UnknownSchema as error:
-                return Rejection("unknown-schema", str(error))  # which may be there the next time
+                return DeadLetter("unknown-schema", str(error))  # which may be there the next time
             except Misfit as error:
-                self._fields[writer] = Rejection("schema-mismatch", f"schema {writer[0]}: {error}")
+                self._fields[writer] = DeadLetter("schema-mismatch", f"schema {writer[0]}: {error}")
             except ProtobufSchemaError as error:
-                self._fields[writer] = Rejection("unknown-schema", f"schema {writer[0]}: {error}")
+                self._fields[writer] = DeadLetter("unknown-schema", f"schema {writer[0]}: {error}")
         return self._fields[writer]
 
     def _found(self, writer: Writer) -> MessageFields:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from service.formats.rejection import Rejection
+from service.formats.contract import DeadLetter
 from service.formats.varints import LONGEST, PADDING, Ints, Octets, Words, numbers, words_of
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -101,7 +101,7 @@ class MessageBlock:
         self.words = words_of(self.data)
         self.buffer = pa.py_buffer(self.data)
         self.starts, self.ends = starts, ends
-        self.wrong: dict[int, Rejection] = {}
+        self.wrong: dict[int, DeadLetter] = {}
         self._beyond = len(data)
         self._octets = self.data.data
 
@@ -114,7 +114,7 @@ class MessageBlock:
         """Note that records are wrong, at these bytes of the block, unless something was noted of them before."""
         for place, record in enumerate(map(int, records)):
             where = "" if at is None else f" (at byte {int(at[place]) - int(self.starts[record])})"
-            self.wrong.setdefault(record, Rejection(reason, why + where))
+            self.wrong.setdefault(record, DeadLetter(reason, why + where))
 
     def fields(self, spans: Spans, wanted: Mapping[int, frozenset[int]]) -> dict[int, FieldValues]:
         """Return the values of the fields of these numbers, each of which is written in one of the forms that are said.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from service.formats.rejected import REASONS
+from service.formats.dead_letters import REASONS
 from service.observability.metrics.catalogue import KNOWN
 from service.observability.metrics.store import Metrics
 from service.plan.program import Program

@@ -17,7 +17,7 @@ from service.observability.page.document import (
     MemoryStatus,
     OperatorStatus,
     Partition,
-    Rejected,
+    SetAside,
     Setting,
     SinkStatus,
     Status,
@@ -90,19 +90,19 @@ class Assembler:
             tables=tables,
             operators=tuple(_operators(program, plan, counted, now)),
             sinks=tuple(_sinks(program, counted)),
-            late=self._rejected("late_records_total", "operator", topics.late, seen.late, counted),
-            dead_letters=self._rejected("dead_letter_records_total", "reason", topics.dead_letter, seen.dead, counted),
+            late=self._set_aside("late_records_total", "operator", topics.late, seen.late, counted),
+            dead_letters=self._set_aside("dead_letter_records_total", "reason", topics.dead_letter, seen.dead, counted),
             errors=tuple(self._error(each) for each in seen.errors),
             history=seen.series,
             plan=plan,
         )
         return replace(job, verdict=verdict(job, now))
 
-    def _rejected(
+    def _set_aside(
         self, metric: str, label: str, topic: str, samples: Sequence[ShownSample], counted: Counted
-    ) -> Rejected:
+    ) -> SetAside:
         counts = counted.counts(metric, label)
-        return Rejected(sum(counts.values()), counts, topic, tuple(self._sample(each) for each in samples))
+        return SetAside(sum(counts.values()), counts, topic, tuple(self._sample(each) for each in samples))
 
     def _sample(self, sample: ShownSample) -> ShownSample:
         hide = self.redaction.foreign

@@ -39,7 +39,7 @@ def verdict(job: JobStatus, now: float) -> Summary:
         hot_partitions,
         watermark_holders,
         _growth,
-        _rejected,
+        _set_aside,
         _failures,
     )
     found = [finding for rule in rules for finding in rule(job, now)]
@@ -180,7 +180,7 @@ def _growth(job: JobStatus, now: float) -> Iterator[Finding]:
         )
 
 
-def _rejected(job: JobStatus, now: float) -> Iterator[Finding]:
+def _set_aside(job: JobStatus, now: float) -> Iterator[Finding]:
     letters, late = job.dead_letters, job.late
     if letters.total:
         last = (

@@ -148,7 +148,7 @@ class BatchSizingStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class SetAside:
     """Rows or records that went their own way since the start of the service: how many, by reason or operator; where
     they are sent (empty: they are only counted); the last few, newest last."""
 
@@ -172,8 +172,8 @@ class JobStatus:
     tables: tuple[TableStatus, ...]
     operators: tuple[OperatorStatus, ...]
     sinks: tuple[SinkStatus, ...]
-    late: Rejected
-    dead_letters: Rejected
+    late: SetAside
+    dead_letters: SetAside
     errors: tuple[Failure, ...]
     history: Series
     plan: Explained

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from operators.names import WEIGHT
 from operators.sql import Sql
-from service.formats.rejected import NOT_COMPUTED, NOT_ENCODABLE, fitted, rejected_records, row_records
+from service.formats.dead_letters import NOT_COMPUTED, NOT_ENCODABLE, dead_records, fitted, row_records
 from service.formats.samples import Sample, samples
 from service.kafka.writer.records import RECORDS
 from service.plan.program import Output
@@ -54,10 +54,10 @@ class Egress:
                 self._size[envelope.address] = self._size.get(envelope.address, 0) + changes.nbytes
                 if self._size[envelope.address] >= TOGETHER:
                     yield from self._encoded(self._outputs[envelope.address], last=False)
-            case Kind.REJECTED:
-                yield from self._rejected(table_of(envelope))
-            case Kind.DEAD:
-                yield from self._dead(*self._origin(envelope), table_of(envelope), NOT_COMPUTED)
+            case Kind.DEAD_RECORDS:
+                yield from self._dead_records(table_of(envelope))
+            case Kind.DEAD_ROWS:
+                yield from self._dead_rows(*self._origin(envelope), table_of(envelope), NOT_COMPUTED)
             case Kind.LATE:
                 yield from self._late(*self._origin(envelope), table_of(envelope))
 
@@ -85,7 +85,9 @@ class Egress:
         if dead is not None:
             sink = f"sink {output.table.name}"
             self._metrics.count("dead_records_total", dead.num_rows, operator=sink)
-            yield from self._dead(sink, [output.table.columns[i].name for i in output.columns], dead, NOT_ENCODABLE)
+            yield from self._dead_rows(
+                sink, [output.table.columns[i].name for i in output.columns], dead, NOT_ENCODABLE
+            )
         if output.table.connector.kind == "print":
             self.lines.extend(v.decode() for v in encoded["value"].to_pylist() if v is not None)
             return
@@ -101,23 +103,23 @@ class Egress:
         self._gathered[output.id] = [changes.slice(changes.num_rows - 1)]
         return changes.slice(0, changes.num_rows - 1)
 
-    def _rejected(self, rejected: pa.Table) -> Iterator[WriterRecords]:
-        for reason in rejected["reason"].to_pylist():
+    def _dead_records(self, dead: pa.Table) -> Iterator[WriterRecords]:
+        for reason in dead["reason"].to_pylist():
             self._count_dead(reason, 1)
-        self._show(rejected_records(rejected.slice(0, self._job.spec.samples)), late=False)
+        self._show(dead_records(dead.slice(0, self._job.spec.samples)), late=False)
         if self._job.spec.dead_letter_topic:
-            yield from self._side(rejected_records(rejected), self._job.spec.dead_letter_topic)
+            yield from self._side(dead_records(dead), self._job.spec.dead_letter_topic)
 
-    def _dead(self, operator: str, names: Iterable[str], rows: pa.Table, why: str) -> Iterator[WriterRecords]:
-        self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), why), late=False)
+    def _dead_rows(self, operator: str, names: Iterable[str], rows: pa.Table, why: str) -> Iterator[WriterRecords]:
+        self._show(self._row_records(operator, names, rows.slice(0, self._job.spec.samples), why), late=False)
         self._count_dead(why, rows.num_rows)
         if self._job.spec.dead_letter_topic:
-            yield from self._side(self._refused(operator, names, rows, why), self._job.spec.dead_letter_topic)
+            yield from self._side(self._row_records(operator, names, rows, why), self._job.spec.dead_letter_topic)
 
     def _late(self, operator: str, names: Iterable[str], rows: pa.Table) -> Iterator[WriterRecords]:
-        self._show(self._refused(operator, names, rows.slice(0, self._job.spec.samples), "late"), late=True)
+        self._show(self._row_records(operator, names, rows.slice(0, self._job.spec.samples), "late"), late=True)
         if self._job.spec.late_topic:
-            yield from self._side(self._refused(operator, names, rows, "late"), self._job.spec.late_topic)
+            yield from self._side(self._row_records(operator, names, rows, "late"), self._job.spec.late_topic)
 
     def _side(self, records: pa.Table, topic: str) -> Iterator[WriterRecords]:
         side = self._job.spec.side_writer
@@ -130,16 +132,16 @@ class Egress:
             self._samples[late] += samples(records.slice(0, left), late=late)
 
     def _count_dead(self, reason: str, records: int) -> None:
-        """Count dead letters by reason, one of `rejected.REASONS`; what operators say in their words is no label."""
+        """Count dead letters by reason, one of `dead_letters.REASONS`; the words of an operator are no label."""
         topic = self._job.spec.dead_letter_topic
         self._metrics.count("dead_letter_records_total", records, topic=topic, reason=reason)
 
     def _origin(self, envelope: Envelope) -> tuple[str, tuple[str, ...]]:
-        """The operator that refused rows, and the names that its input has in the query."""
+        """The operator that rows are late or dead at, and the names that its input has in the query."""
         operator = self._job.topology.operators[envelope.address]
         return operator.name, operator.ports[envelope.port] if operator.ports else ()
 
-    def _refused(self, operator: str, names: Iterable[str], rows: pa.Table, why: str) -> pa.Table:
+    def _row_records(self, operator: str, names: Iterable[str], rows: pa.Table, why: str) -> pa.Table:
         return row_records(rows, tuple(names), operator, why, self._sql)
 
 

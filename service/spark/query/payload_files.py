@@ -18,7 +18,7 @@ from service.spark.query.task_batch import TaskBatch
 SMALLEST = 128 << 10
 """Bytes from which on a payload goes into a file: below, a file costs more than the copies."""
 
-CARRIES_ROWS = frozenset((Kind.ROWS, Kind.OUTPUT, Kind.LATE, Kind.DEAD, Kind.REJECTED))
+CARRIES_ROWS = frozenset((Kind.ROWS, Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS))
 """The kinds whose readers take the payload from a file, too."""
 
 

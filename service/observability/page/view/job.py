@@ -10,7 +10,7 @@ from service.observability.page.view.chart import sparkline
 from service.observability.page.view.graph import graph
 from service.observability.page.view.markup import Markup, hidden, tag
 from service.observability.page.view.tables import operators, phases, read_tables, written_tables
-from service.observability.page.view.trouble import errors, rejected
+from service.observability.page.view.trouble import errors, set_aside
 
 SIGNS: dict[Grade, tuple[str, str]] = {
     "good": ("✓", "good"),
@@ -44,7 +44,7 @@ def section(job: JobStatus, now: float) -> Markup:
         tag("section", tag("h3", "Where the time goes"), phases(job)),
         tag("section", tag("h3", "Pipeline"), graph(job), _levels(job), _warnings(job)),
         tag("section", tag("h3", "Tables and state"), read_tables(job, now), operators(job), written_tables(job)),
-        rejected(job, now),
+        set_aside(job, now),
         errors(job, now) if job.state not in ("retrying", "failed") else None,
         id=name,
         aria_labelledby=f"{name}-title",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.observability.page.document import JobStatus, Rejected
+from service.observability.page.document import JobStatus, SetAside
 from service.observability.page.recorder import Failure, ShownSample
 from service.observability.page.text import ago, count, instant
 from service.observability.page.view.markup import Markup, join, tag
@@ -37,21 +37,21 @@ def _when(failure: Failure, now: float) -> str:
     return f"{text}, attempt {failure.attempt} in a row."
 
 
-def rejected(job: JobStatus, now: float) -> Markup:
+def set_aside(job: JobStatus, now: float) -> Markup:
     """Return dead letters and late rows."""
     return join(
-        _rejected(
+        _set_aside(
             job.dead_letters,
             "Dead letters",
             "Records that could not be read and rows that could not be computed",
             "TAILRACE_TOPICS__DEAD_LETTER",
             now,
         ),
-        _rejected(job.late, "Late rows", "Rows that came behind the watermark", "TAILRACE_TOPICS__LATE", now),
+        _set_aside(job.late, "Late rows", "Rows that came behind the watermark", "TAILRACE_TOPICS__LATE", now),
     )
 
 
-def _rejected(each: Rejected, title: str, what: str, setting: str, now: float) -> Markup:
+def _set_aside(each: SetAside, title: str, what: str, setting: str, now: float) -> Markup:
     where = f"They are sent to {each.topic}." if each.topic else f"They are only counted ({setting} names no topic)."
     if not each.total:
         return tag("section", tag("h3", title), tag("p", f"{what}: none since the start."))

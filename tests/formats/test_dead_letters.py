@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from service.formats.contract import OUT
-from service.formats.rejected import fitted
+from service.formats.dead_letters import fitted
 
 MOST = 10_000
 REASON = {"key": "tailrace-reason", "value": b"bad-json"}

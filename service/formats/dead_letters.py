@@ -52,8 +52,8 @@ REASONS = (
 """Every word that metrics use for why a record or row is a dead letter."""
 
 
-def rejected_records(dead: pa.Table) -> pa.Table:
-    """Return records (OUT) of rejected ones (DEAD): bytes as they came, headers tailrace-reason, -detail, -topic,
+def dead_records(dead: pa.Table) -> pa.Table:
+    """Return records (OUT) of dead ones (DEAD_RECORD): bytes as they came, headers tailrace-reason, -detail, -topic,
     -partition, -offset after the record's own."""
     rows = dead.num_rows
     names = set(dead.schema.names)

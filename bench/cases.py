@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +39,20 @@ class Case:
     native: bool = False  # whether Spark Structured Streaming can express it
     head: tuple[str, ...] = ()
     """The files whose statements stand before those of `query`: tables that several queries share."""
+    start: str = "earliest-offset"
+    """Where the topics are read from, as 'scan.startup.mode' has it."""
+    until: str = "latest-offset"
+    """Where that ends, as 'scan.bounded.mode' has it."""
 
-    def sql(self, rows: int, bootstrap: str, group: str, output: str) -> str:
-        """The query file with its variables filled in: the same text for every engine."""
+    def names(self, rows: int) -> dict[str, str]:
+        """The generated topics of so many rows, by variable."""
+        return {topic.variable: topic.name(rows) for topic in self.topics}
+
+    def sql(self, bootstrap: str, group: str, output: str, topics: Mapping[str, str]) -> str:
+        """The query file with its variables filled in, `topics` by variable: the same text for every engine."""
         text = "\n".join((QUERIES / f"{name}.sql").read_text() for name in (*self.head, self.query))
-        values = {"BOOTSTRAP": bootstrap, "GROUP": group, "OUTPUT": output}
-        for name, value in (values | {topic.variable: topic.name(rows) for topic in self.topics}).items():
+        values = {"BOOTSTRAP": bootstrap, "GROUP": group, "OUTPUT": output, "FROM": self.start, "UNTIL": self.until}
+        for name, value in (values | dict(topics)).items():
             text = text.replace("${" + name + "}", value)
         return text
 
@@ -52,25 +61,28 @@ def _payments(keys: int) -> tuple[Topic, ...]:
     return (Topic("PAYMENTS", "payments", keys),)
 
 
-_PAYMENTS = ("payments",)
-_WINDOWS = ("payments", "results_by_window")
+# Tables that queries share: what they read, and where their answers go.
+PAYMENTS = ("payments",)
+ACCOUNTS = ("payments", "results_by_account")
+WINDOWS = ("payments", "results_by_window")
 _ROWS = ("payments", "results_by_payment")
+ORDERS = ("orders_and_shipments", "results_by_order")
 _BOTH = (Topic("ORDERS", "orders", 100_000, 0.5), Topic("SHIPMENTS", "shipments", 100_000, 0.5))
 
 CASES = (
-    Case("tumble-1k", "tumble 10 s, 1,000 keys", "tumble", _payments(1_000), native=True, head=_WINDOWS),
-    Case("tumble-100k", "tumble 10 s, 100,000 keys", "tumble", _payments(100_000), native=True, head=_WINDOWS),
-    Case("group-1k", "group by, 1,000 keys", "group_by", _payments(1_000), native=True, head=_PAYMENTS),
-    Case("group-100k", "group by, 100,000 keys", "group_by", _payments(100_000), native=True, head=_PAYMENTS),
-    Case("group-3m", "group by, 3,000,000 keys", "group_by", _payments(3_000_000), native=True, head=_PAYMENTS),
-    Case("over-1k", "OVER RANGE 10 s, 1,000 keys", "over_range", _payments(1_000), head=_PAYMENTS),
-    Case("join", "regular join", "join", _BOTH),
-    Case("interval-join", "interval join", "interval_join", _BOTH, native=True),
+    Case("tumble-1k", "tumble 10 s, 1,000 keys", "tumble", _payments(1_000), native=True, head=WINDOWS),
+    Case("tumble-100k", "tumble 10 s, 100,000 keys", "tumble", _payments(100_000), native=True, head=WINDOWS),
+    Case("group-1k", "group by, 1,000 keys", "group_by", _payments(1_000), native=True, head=ACCOUNTS),
+    Case("group-100k", "group by, 100,000 keys", "group_by", _payments(100_000), native=True, head=ACCOUNTS),
+    Case("group-3m", "group by, 3,000,000 keys", "group_by", _payments(3_000_000), native=True, head=ACCOUNTS),
+    Case("over-1k", "OVER RANGE 10 s, 1,000 keys", "over_range", _payments(1_000), head=PAYMENTS),
+    Case("join", "regular join", "join", _BOTH, head=ORDERS),
+    Case("interval-join", "interval join", "interval_join", _BOTH, native=True, head=("results_by_order",)),
 )
 
 MORE = (
-    Case("session-1k", "session with a gap of 1 s, 1,000 keys", "session", _payments(1_000), head=_WINDOWS),
-    Case("hop-1k", "hop 10 s every second, 1,000 keys", "hop", _payments(1_000), head=_WINDOWS),
+    Case("session-1k", "session with a gap of 1 s, 1,000 keys", "session", _payments(1_000), head=WINDOWS),
+    Case("hop-1k", "hop 10 s every second, 1,000 keys", "hop", _payments(1_000), head=WINDOWS),
     Case("top-100k", "Top-3 of 100,000 keys", "top_n", _payments(100_000), head=_ROWS),
     Case("last-3m", "last row of 3,000,000 keys", "last_row", _payments(3_000_000), head=_ROWS),
 )

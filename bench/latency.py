@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from bench.cases import PARTITIONS, Case
+from bench.cases import PARTITIONS, PAYMENTS, Case
 from bench.feed import create_topics
 from bench.service_run import Service, running, wait_for
 from bench.steady import Steady, payments_sent_now
@@ -21,7 +21,7 @@ from bench.steady import Steady, payments_sent_now
 RATES = (1_000, 10_000)
 WARM_UP = 20.0
 SECONDS = 60.0
-CASE = Case("latency", "one result a row", "latency", ())
+CASE = Case("latency", "one result a row", "latency", (), head=PAYMENTS, start="latest-offset", until="unbounded")
 ENGINES = ("flink-row-by-row", "tailrace")
 """Flink without mini-batches: they would only hold rows back here."""
 
@@ -67,10 +67,9 @@ def over_topics(
     source, output = f"{name}-in", f"{name}-out"
     create_topics(bootstrap, [source], partitions)
     create_topics(bootstrap, [output])
-    case = Case(CASE.name, CASE.title, CASE.query, ())
-    sql = case.sql(0, bootstrap, name, output).replace("${PAYMENTS}", source)
+    sql = CASE.sql(bootstrap, name, output, {"PAYMENTS": source})
     with (
-        running(case, engine, sql, variables) as service,
+        running(CASE, engine, sql, variables) as service,
         closing(_consumer(bootstrap, output)) as consumer,
         Steady(bootstrap, source, rate, payments_sent_now(1_000), partitions),
     ):

@@ -76,7 +76,7 @@ def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float)
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         folder = Path(scratch)
         sql = folder / f"{case.name}.sql"
-        sql.write_text(case.sql(rows, bootstrap, name, name))
+        sql.write_text(case.sql(bootstrap, name, name, case.names(rows)))
         partitions = max(topic.partitions for topic in case.topics)
         with closing(Progress(bootstrap, name, partitions)) as progress:
             return watch(progress, case, engine, rows, name, sql, patience)

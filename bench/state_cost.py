@@ -8,7 +8,7 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
-from bench.cases import Case
+from bench.cases import ACCOUNTS, Case
 from bench.feed import create_topics, feed_numbered
 from bench.progress import Progress
 from bench.scrape import Scrape
@@ -21,7 +21,7 @@ KEYS = (10_000, 3_000_000)
 RATE = 2_000
 WARM_UP = 30.0
 SECONDS = 60.0
-CASE = Case("state", "batches over much state", "steady", ())
+CASE = Case("state", "batches over much state", "group_by", (), head=ACCOUNTS, until="unbounded")
 
 
 def report(bootstrap: str, out: Path, keys: tuple[int, ...] = KEYS) -> None:
@@ -46,7 +46,7 @@ def measure(bootstrap: str, keys: int, warm_up: float = WARM_UP, seconds: float 
     source, output = f"{name}-in", f"{name}-out"
     create_topics(bootstrap, [source, output])
     feed_numbered(bootstrap, source, payment_of_each, range(keys))
-    sql = CASE.sql(0, bootstrap, name, output).replace("${PAYMENTS}", source)
+    sql = CASE.sql(bootstrap, name, output, {"PAYMENTS": source})
     (port,) = free_ports(1)
     scrape = Scrape(port)
     with (

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.cases import Case
+from bench.cases import ACCOUNTS, ORDERS, WINDOWS, Case
 from bench.feed import START_MS
 
 Value = Callable[[int], str]
@@ -29,19 +29,18 @@ class Workload:
     name: str
     title: str
     query: str
+    head: tuple[str, ...]
     streams: tuple[Stream, ...]
 
     @property
     def case(self) -> Case:
         """The query as the bench runs it."""
-        return Case(self.name, self.title, self.query, ())
+        return Case(self.name, self.title, self.query, (), head=self.head, until="unbounded")
 
     def sql(self, bootstrap: str, group: str, output: str, topics: tuple[str, ...]) -> str:
         """The query file, its streams read from `topics`."""
-        text = self.case.sql(0, bootstrap, group, output)
-        for stream, topic in zip(self.streams, topics, strict=True):
-            text = text.replace("${" + stream.variable + "}", topic)
-        return text
+        variables = (stream.variable for stream in self.streams)
+        return self.case.sql(bootstrap, group, output, dict(zip(variables, topics, strict=True)))
 
 
 def payment_of_each(account: int) -> str:
@@ -72,9 +71,9 @@ _BOTH = (
     Stream("SHIPMENTS", _shipment, _from(_shipment)),
 )
 
-GROUP_BY = Workload("group-by", "group by, 2 aggregates", "steady", _PAYMENTS)
+GROUP_BY = Workload("group-by", "group by, 2 aggregates", "group_by", ACCOUNTS, _PAYMENTS)
 WORKLOADS = (
     GROUP_BY,
-    Workload("window", "tumble, 2 aggregates", "steady_tumble", _PAYMENTS),
-    Workload("join", "regular join, a row a side", "steady_join", _BOTH),
+    Workload("window", "tumble, 2 aggregates", "tumble_day", WINDOWS, _PAYMENTS),
+    Workload("join", "regular join, a row a side", "join", ORDERS, _BOTH),
 )

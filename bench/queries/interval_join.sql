@@ -33,21 +33,6 @@ CREATE TABLE shipments (
   'format' = 'json'
 );
 
-CREATE TABLE results (
-  id BIGINT,
-  account BIGINT,
-  amount DOUBLE,
-  carrier BIGINT
-) WITH (
-  'connector' = 'kafka',
-  'topic' = '${OUTPUT}',
-  'properties.bootstrap.servers' = '${BOOTSTRAP}',
-  'sink.delivery-guarantee' = 'exactly-once',
-  'sink.transactional-id-prefix' = '${GROUP}',
-  'properties.transaction.timeout.ms' = '600000',
-  'format' = 'json'
-);
-
 INSERT INTO results
 SELECT o.id, o.account, o.amount, s.carrier
 FROM orders AS o

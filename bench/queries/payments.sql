@@ -12,7 +12,7 @@ CREATE TABLE payments (
   'properties.bootstrap.servers' = '${BOOTSTRAP}',
   'properties.group.id' = '${GROUP}',
   'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
+  'scan.startup.mode' = '${FROM}',
+  'scan.bounded.mode' = '${UNTIL}',
   'format' = 'json'
 );

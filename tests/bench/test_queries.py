@@ -5,37 +5,33 @@ from __future__ import annotations
 import pytest
 
 from bench.cases import CASES, MORE, NEXMARK, QUERIES
+from bench.latency import CASE as LATENCY
 from bench.native_spark import QUERIES as NATIVE
 from bench.native_spark import Options
+from bench.state_cost import CASE as STATE
+from bench.workloads import WORKLOADS
+from service.plan.nodes import Scan
+from service.plan.walk import in_order
 from service.sql.pipeline import read
 
+EVERY = (*CASES, *MORE, *NEXMARK)
+ENDLESS = (LATENCY, STATE, *(workload.case for workload in WORKLOADS))
+"""Cases whose caller names the topics."""
 
-@pytest.mark.parametrize("case", [*CASES, *MORE], ids=lambda case: case.name)
+
+@pytest.mark.parametrize("case", [*EVERY, *ENDLESS], ids=lambda case: case.name)
 def test_a_case_is_one_job(case):
-    text = case.sql(1_000, "broker:9092", "group", "output")
+    topics = case.names(1_000) or dict.fromkeys(("PAYMENTS", "ORDERS", "SHIPMENTS"), "topic")
+    text = case.sql("broker:9092", "group", "output", topics)
     assert "${" not in text
-    assert len(read(text).jobs) == 1
+    (job,) = read(text).jobs
+    bounded = {node.table.connector.bounded.mode for node in in_order(job.sinks) if isinstance(node, Scan)}
+    assert bounded == {"unbounded" if case in ENDLESS else "latest-offset"}
 
 
-NOT_YET = {"q9", "q11", "q18", "q19"}
-"""Queries of Nexmark with a construct that is planned."""
-
-
-@pytest.mark.parametrize("case", [case for case in NEXMARK if case.name not in NOT_YET], ids=lambda case: case.name)
-def test_a_query_of_nexmark_is_one_job(case):
-    text = case.sql(1_000, "broker:9092", "group", "output")
-    assert "${" not in text
-    assert len(read(text).jobs) == 1
-
-
-IN_CASES = {name for case in (*CASES, *MORE) for name in (*case.head, case.query)}
-"""The files that cases are put together from."""
-
-
-@pytest.mark.parametrize("name", sorted({path.stem for path in QUERIES.glob("*.sql")} - IN_CASES))
-def test_a_query_file_of_no_case_is_right_by_itself(name):
-    names = ("PAYMENTS", "ORDERS", "SHIPMENTS", "OUTPUT", "GROUP", "BOOTSTRAP")
-    assert read((QUERIES / f"{name}.sql").read_text(), dict.fromkeys(names, "x")).jobs
+def test_every_query_file_is_part_of_a_case():
+    used = {name for case in (*EVERY, *ENDLESS) for name in (*case.head, case.query)}
+    assert {path.relative_to(QUERIES).with_suffix("").as_posix() for path in QUERIES.rglob("*.sql")} == used
 
 
 def test_the_native_program_has_a_query_for_each_case_that_says_so():
@@ -44,7 +40,7 @@ def test_the_native_program_has_a_query_for_each_case_that_says_so():
 
 def test_the_native_program_reads_topics_and_group_from_the_query_file():
     case = next(case for case in CASES if case.name == "interval-join")
-    options = Options(case.sql(1_000, "broker:9092", "some-group", "some-output"))
+    options = Options(case.sql("broker:9092", "some-group", "some-output", case.names(1_000)))
     assert options.group == "some-group"
     assert options.topics == [topic.name(1_000) for topic in case.topics]
     assert options["results"]["topic"] == "some-output"

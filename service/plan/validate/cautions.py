@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from service.plan.deep_stack import on_a_deep_stack
 from service.plan.describe import kind, names
-from service.plan.nodes import IntervalJoin, Job, Join, Node, Scan, Session, StreamWindow, TemporalJoin, WindowRows
+from service.plan.nodes import (
+    IntervalJoin,
+    Job,
+    Join,
+    Node,
+    Scan,
+    Session,
+    Sink,
+    StreamWindow,
+    TemporalJoin,
+    WindowRows,
+)
 from service.plan.properties import unique_keys
 from service.plan.state_bounds import kept
 from service.plan.validate.problem import Problem
@@ -20,68 +31,58 @@ _FORGETS = "set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows ma
 def warnings(job: Job) -> tuple[Problem, ...]:
     """Return what will run, but may not be meant: state without a bound, work that cannot be spread, a key not
     proven."""
-    found: list[Problem] = []
-    for node in in_order(job.sinks):
-        for state in kept(node):
-            if state.bound is None:
-                found.append(
-                    Problem(
-                        node.place,
-                        f"the state of this {kind(node)} has no bound: it keeps {state.what} for ever",
-                        hint="" if isinstance(node, StreamWindow) else _FORGETS,
-                    )
-                )
-        if isinstance(node, StreamWindow) and not node.partition:
-            found.append(
-                Problem(
-                    node.place,
-                    f"this {kind(node)} is over the whole stream: all its rows meet in one shard",
-                    detail="the keys of GROUP BY group the rows of a window, and do not part the stream",
-                    hint="add OVER (PARTITION BY column) behind the window, if each value may have windows of its own",
-                )
-            )
-        if isinstance(node, WindowRows) and isinstance(node.window, Session) and not node.window.partition:
-            found.append(
-                Problem(
-                    node.place,
-                    "these sessions are of the whole stream: all its rows meet in one shard",
-                    hint="write SESSION(TABLE t PARTITION BY column, ...), if each value may have sessions of its own",
-                )
-            )
-        if isinstance(node, Join | IntervalJoin) and not node.left_keys:
-            found.append(
-                Problem(
-                    node.place,
-                    f"this {kind(node)} has no equality: all its rows meet in one shard",
-                    hint="add a condition left.column = right.column",
-                )
-            )
-        if isinstance(node, Join) and node.half_windowed:
-            found.append(
-                Problem(
-                    node.place,
-                    "this join of windows is a regular join: it compares only the start or only the end of the windows",
-                    hint="compare both, window_start and window_end: then it answers when the window closes, and its"
-                    " state ends with it",
-                )
-            )
-        if isinstance(node, TemporalJoin) and node.right_time is not None:
-            found += _standing_watermarks(node)
-    for sink in job.sinks:
-        if materializes(sink):
-            found.append(
-                Problem(
-                    sink.place,
-                    f'the query does not prove that the primary key of "{sink.table.name}" is unique',
-                    detail=f"its rows are kept for ever, to show the last of each key; unique keys of the query:"
-                    f" {_keys_in_words(sink.input)}",
-                )
-            )
-    return tuple(dict.fromkeys(found))
+    nodes = in_order(job.sinks)
+    found = [problem for node in nodes for caution in _OF_A_NODE for problem in caution(node)]
+    return tuple(dict.fromkeys([*found, *(problem for sink in job.sinks for problem in _key_not_proven(sink))]))
 
 
-def _standing_watermarks(node: TemporalJoin) -> Iterator[Problem]:
-    """The tables that keep all rows waiting while they are silent."""
+def _endless_state(node: Node) -> Iterator[Problem]:
+    for state in kept(node):
+        if state.bound is None:
+            yield Problem(
+                node.place,
+                f"the state of this {kind(node)} has no bound: it keeps {state.what} for ever",
+                hint="" if isinstance(node, StreamWindow) else _FORGETS,
+            )
+
+
+def _all_in_one_shard(node: Node) -> Iterator[Problem]:
+    match node:
+        case StreamWindow(partition=()):
+            yield Problem(
+                node.place,
+                f"this {kind(node)} is over the whole stream: all its rows meet in one shard",
+                detail="the keys of GROUP BY group the rows of a window, and do not part the stream",
+                hint="add OVER (PARTITION BY column) behind the window, if each value may have windows of its own",
+            )
+        case WindowRows(window=Session(partition=())):
+            yield Problem(
+                node.place,
+                "these sessions are of the whole stream: all its rows meet in one shard",
+                hint="write SESSION(TABLE t PARTITION BY column, ...), if each value may have sessions of its own",
+            )
+        case Join(left_keys=()) | IntervalJoin(left_keys=()):
+            yield Problem(
+                node.place,
+                f"this {kind(node)} has no equality: all its rows meet in one shard",
+                hint="add a condition left.column = right.column",
+            )
+
+
+def _half_a_window_join(node: Node) -> Iterator[Problem]:
+    if isinstance(node, Join) and node.half_windowed:
+        yield Problem(
+            node.place,
+            "this join of windows is a regular join: it compares only the start or only the end of the windows",
+            hint="compare both, window_start and window_end: then it answers when the window closes, and its state ends"
+            " with it",
+        )
+
+
+def _standing_watermarks(node: Node) -> Iterator[Problem]:
+    """The tables that keep all rows of a temporal join waiting while they are silent."""
+    if not isinstance(node, TemporalJoin) or node.right_time is None:
+        return
     for scan in in_order(inputs(node)):
         if not isinstance(scan, Scan):
             continue
@@ -93,6 +94,19 @@ def _standing_watermarks(node: TemporalJoin) -> Iterator[Problem]:
                 detail="a row waits until the watermarks of both inputs have reached its time",
                 hint="give the table 'scan.watermark.idle-timeout', or set 'table.exec.source.idle-timeout'",
             )
+
+
+_OF_A_NODE = (_endless_state, _all_in_one_shard, _half_a_window_join, _standing_watermarks)
+
+
+def _key_not_proven(sink: Sink) -> Iterator[Problem]:
+    if materializes(sink):
+        yield Problem(
+            sink.place,
+            f'the query does not prove that the primary key of "{sink.table.name}" is unique',
+            detail=f"its rows are kept for ever, to show the last of each key; unique keys of the query:"
+            f" {_keys_in_words(sink.input)}",
+        )
 
 
 def _keys_in_words(node: Node) -> str:

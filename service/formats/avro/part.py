@@ -14,7 +14,8 @@ from operators.sql import Sql
 from service.formats.avro.cursor import Cursor
 from service.formats.avro.derive import derived, envelope
 from service.formats.avro.encode import encode
-from service.formats.avro.nodes import Node, RecordNode, UnionNode
+from service.formats.avro.nested_nodes import RecordNode
+from service.formats.avro.nodes import Node, UnionNode
 from service.formats.avro.resolve import Resolver, longest_fixed
 from service.formats.avro.schema import AvroSchemaError, ParsedSchema, Record, UnionOf, parse_schema
 from service.formats.by_schema import read_by_schema

@@ -18,6 +18,7 @@ import pyarrow as pa
 from service.formats.avro import values
 from service.formats.avro.binary import written
 from service.formats.avro.cursor import Cursor
+from service.formats.avro.nested_nodes import ListColumn, ListNode, MapColumn, RecordNode, RecursiveNode, nothing
 from service.formats.avro.nodes import (
     BooleanNode,
     BytesNode,
@@ -25,16 +26,10 @@ from service.formats.avro.nodes import (
     FixedNode,
     FloatNode,
     IntegerNode,
-    ListColumn,
-    ListNode,
-    MapColumn,
     MismatchNode,
     Node,
     NullNode,
-    RecordNode,
-    RecursiveNode,
     UnionNode,
-    nothing,
 )
 from service.formats.avro.schema import (
     Enumeration,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from service.plan.formats import CARRIES_CHANGES
-from service.plan.table import Bounded, Connector, Format, LookupOptions, Startup
+from service.plan.table import Bounded, Connector, Format, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
-from service.sql.options.format_options import FORMATS, OLDER_NAMES, REGISTRY_OPTIONS, WITH_REGISTRY
-from service.sql.options.known import OptionSpec
+from service.sql.options.format_options import FORMATS
+from service.sql.options.format_reader import FORMAT_KEYS, FormatReader, prefix_of
+from service.sql.options.given import GivenOptions
+from service.sql.options.lookup_reader import read_lookup
 from service.sql.parse.statements import Option
 
-_FORMAT_KEYS = ("format", "key.format", "value.format")
 _OF_DATABASES = ("url", "username", "password")
 _PLACED_APART = frozenset(
     {
-        *_FORMAT_KEYS,
+        *FORMAT_KEYS,
         *("topic", "topic-pattern", "key.fields", "key.fields-prefix", "value.fields-include"),
         *("scan.startup.mode", "scan.startup.timestamp-millis", "scan.startup.specific-offsets"),
         *("scan.bounded.mode", "scan.bounded.timestamp-millis", "scan.bounded.specific-offsets"),
@@ -49,7 +49,7 @@ def read_connector(options: Iterable[Option], mistakes: Mistakes, at: int, idle_
             at=kind.value_at,
         )
         return None
-    return _Reader(kind.value, given, mistakes, at).connector(idle_timeout)
+    return _Reader(GivenOptions(kind.value, given, mistakes, at)).connector(idle_timeout)
 
 
 def _unique(options: Iterable[Option], mistakes: Mistakes) -> dict[str, Option]:
@@ -64,17 +64,20 @@ def _unique(options: Iterable[Option], mistakes: Mistakes) -> dict[str, Option]:
 class _Reader:
     """Reads the options of one table."""
 
-    def __init__(self, kind: str, given: Mapping[str, Option], mistakes: Mistakes, at: int) -> None:
-        self.kind = kind
-        self.given = given
-        self.mistakes = mistakes
-        self.at = at
-        self.known = CONNECTORS[kind]
+    def __init__(self, options: GivenOptions) -> None:
+        self.options = options
+        self.kind = options.kind
+        self.given = options.given
+        self.mistakes = options.mistakes
+        self.known = CONNECTORS[options.kind]
 
     def connector(self, idle_timeout: int) -> Connector:
-        formats = {key: given for key in _FORMAT_KEYS if key in self.known and (given := self._format(key))}
-        self._check_names(formats)
-        values = {key: self._value(key, known) for key, known in self.known.items() if key in self.given}
+        read = FormatReader(self.options).format
+        formats = {key: given for key in FORMAT_KEYS if key in self.known and (given := read(key))}
+        self._check_names()
+        values = {
+            key: self.options.read(self.given[key], known) for key, known in self.known.items() if key in self.given
+        }
         self._check_together(values, formats)
         prefix = "properties."
         return Connector(
@@ -94,123 +97,19 @@ class _Reader:
             idle_timeout=values.get("scan.watermark.idle-timeout") or idle_timeout,
             bad_input=values.get("tailrace.bad-input") or self._bad_input(formats),
             options={} if self.kind == "jdbc" else self._rest(),
-            lookup=self._lookup(values) if self.kind == "jdbc" else None,
+            lookup=read_lookup(self.options, values) if self.kind == "jdbc" else None,
         )
 
-    def _format(self, key: str) -> Format | None:
-        option = self.given.get(key)
-        if option is None:
-            return None
-        if option.value not in FORMATS:
-            self.mistakes.add(
-                f"format '{option.value}' is not supported",
-                detail=f"the formats are {', '.join(FORMATS)}",
-                hint=did_you_mean(option.value, FORMATS),
-                at=option.value_at,
-            )
-            return None
-        if key == "key.format" and option.value in CARRIES_CHANGES:
-            self.mistakes.add(
-                f"a key cannot be written as {option.value}",
-                hint="write 'json', 'csv', 'raw', or one of avro, protobuf and json-registry without changes",
-                at=option.value_at,
-            )
-            return None
-        if self.kind == "upsert-kafka" and option.value in CARRIES_CHANGES:
-            self.mistakes.add(
-                f"a value of upsert-kafka cannot be written as {option.value}",
-                detail="its records say by their keys which row they replace",
-                hint="write 'json' or 'avro-confluent', or use 'connector' = 'kafka'",
-                at=option.value_at,
-            )
-            return None
-        prefix = self._prefix(key, option.value)
-        known = FORMATS[option.value]
-        own = {k[len(prefix) :]: o for k, o in self.given.items() if k.startswith(prefix) and k[len(prefix) :] in known}
-        read = {name: self._read(each, known[name]) for name, each in own.items()}
-        told = {OLDER_NAMES.get(n, n): each.value for n, each in own.items() if not known[n].ignored}
-        if option.value == "protobuf":
-            self._check_schema(prefix, own, option)
-            if "descriptor-set" in own:
-                told["descriptor-set"] = read["descriptor-set"] or ""
-        if any(read[name] is None for name in ("schema", "descriptor-set") if name in own):
-            return None  # nothing more can be said of the table's columns
-        if option.value == "protobuf-confluent" and "message-name" in own and "schema" not in own:
-            self._missing(f"{prefix}schema", f"'{prefix}message-name' names one of its messages")
-        if option.value in WITH_REGISTRY:
-            self._check_registry(prefix, own, told, option)
-            if "topic" in self.given:  # a table without one is only read, and its records say which schema is theirs
-                topic = self.given["topic"].value
-                told.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
-        reach = REGISTRY_OPTIONS if option.value in WITH_REGISTRY else frozenset()
-        return Format(
-            option.value,
-            {name: value for name, value in told.items() if name not in reach},
-            {name: value for name, value in told.items() if name in reach},
-        )
-
-    def _check_schema(self, prefix: str, own: Mapping[str, Option], option: Option) -> None:
-        """Whether it is said, once, what the messages are."""
-        if "schema" not in own and "descriptor-set" not in own:
-            self.mistakes.add(
-                f"option '{prefix}schema' is missing",
-                detail="format 'protobuf' reads and writes messages of a .proto file",
-                hint=f"set '{prefix}schema' to its text, or '{prefix}descriptor-set' to what protoc makes of it",
-                at=option.value_at,
-            )
-        for one, other in (("schema", "descriptor-set"), ("message-name", "message-class-name")):
-            if one in own and other in own:
-                self.mistakes.add(
-                    f"'{prefix}{one}' and '{prefix}{other}' are both given",
-                    detail="they say the same in two ways",
-                    at=own[other].key_at,
-                )
-
-    def _check_registry(self, prefix: str, own: Mapping[str, Option], told: Mapping[str, str], option: Option) -> None:
-        """Whether it is said which registry it is, once, and how to log in, in one way."""
-        if "url" not in told:
-            self.mistakes.add(
-                f"option '{prefix}url' is missing",
-                detail=f"format '{option.value}' reads and registers schemas in a schema registry",
-                hint=f"set '{prefix}url' = 'http://...'",
-                at=option.value_at,
-            )
-        for older, name in OLDER_NAMES.items():
-            if older in own and name in own:
-                self.mistakes.add(
-                    f"'{prefix}{name}' and '{prefix}{older}' are both given",
-                    detail="they are two names of one option",
-                    at=own[older].key_at,
-                )
-        if "basic-auth.user-info" in own and "bearer-auth.token" in own:
-            self.mistakes.add(
-                f"'{prefix}basic-auth.user-info' and '{prefix}bearer-auth.token' are both given",
-                detail="a login is by password or by token",
-                at=own["bearer-auth.token"].key_at,
-            )
-        for source, needed in (
-            ("basic-auth.credentials-source", "basic-auth.user-info"),
-            ("bearer-auth.credentials-source", "bearer-auth.token"),
-            ("ssl.keystore.password", "ssl.keystore.location"),
-        ):
-            if source in own and needed not in own:
-                self._missing(prefix + needed, f"'{prefix}{source}' needs it")
-
-    @staticmethod
-    def _prefix(key: str, kind: str) -> str:
-        """'json.' for 'format', 'key.json.' for 'key.format', 'value.json.' for 'value.format'."""
-        return f"{key.removesuffix('format')}{kind}."
-
-    def _check_names(self, formats: Mapping[str, Format]) -> None:
+    def _check_names(self) -> None:
         names = dict(self.known)
-        for key in _FORMAT_KEYS:
+        for key in FORMAT_KEYS:
             option = self.given.get(key)
             if option and option.value in FORMATS:
-                prefix = self._prefix(key, option.value)
+                prefix = prefix_of(key, option.value)
                 names.update({prefix + name: known for name, known in FORMATS[option.value].items()})
         # Of a format that is refused itself, nothing is known.
         unread = tuple(
-            self._prefix(k, o.value) for k in _FORMAT_KEYS if (o := self.given.get(k)) and o.value not in FORMATS
+            prefix_of(k, o.value) for k in FORMAT_KEYS if (o := self.given.get(k)) and o.value not in FORMATS
         )
         patterns = tuple(n[:-1] for n in names if n.endswith(".*"))
         for key, option in self.given.items():
@@ -240,31 +139,15 @@ class _Reader:
                     return f"it needs '{prefix}format' = '{kind}'"
         return ""
 
-    def _value(self, key: str, known: OptionSpec) -> Any:
-        return self._read(self.given[key], known)
-
-    def _read(self, option: Option, known: OptionSpec) -> Any:
-        try:
-            return known.kind.read(option.value)
-        except ValueError as error:
-            hint = did_you_mean(option.value, known.values).replace('"', "'")
-            self.mistakes.add(
-                f"option '{option.key}' cannot be '{option.value}'",
-                detail=f"it takes {error}",
-                hint=hint,
-                at=option.value_at,
-            )
-            return None
-
     def _check_together(self, values: Mapping[str, Any], formats: Mapping[str, Format]) -> None:
         if self.kind == "jdbc":
             for key in ("url", "table-name"):
                 if key not in self.given:
-                    self._missing(key)
+                    self.options.missing(key)
         if self.kind not in ("kafka", "upsert-kafka"):
             return
         if "topic" not in self.given and "topic-pattern" not in self.given:
-            self._missing("topic")
+            self.options.missing("topic")
         if "topic" in self.given and "topic-pattern" in self.given:
             self.mistakes.add(
                 "'topic' and 'topic-pattern' are both given",
@@ -282,31 +165,28 @@ class _Reader:
         if self.kind == "upsert-kafka":
             for key in ("key.format", "value.format"):
                 if key not in self.given:
-                    self._missing(key)
+                    self.options.missing(key)
         elif "format" not in self.given and "value.format" not in self.given:
-            self._missing("format")
+            self.options.missing("format")
         elif "format" in self.given and "value.format" in self.given:
             self.mistakes.add("'format' and 'value.format' are both given", at=self.given["value.format"].key_at)
         if "key.fields" in self.given and "key.format" not in self.given:
-            self._missing("key.format", "'key.fields' needs it")
+            self.options.missing("key.format", "'key.fields' needs it")
         if self.kind == "kafka" and "key.format" in self.given and "key.fields" not in self.given:
-            self._missing("key.fields", "'key.format' needs it")
+            self.options.missing("key.fields", "'key.format' needs it")
         for end in ("startup", "bounded"):
             mode = values.get(f"scan.{end}.mode")
             for name in ("timestamp-millis", "specific-offsets"):
                 key = f"scan.{end}.{name}"
                 wanted = "timestamp" if name == "timestamp-millis" else name
                 if mode == wanted and key not in self.given:
-                    self._missing(key, f"'scan.{end}.mode' = '{wanted}' needs it")
+                    self.options.missing(key, f"'scan.{end}.mode' = '{wanted}' needs it")
                 elif mode != wanted and key in self.given:
                     self.mistakes.add(
                         f"'{key}' has no meaning here",
                         hint=f"set 'scan.{end}.mode' = '{wanted}'",
                         at=self.given[key].key_at,
                     )
-
-    def _missing(self, key: str, why: str = "") -> None:
-        self.mistakes.add(f"option '{key}' is missing", detail=why or f"connector '{self.kind}' needs it", at=self.at)
 
     def _startup(self, values: Mapping[str, Any]) -> Startup:
         default = "earliest-offset" if self.kind == "upsert-kafka" else "group-offsets"
@@ -321,34 +201,6 @@ class _Reader:
             mode=values.get("scan.bounded.mode") or "unbounded",
             timestamp=values.get("scan.bounded.timestamp-millis"),
             offsets=values.get("scan.bounded.specific-offsets") or (),
-        )
-
-    def _lookup(self, values: Mapping[str, Any]) -> LookupOptions:
-        """A cache that is asked for by one of its older names is there."""
-
-        def chosen(name: str, *others: str, default: Any) -> Any:
-            return next((values[key] for key in (name, *others) if values.get(key) is not None), default)
-
-        older = "lookup.cache.max-rows" in self.given or "lookup.cache.ttl" in self.given
-        cached = chosen("lookup.cache", default="PARTIAL" if older else "NONE") == "PARTIAL"
-        partial = "lookup.partial-cache."
-        for key, option in self.given.items():
-            if key.startswith(partial) and not cached:
-                self.mistakes.note(
-                    f"'{key}' has no effect without a cache", hint="set 'lookup.cache' = 'PARTIAL'", at=option.key_at
-                )
-        standard = LookupOptions("")
-        return LookupOptions(
-            table=values.get("table-name") or "",
-            keys=chosen("tailrace.lookup.batch-keys", default=standard.keys),
-            connections=chosen("tailrace.lookup.connections", default=standard.connections),
-            retries=max(0, chosen("lookup.max-retries", default=standard.retries)),
-            patience=chosen("connection.max-retry-timeout", default=standard.patience),
-            cached=cached,
-            max_rows=chosen(f"{partial}max-rows", "lookup.cache.max-rows", default=standard.max_rows),
-            expire_after_write=chosen(f"{partial}expire-after-write", "lookup.cache.ttl", default=0),
-            expire_after_access=chosen(f"{partial}expire-after-access", default=0),
-            cache_missing=chosen(f"{partial}cache-missing-key", "lookup.cache.caching-missing-key", default=True),
         )
 
     def _bad_input(self, formats: Mapping[str, Format]) -> str:

@@ -1,0 +1,39 @@
+"""The options of a WITH clause, each read by what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.sql.errors import Mistakes, did_you_mean
+from service.sql.options.known import OptionSpec
+from service.sql.parse.statements import Option
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOptions:
+    """What stands in the WITH clause, at `at`, of a table with connector `kind`."""
+
+    kind: str
+    given: Mapping[str, Option]
+    mistakes: Mistakes
+    at: int
+
+    def read(self, option: Option, known: OptionSpec) -> Any:
+        """Return the value of an option; None, with the mistake noted, where it cannot be that."""
+        try:
+            return known.kind.read(option.value)
+        except ValueError as error:
+            hint = did_you_mean(option.value, known.values).replace('"', "'")
+            self.mistakes.add(
+                f"option '{option.key}' cannot be '{option.value}'",
+                detail=f"it takes {error}",
+                hint=hint,
+                at=option.value_at,
+            )
+            return None
+
+    def missing(self, key: str, why: str = "") -> None:
+        """Note that an option is missing, and why it is needed: the connector needs it, where nothing else is said."""
+        self.mistakes.add(f"option '{key}' is missing", detail=why or f"connector '{self.kind}' needs it", at=self.at)

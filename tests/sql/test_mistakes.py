@@ -50,7 +50,12 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
             "SELECT COUNT(*) FROM a GROUP BY 1",
             "GROUP BY takes columns and expressions, not positions\n  hint:   write the expression itself",
         ),
-        ("SELECT COUNT(*) FROM a GROUP BY SUM(a1)", "an aggregate cannot be grouped by"),
+        (
+            "SELECT COUNT(*) FROM a GROUP BY SUM(a1)",
+            "an aggregate cannot be grouped by\n  detail: it is computed of each group\n"
+            "  hint:   aggregate in a query inside FROM, and group by its column",
+        ),
+        ("SELECT 1 WHERE TRUE", "WHERE needs FROM\n  detail: without it the query has one row"),
         (
             "SELECT GROUPING(a2) FROM a GROUP BY ROLLUP (a1)",
             "GROUPING is about what the query groups by, and this is not among it",
@@ -79,6 +84,15 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
             "the aggregate COUNT is not allowed here\n  hint:   aggregates stand in SELECT and HAVING",
         ),
         ("SELECT a1 FROM a HAVING a1 > 1", "HAVING without GROUP BY or an aggregate\n  hint:   write WHERE"),
+        (
+            "SELECT a1 FROM a WHERE a1 IS 5",
+            "IS is followed by NULL, TRUE, FALSE, UNKNOWN or JSON\n  hint:   for a value write =",
+        ),
+        (
+            "SELECT JSON_QUERY('[]', '$.a' RETURNING ARRAY<STRING> EMPTY OBJECT ON EMPTY) FROM a",
+            "JSON_QUERY cannot give EMPTY OBJECT of type ARRAY<STRING>\n"
+            "  detail: ON EMPTY and ON ERROR take NULL or EMPTY ARRAY or ERROR",
+        ),
         ("SELECT a1 FROM a WHERE a2", "a condition must be BOOLEAN, this is INT"),
         ("SELECT BITAND(a1, 1) FROM a", 'the function BITAND does not exist\n  hint:   did you mean "BIT_AND"?'),
         ("SELECT NVL(a1, 1) FROM a", "the function NVL does not exist\n  hint:   write COALESCE(a, b)"),

@@ -51,8 +51,16 @@ def test_an_unnest_reads_what_is_left_of_it():
             "SELECT id FROM t LEFT JOIN UNNEST(xs) AS u (x) ON x > 1",
             "UNNEST is joined ON TRUE\n  hint:   write the condition into WHERE",
         ),
-        ("SELECT id FROM t FULL JOIN UNNEST(xs) AS u (x) ON TRUE", "UNNEST takes no FULL JOIN"),
-        ("SELECT id FROM t CROSS JOIN UNNEST(xs) AS t (x)", 'the name "t" stands for two tables of the query'),
+        (
+            "SELECT id FROM t FULL JOIN UNNEST(xs) AS u (x) ON TRUE",
+            "UNNEST takes no FULL JOIN\n  detail: elements come from a row of the left side, so each has one\n"
+            "  hint:   write CROSS JOIN UNNEST(...), or LEFT JOIN UNNEST(...) ON TRUE to keep rows without elements",
+        ),
+        (
+            "SELECT id FROM t CROSS JOIN UNNEST(xs) AS t (x)",
+            'the name "t" stands for two tables of the query\n'
+            "  hint:   name the elements otherwise: UNNEST(...) AS other_t",
+        ),
         (
             "SELECT id FROM t CROSS JOIN UNNEST(nope) AS u (x)",
             'column "nope" does not exist in "t"\n  detail: t has the columns id, xs, m, rs, ts',

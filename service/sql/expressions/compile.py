@@ -160,7 +160,11 @@ class _Compiler:
                 return self.apply("IS TRUE" if what.this else "IS FALSE", node.this)
             case exp.JSON():
                 return self.apply(f"IS JSON {what.this or 'VALUE'}", node.this)
-        raise SqlError("IS is followed by NULL, TRUE, FALSE, UNKNOWN or JSON", at=what)
+        raise SqlError(
+            "IS is followed by NULL, TRUE, FALSE, UNKNOWN or JSON",
+            hint="for a value write =",
+            at=what,
+        )
 
     def between(self, node: exp.Expr) -> Expression:
         name = "BETWEEN SYMMETRIC" if node.args.get("symmetric") else "BETWEEN"

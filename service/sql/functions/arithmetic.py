@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from service.plan import types
 from service.plan.expressions import Call, Expression
-from service.plan.types import DataType, Decimal, Interval, Timestamp, TimestampLtz
+from service.plan.types import DataType, Decimal, Interval, Timestamp, TimestampLtz, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.expressions.context import Context
@@ -27,7 +27,11 @@ def _numbers(operator: str, arguments: Arguments, context: Context) -> Expressio
         return _decimals(operator, left, right, result)
     if is_approximate(result):
         if operator == "%":
-            raise SqlError("a remainder is defined for exact numbers only", hint="CAST to DECIMAL")
+            raise SqlError(
+                "a remainder is defined for exact numbers only",
+                detail=f"these are {flink(left.type)} and {flink(right.type)}",
+                hint="CAST to DECIMAL",
+            )
         if types.DOUBLE in (left.type, right.type) and result == types.FLOAT:
             # The type is that of the left side; the value is computed in full and cut at the end.
             return Call(operator, (left, right), result, f"CAST({{0}} {operator} {{1}} AS FLOAT)")

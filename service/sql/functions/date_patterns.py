@@ -74,7 +74,11 @@ def _tokens(pattern: str) -> list[_Token]:
     while position < len(pattern):
         found = _TOKENS.match(pattern, position)
         if found is None:
-            raise SqlError(f"the pattern '{pattern}' has a quotation that does not end")
+            raise SqlError(
+                f"the pattern '{pattern}' has a quotation that does not end",
+                detail=f"it begins with {pattern[position:]}",
+                hint="close it with ', and write '' for the sign itself",
+            )
         position = found.end()
         if found["letters"]:
             tokens.append(_Token(found["letters"], ""))

@@ -27,13 +27,16 @@ _NULL = exp.var("NULL")
 
 def _arguments(form: Form) -> tuple[Expression, Path]:
     if len(form.arguments) != 2:
-        raise SqlError(f"{form.name} takes a text and a path")
+        raise SqlError(
+            f"{form.name} takes a text and a path",
+            hint=f"write {form.name}(column, '$.field')",
+        )
     value, path = (form.compile(a) for a in form.arguments)
     if not is_text(value.type) and value.type != types.NULL:
         raise SqlError(f"{form.name} reads text, not {flink(value.type)}")
     text = constant_text(path)
     if text is None:
-        raise SqlError(f"the path of {form.name} must be a constant")
+        raise SqlError(f"the path of {form.name} must be a constant", hint="write it out, such as '$.field'")
     return cast(value, STRING, implicit=True), read_path(text)
 
 
@@ -136,7 +139,9 @@ def _answers(form: Form, known: Mapping[str, str], of_type: str = "") -> tuple[s
     names = [form.keywords.get(clause, _NULL).name or "NULL" for clause in ("ON EMPTY", "ON ERROR")]
     for name in names:
         if name not in known:
-            raise SqlError(f"JSON_QUERY does not know {name} as an answer{of_type}")
+            raise SqlError(
+                f"JSON_QUERY cannot give {name}{of_type}", detail=f"ON EMPTY and ON ERROR take {' or '.join(known)}"
+            )
     empty, error = (known[name] for name in names)
     return empty, error
 

@@ -66,8 +66,16 @@ def _extract_all(name: str, arguments: Arguments, context: Context) -> Expressio
     """A group, the first if none is named, of all matches."""
     group = constant_integer(arguments[2]) if len(arguments) > 2 else 1
     pattern = checked_pattern(arguments[1])
-    if group is None or pattern is None or not 0 <= group <= groups_of(pattern):
-        raise SqlError(f"the pattern of {name} must be a constant, and the group one of its groups")
+    if pattern is None:
+        raise SqlError(f"the pattern of {name} must be a constant", hint="write it out, such as '[a-z]+'")
+    groups = groups_of(pattern)
+    if group is None or not 0 <= group <= groups:
+        found = "a value of each row" if group is None else f"group {group}"
+        raise SqlError(
+            f"{name} cannot take {found} of the pattern '{pattern}'",
+            detail=f"the pattern has {groups or 'no'} group{'' if groups == 1 else 's'} in parentheses",
+            hint="0 takes the whole match",
+        )
     return Call(name, arguments[:2], Array(STRING), f"regexp_extract_all({{0}}, {{1}}, {group})")
 
 
@@ -102,7 +110,11 @@ def _like(name: str, arguments: Arguments, context: Context) -> Expression:
     if escape and pattern is not None:
         rest = re.sub(re.escape(escape) + r"[%_" + re.escape(escape) + r"]", "", pattern)
         if escape in rest:
-            raise SqlError(f"in the pattern '{pattern}' the character {escape} is not followed by %, _ or {escape}")
+            raise SqlError(
+                f"in the pattern '{pattern}' the character {escape} is not followed by %, _ or {escape}",
+                detail=f"ESCAPE '{escape}' makes it the sign before them",
+                hint=f"write {escape * 2} for the character itself",
+            )
     clause = f" ESCAPE {template_text(escape)}" if escape else ""
     return Call(name, arguments[:2], BOOLEAN, f"({{0}} LIKE {{1}}{clause})")
 

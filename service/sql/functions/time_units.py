@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from service.plan import types
 from service.plan.expressions import Call, Expression
-from service.plan.types import BIGINT, DATE, INT, Time, Timestamp, TimestampLtz, flink
+from service.plan.types import BIGINT, DATE, INT, DataType, Time, Timestamp, TimestampLtz, flink
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import MILLISECONDS, MONTHS
@@ -66,8 +66,12 @@ def _wall(value: Expression, form: Form) -> Expression:
     if isinstance(value.type, TimestampLtz):
         return cast(value, Timestamp(value.type.precision), zone=form.context.zone)
     if not (value.type == DATE or isinstance(value.type, Time | Timestamp)):
-        raise SqlError(f"{form.name} takes a date or a time, not {flink(value.type)}")
+        raise SqlError(f"{form.name} takes a date or a time, not {flink(value.type)}", hint=_time_hint(value.type))
     return value
+
+
+def _time_hint(kind: DataType) -> str:
+    return "write TO_TIMESTAMP_LTZ(number, 3) for milliseconds since 1970" if is_integer(kind) else ""
 
 
 def _part(unit: str, value: Expression) -> Call:

@@ -169,7 +169,11 @@ class _Reader:
         elif "format" not in self.given and "value.format" not in self.given:
             self.options.missing("format")
         elif "format" in self.given and "value.format" in self.given:
-            self.mistakes.add("'format' and 'value.format' are both given", at=self.given["value.format"].key_at)
+            self.mistakes.add(
+                "'format' and 'value.format' are both given",
+                detail="they are two names of the format of values",
+                at=self.given["value.format"].key_at,
+            )
         if "key.fields" in self.given and "key.format" not in self.given:
             self.options.missing("key.format", "'key.fields' needs it")
         if self.kind == "kafka" and "key.format" in self.given and "key.fields" not in self.given:

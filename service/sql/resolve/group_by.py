@@ -177,7 +177,12 @@ def group_keys(
             )
             continue
         if any(is_aggregate(part) for part in node.walk()):
-            session.mistakes.add("an aggregate cannot be grouped by", at=node)
+            session.mistakes.add(
+                "an aggregate cannot be grouped by",
+                detail="it is computed of each group",
+                hint="aggregate in a query inside FROM, and group by its column",
+                at=node,
+            )
             continue
         expression = session.compile(node, relation.scope)
         if expression is not None and all(expression != e for _, e in found):

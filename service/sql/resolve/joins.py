@@ -138,7 +138,14 @@ def _first_unnested(unnest: exp.Unnest, session: ResolveContext) -> Relation:
 def _unnested(left: Relation, join: exp.Join, unnest: exp.Unnest, kind: JoinKind, session: ResolveContext) -> Relation:
     """`left` beside the elements of one of its columns."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
-        raise session.give_up(SqlError(f"UNNEST takes no {kind.value.upper()} JOIN", at=join))
+        raise session.give_up(
+            SqlError(
+                f"UNNEST takes no {kind.value.upper()} JOIN",
+                detail="elements come from a row of the left side, so each has one",
+                hint="write CROSS JOIN UNNEST(...), or LEFT JOIN UNNEST(...) ON TRUE to keep rows without elements",
+                at=join,
+            )
+        )
     on = join.args.get("on")
     if join.args.get("using") or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
         raise session.give_up(

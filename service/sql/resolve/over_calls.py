@@ -206,7 +206,11 @@ def _neighbour(
             raise SqlError(f"the number of rows and the default of {function} are constants", at=each)
     constants = [c.text for c in known[1:2] if isinstance(c, Literal)]
     if not all(text.isdigit() and int(text) <= MOST_ROWS for text in constants):
-        raise SqlError(f"{function} takes a whole number of rows up to {MOST_ROWS}", at=node.expressions[1])
+        raise SqlError(
+            f"{function} takes a whole number of rows up to {MOST_ROWS}",
+            detail=f"it is {constants[0]}",
+            at=node.expressions[1],
+        )
     if len(known) == 3:
         if not assignable(known[2].type, known[0].type):
             raise SqlError(

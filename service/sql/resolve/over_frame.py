@@ -35,7 +35,7 @@ def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:
             )
         return Frame(rows, None, end)
     if start > end:
-        raise SqlError("the frame ends before it starts", at=spec)
+        raise SqlError("the frame ends before it starts", hint="write the end that is further back first", at=spec)
     return Frame(rows, -start, end)
 
 
@@ -46,9 +46,19 @@ def _edge(spec: exp.WindowSpec, name: str, *, rows: bool) -> int | None:
         return 0
     if value == "UNBOUNDED":
         if name == "start" and side != "PRECEDING":
-            raise SqlError("a frame starts with UNBOUNDED PRECEDING, or at a distance from the current row", at=spec)
+            raise SqlError(
+                "a frame cannot start with UNBOUNDED FOLLOWING",
+                detail="that is behind the last row",
+                hint="start with UNBOUNDED PRECEDING, CURRENT ROW, or a distance from it",
+                at=spec,
+            )
         if name == "end" and side != "FOLLOWING":
-            raise SqlError("a frame does not end with UNBOUNDED PRECEDING", at=spec)
+            raise SqlError(
+                "a frame cannot end with UNBOUNDED PRECEDING",
+                detail="that is before the first row",
+                hint="end with CURRENT ROW, a distance from it, or UNBOUNDED FOLLOWING",
+                at=spec,
+            )
         return None
     assert isinstance(value, exp.Expr)
     length = _rows(value) if rows else _span(value)

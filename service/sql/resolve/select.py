@@ -123,7 +123,9 @@ def _from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[e
     if select.args.get("from_"):
         return resolve_from(select, session)
     if select.args.get("where"):
-        raise session.give_up(SqlError("WHERE needs FROM", at=select.args["where"]))
+        raise session.give_up(
+            SqlError("WHERE needs FROM", detail="without it the query has one row", at=select.args["where"])
+        )
     if any(map(has_query, select.expressions)):
         return single_row(), []
     return Relation(Values(rows=((),), fields=()), Scope()), []

@@ -66,7 +66,13 @@ def unnested(left: Relation, unnest: exp.Unnest, *, outer: bool, session: Resolv
     alias = unnest.args.get("alias")
     qualifier = alias.name if alias is not None else ""
     if qualifier and qualifier in left.scope.qualifiers:
-        raise session.give_up(SqlError(f'the name "{qualifier}" stands for two tables of the query', at=unnest))
+        raise session.give_up(
+            SqlError(
+                f'the name "{qualifier}" stands for two tables of the query',
+                hint=f"name the elements otherwise: UNNEST(...) AS other_{qualifier}",
+                at=unnest,
+            )
+        )
     columns = tuple(ScopeColumn(field, qualifier) for field in fields)
     return replace(below, node=node, scope=Scope((*below.scope.columns, *columns)))
 

@@ -153,7 +153,9 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
             error.at = node
             raise
         if found.path:
-            raise SqlError("PARTITION BY takes columns, not their fields", at=node)
+            raise SqlError(
+                "PARTITION BY takes columns, not fields", hint="name the field as a column of a view", at=node
+            )
         if found.index not in positions:
             positions.append(found.index)
     return replace(window, partition=tuple(positions))

@@ -31,6 +31,7 @@ def check_database_columns(table: Table, statement: CreateTable, mistakes: Mista
         mistakes.add(
             "a table of a database has no WATERMARK",
             detail="it is looked up as it is now",
+            hint="leave the WATERMARK out",
             at=watermark.at,
         )
 

@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 from testcontainers.community.kafka import KafkaContainer
 
-from service.kafka.local_broker.settings import ONE_NODE
+from service.kafka.local_broker.server_properties import ONE_NODE
 
 
 class Broker(Protocol):

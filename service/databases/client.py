@@ -13,8 +13,8 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleErr
 from sqlalchemy.pool import QueuePool
 
 from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
+from service.databases.looked_up_table import LookedUpTable
 from service.databases.rows import FoundRow, Key
-from service.databases.settings import LookedUpTable
 from service.databases.statement import parameters_of, select_rows
 from service.databases.values import ValueUnreadable, read_row, reader
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from operators.names import REASON
 from service.databases.cache import RowCache
+from service.databases.looked_up_table import LookedUpTable, looked_up_table
 from service.databases.rows import FoundRow, Key
-from service.databases.settings import LookedUpTable, looked_up_table
 from service.plan.program import Lookup
 from service.plan.types import arrow
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.databases.settings import LookedUpTable
+from service.databases.looked_up_table import LookedUpTable
 from service.plan.types import TimestampLtz
 
 

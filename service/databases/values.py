@@ -9,7 +9,7 @@ from decimal import InvalidOperation
 from typing import Any
 from uuid import UUID
 
-from service.databases.settings import ReadColumn
+from service.databases.looked_up_table import ReadColumn
 from service.plan.types import Array, Binary, DataType, Decimal, Simple, Text, Time, Timestamp, TimestampLtz, flink
 
 _RANGES = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}

@@ -18,7 +18,7 @@ from service.host import machine
 from service.kafka import admin
 from service.kafka.errors import KafkaConfigError, KafkaFailure
 from service.kafka.record_sizes import largest_average
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.program import Program
 from service.plan.table import Table
 from service.settings import Settings, Spark

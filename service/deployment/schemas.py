@@ -9,9 +9,9 @@ from service.formats.avro.derive import NoAvroType
 from service.formats.avro.part import check_writable, register
 from service.formats.avro.schema import AvroSchemaError
 from service.formats.json.registered import register_json
-from service.formats.layout import key_part, value_part
 from service.formats.protobuf.part import check_message_writable, register_message
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
+from service.formats.record_parts import key_part, value_part
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.plan.program import Program
 from service.plan.table import Table

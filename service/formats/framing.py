@@ -13,7 +13,7 @@ import numpy as np
 from service.formats.json.options import flag
 from service.plan.table import Format
 from service.schema_registry.client import registry
-from service.schema_registry.settings import registry_settings
+from service.schema_registry.registry_settings import registry_settings
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]

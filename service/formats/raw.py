@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.contract import DeadLetter
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.formats.records import BAD_UTF8, texts
 from service.plan.table import Format
 from service.plan.types import Binary, DataType, Simple, Text, arrow

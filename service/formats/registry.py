@@ -29,9 +29,9 @@ from service.formats.json.options import flag
 from service.formats.json.parse import Fields
 from service.formats.json.part import JsonReader, JsonWriter
 from service.formats.json.registered import RegisteredJsonReader, RegisteredJsonWriter
-from service.formats.layout import Part
 from service.formats.print import PrintEncoder
 from service.formats.protobuf.part import ProtobufReader, ProtobufWriter
+from service.formats.record_parts import Part
 from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
 from service.plan.formats import CARRIES_CHANGES

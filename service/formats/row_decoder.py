@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.contract import DeadLetter, Decoded, PartReader
-from service.formats.layout import Part, key_part, required, value_part
 from service.formats.metadata import metadata_column, record_column
+from service.formats.record_parts import Part, key_part, required, value_part
 from service.formats.records import block, dead, missing, positions
 from service.plan.table import ColumnKind, Format, Table
 

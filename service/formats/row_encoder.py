@@ -15,7 +15,7 @@ from service.formats.changes.row_kinds import pair
 from service.formats.contract import OUT, PartWriter
 from service.formats.headers import own_headers, row_headers
 from service.formats.json.parse import whole
-from service.formats.layout import Part, key_part, value_part
+from service.formats.record_parts import Part, key_part, value_part
 from service.plan.table import ColumnKind, Format, Table
 
 _HEADERS_OPTION = "tailrace.headers"

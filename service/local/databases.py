@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from operators.names import WEIGHT
 from operators.sql import Sql
+from service.databases.looked_up_table import looked_up_table
 from service.databases.lookups import TableLookup
-from service.databases.settings import looked_up_table
 from service.local.errors import CaseError
 from service.local.feed import Feed
 from service.local.inputs import ROWS, InputRows, read

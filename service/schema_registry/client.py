@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable, UnknownSchema
-from service.schema_registry.settings import RegistrySettings
+from service.schema_registry.registry_settings import RegistrySettings
 
 _TIMEOUT = 10.0
 """Seconds for one answer."""

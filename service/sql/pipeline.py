@@ -38,7 +38,7 @@ from service.sql.resolve.insert import resolve_insert
 from service.sql.resolve.query import resolve_query
 from service.sql.resolve.relation import visible
 from service.sql.resolve.temporal_functions import read_temporal_function
-from service.sql.settings import SqlSettings
+from service.sql.set_keys import SqlSettings
 from service.sql.tables.create_table import read_table
 from service.sql.tables.like import with_base
 

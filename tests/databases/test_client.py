@@ -9,8 +9,8 @@ import pytest
 
 from service.databases.client import DatabaseTable
 from service.databases.errors import DatabaseConfigError, DatabaseFailure, DatabaseUnreachable
+from service.databases.looked_up_table import looked_up_table
 from service.databases.rows import FoundRow
-from service.databases.settings import looked_up_table
 from service.plan.program import Lookup
 from service.plan.table import LookupOptions
 from service.plan.types import BIGINT, INT, STRING, Decimal, Timestamp

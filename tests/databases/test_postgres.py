@@ -14,8 +14,8 @@ import pytest
 from operators.names import REASON
 from service.databases.client import DatabaseTable
 from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
+from service.databases.looked_up_table import looked_up_table
 from service.databases.lookups import TableLookup
-from service.databases.settings import looked_up_table
 from service.plan.program import Lookup
 from service.plan.table import LookupOptions
 from service.plan.types import (

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from service.databases.settings import ReadColumn
+from service.databases.looked_up_table import ReadColumn
 from service.databases.values import ValueUnreadable, read_row, reader
 from service.plan.types import (
     BIGINT,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from service import settings_page
 from service.observability.metrics import page as metrics
-from service.sql import reference
+from service.sql import options_page
 from tests.docs import examples, expressions
 from tests.docs.pages import README, ROOT, text_of, with_parts
 
@@ -32,7 +32,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "metrics.md": metrics.markdown,
-    ROOT / "docs" / "options.md": reference.markdown,
+    ROOT / "docs" / "options.md": options_page.markdown,
     ROOT / "docs" / "settings.md": settings_page.markdown,
 }
 """Pages that are made as a whole."""

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.formats.avro.part import schema_text
-from service.formats.layout import value_part
+from service.formats.record_parts import value_part
 from service.formats.registry import decoder
 from service.plan.table import Format, Table
 from service.plan.types import (

@@ -15,7 +15,7 @@ from service.formats.avro.part import check_writable
 from service.formats.avro.schema import AvroSchemaError
 from service.formats.contract import OUT
 from service.formats.dead_letters import NOT_ENCODABLE, row_records
-from service.formats.layout import value_part
+from service.formats.record_parts import value_part
 from service.formats.registry import encoder
 from service.plan.table import Format, Table
 from service.plan.types import (

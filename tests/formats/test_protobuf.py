@@ -25,11 +25,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.formats.layout import value_part
 from service.formats.not_encodable import NotEncodable
 from service.formats.protobuf.part import check_message_writable, schema_text
 from service.formats.protobuf.schemas.compiler import compiled, described
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
+from service.formats.record_parts import value_part
 from service.plan.table import Format, Table
 from service.plan.types import (
     BIGINT,

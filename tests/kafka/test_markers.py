@@ -13,7 +13,7 @@ from service.kafka.admin import Cluster, TopicSpec, marker_topic
 from service.kafka.errors import KafkaConfigError
 from service.kafka.writer.marker import PARTITIONS, Marker, MarkerPlace, MarkerReader
 from service.kafka.writer.plan_records import last_markers
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 from tests.brokers import Broker
 from tests.kafka.conftest import Query
 

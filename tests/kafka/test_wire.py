@@ -11,7 +11,7 @@ import pytest
 
 from service.kafka import errors
 from service.kafka.writer import librdkafka, wire
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 
 Pair = tuple[socket.socket, socket.socket]
 SETTINGS = WriterSettings(

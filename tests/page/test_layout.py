@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.observability.page.layout import Drawing, Passing, draw
+from service.observability.page.drawing import Drawing, Passing, draw
 
 JOINED = {"orders": [], "users": [], "join": ["orders", "users"], "sum": ["join"], "sink": ["sum"]}
 

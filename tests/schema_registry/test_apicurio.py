@@ -15,7 +15,7 @@ from service.plan.types import BIGINT, STRING, DataType
 from service.schema_registry import client
 from service.schema_registry.client import SchemaRegistry
 from service.schema_registry.errors import RegistryConfigError, UnknownSchema
-from service.schema_registry.settings import registry_settings
+from service.schema_registry.registry_settings import registry_settings
 from tests.formats.wire import encode, rows, table
 from tests.schema_registry.apicurio import running
 

@@ -9,7 +9,7 @@ import pytest
 from service.schema_registry import client
 from service.schema_registry.client import SchemaRegistry
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable, UnknownSchema
-from service.schema_registry.settings import RegistrySettings, registry_settings
+from service.schema_registry.registry_settings import RegistrySettings, registry_settings
 from tests.schema_registry.server import SmallRegistry, served
 
 LONG = '"long"'

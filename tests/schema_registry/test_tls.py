@@ -11,7 +11,7 @@ import pytest
 from service.schema_registry import client
 from service.schema_registry.client import SchemaRegistry
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
-from service.schema_registry.settings import registry_settings
+from service.schema_registry.registry_settings import registry_settings
 from tests.schema_registry.server import served
 
 

@@ -19,7 +19,7 @@ from service.checkpoint.blocks import BlockWriter
 from service.checkpoint.sweep import sweep
 from service.checkpoint.version import LevelState, ShardState, Version
 from service.formats.registry import decoder, encoder
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.lowering.lower import compile_job
 from service.runtime.envelope import EGRESS, Envelope, Kind
 from service.runtime.ingest import Ingest

@@ -20,7 +20,7 @@ from service.formats.not_encodable import NotEncodable
 from service.formats.registry import encoder
 from service.kafka.errors import KafkaUnreachable, TransactionExpired, TransactionLost
 from service.kafka.writer.report import WriteReport
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.lowering.lower import compile_job
 from service.runtime.envelope import EGRESS, Envelope, Kind, pack
 from service.runtime.source_digest import digest

@@ -15,7 +15,7 @@ from service.sql.options.format_options import FORMATS
 from service.sql.parse.source import read_source
 from service.sql.parse.statements import Option
 from service.sql.pipeline import _Builder, read
-from service.sql.settings import SETTINGS
+from service.sql.set_keys import SETTINGS
 
 NEEDED = {
     "kafka": "'topic' = 't', 'format' = 'json'",

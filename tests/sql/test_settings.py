@@ -7,7 +7,7 @@ import pytest
 from service.plan.nodes import Aggregate
 from service.plan.walk import in_order
 from service.sql.pipeline import PipelineErrors, read
-from service.sql.settings import SETTINGS
+from service.sql.set_keys import SETTINGS
 from tests.sql.outline import TABLES
 
 INSERT = "CREATE TABLE out (n BIGINT) WITH ('connector' = 'print'); INSERT INTO out SELECT COUNT(*) FROM a;"

@@ -23,14 +23,14 @@ from service.formats.cells import constant, joined
 from service.formats.contract import DeadLetter
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
-from service.formats.layout import Part
 from service.formats.not_encodable import NotEncodable, all_rows
+from service.formats.record_parts import Part
 from service.formats.varints import Ints, Octets
 from service.plan.table import Format
 from service.plan.types import DataType, arrow, duckdb
 from service.schema_registry.client import registry
 from service.schema_registry.errors import UnknownSchema
-from service.schema_registry.settings import registry_settings
+from service.schema_registry.registry_settings import registry_settings
 
 LEFT_OVER = "the record has more bytes than its schema has values"
 

@@ -46,7 +46,7 @@ from service.formats.avro.schema import (
     UnionOf,
 )
 from service.formats.avro.skipping import Skipper
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.plan.types import (
     Array,
     Binary,

@@ -18,7 +18,7 @@ from service.formats.changes.partial_rows import Updated, names_in, overlaid
 from service.formats.changes.row_kinds import ChangePairs
 from service.formats.contract import DeadLetter, Positions
 from service.formats.json.parse import Fields
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.plan.table import Format, TableColumn
 from service.plan.types import STRING, Array, Row
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from service.formats.changes.decoder import ChangeRows, dead_where, one_of
 from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 

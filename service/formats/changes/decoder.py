@@ -13,8 +13,8 @@ from operators.sql import Sql
 from service.formats.contract import PASSED_OVER, DeadLetter, Decoded, PartReader, Positions
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
-from service.formats.layout import Part, required, value_part
 from service.formats.metadata import metadata_column, record_column
+from service.formats.record_parts import Part, required, value_part
 from service.formats.records import block, dead, missing
 from service.plan.table import ColumnKind, Format, Table, TableColumn
 

@@ -12,7 +12,7 @@ from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_o
 from service.formats.changes.row_kinds import NONE, ChangePairs
 from service.formats.contract import DeadLetter, Positions
 from service.formats.json.parse import Fields
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.plan.table import TableColumn
 from service.plan.types import STRING, Row
 

@@ -16,7 +16,7 @@ from operators.sql import Sql
 from service.formats.contract import PASSED_OVER, DeadLetter
 from service.formats.csv.options import CsvOptions, csv_options
 from service.formats.csv.values import unreadable, value_of
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.formats.records import BAD_UTF8, texts
 from service.plan.table import Format
 from service.plan.types import Simple, Text, arrow, flink

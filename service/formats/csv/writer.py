@@ -9,7 +9,7 @@ import pyarrow as pa
 from service.formats.csv.options import CsvOptions, csv_options
 from service.formats.csv.values import text_of
 from service.formats.json.columns import quoted
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.plan.table import Format
 from service.plan.types import DataType
 

@@ -13,7 +13,7 @@ from service.formats.json.document import Document
 from service.formats.json.options import json_options
 from service.formats.json.parse import Fields
 from service.formats.json.text import object_text
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.formats.records import BAD_UTF8, texts
 from service.plan.table import Format
 

@@ -16,7 +16,7 @@ from service.formats.contract import DeadLetter
 from service.formats.framing import HEADER, LONGEST, UNFRAMED, header, schema_id
 from service.formats.json.parse import Fields
 from service.formats.json.part import JsonReader, JsonWriter
-from service.formats.layout import Part
+from service.formats.record_parts import Part
 from service.plan.table import Format
 from service.plan.types import Array, DataType, Decimal, Map, Row, Simple
 

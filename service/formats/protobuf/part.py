@@ -15,7 +15,6 @@ from service.formats.cells import constant, joined, signed
 from service.formats.contract import DeadLetter
 from service.formats.framing import HEADER, UNFRAMED, header, schema_id, schema_ids
 from service.formats.json.options import flag
-from service.formats.layout import Part
 from service.formats.not_encodable import NotEncodable, all_rows
 from service.formats.protobuf.encode import MessageEncoder
 from service.formats.protobuf.nodes import MessageFields
@@ -26,12 +25,13 @@ from service.formats.protobuf.schemas.derive import RECORD, derived
 from service.formats.protobuf.schemas.fit import Misfit
 from service.formats.protobuf.schemas.schema import ProtobufMessage, ProtobufSchema, ProtobufSchemaError
 from service.formats.protobuf.wire import MessageBlock
+from service.formats.record_parts import Part
 from service.formats.varints import PADDING, Ints, Octets, numbers, words_of, zigzag
 from service.plan.table import Format
 from service.plan.types import DataType, arrow, duckdb
 from service.schema_registry.client import registry
 from service.schema_registry.errors import UnknownSchema
-from service.schema_registry.settings import registry_settings
+from service.schema_registry.registry_settings import registry_settings
 
 Writer = tuple[int, tuple[int, ...]]
 """The id of a schema, and the path of a message in it. An id of -1 is the schema of the table."""

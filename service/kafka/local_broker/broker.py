@@ -22,7 +22,7 @@ from typing import Self
 from service.archives import ensure, load
 from service.host.guard import Guard
 from service.host.machine import MachineError, check_port, disk_full, find_java, free_ports, writing_to
-from service.kafka.local_broker.settings import LOG_SETTINGS, server_properties
+from service.kafka.local_broker.server_properties import LOG_SETTINGS, server_properties
 
 QUICK_START = ("-XX:TieredStopAtLevel=1",)
 """A third less work until the broker is ready, at the price of throughput later: measure without it."""

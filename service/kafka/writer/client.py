@@ -14,8 +14,8 @@ from service.kafka.errors import KafkaFailure, TransactionLost, WriterUnavailabl
 from service.kafka.writer import wire
 from service.kafka.writer.launch import connect
 from service.kafka.writer.report import WriteReport
-from service.kafka.writer.settings import WriterSettings
 from service.kafka.writer.wire import PeerGone
+from service.kafka.writer.writer_settings import WriterSettings
 
 __all__ = ["TransactionClient", "WriteReport", "WriterSettings", "warm_up"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import service.kafka.writer
 from service.kafka.errors import KafkaConfigError, WriterUnavailable
 from service.kafka.writer import wire
-from service.kafka.writer.settings import WriterSettings
 from service.kafka.writer.wire import PeerGone
+from service.kafka.writer.writer_settings import WriterSettings
 
 _START_SECONDS = 30.0
 _ANSWER_SECONDS = 20.0

@@ -26,7 +26,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable
 from service.kafka.faults import Troubles, failure
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 
 FORMAT = 1
 PLAN = 8

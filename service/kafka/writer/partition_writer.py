@@ -37,7 +37,7 @@ from service.kafka.writer.producer import Producer
 from service.kafka.writer.reasons import explain
 from service.kafka.writer.records import TopicRows, by_topic, one_row
 from service.kafka.writer.report import Outcome, WriteReport
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 
 _SLICE = 2.0
 """Seconds that one call of librdkafka waits, so that a caller who has gone is noticed in between."""

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from service.kafka.writer.marker import PARTITIONS, Marker, MarkerPlace, MarkerReader
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 
 RING_BYTES = 16 << 20
 """What the plans of one task take at most. With a few Kafka partitions that is the longest ring."""

@@ -20,8 +20,8 @@ from service.kafka.errors import Fenced, KafkaFailure, Superseded, TransactionLo
 from service.kafka.writer import wire
 from service.kafka.writer.marker import MarkerPlace, MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter
-from service.kafka.writer.settings import WriterSettings
 from service.kafka.writer.wire import PeerGone
+from service.kafka.writer.writer_settings import WriterSettings
 
 _LOOK_AROUND = 1.0
 _LAST_WORDS = 5.0

@@ -14,7 +14,7 @@ from operators.sql import Sql
 from service.checkpoint.address import CheckpointAddress
 from service.formats.contract import Decoder, Encoder
 from service.host.machine import cores, memory
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.program import Program
 from service.runtime.layout import Layout
 from service.runtime.topology import Topology

@@ -27,7 +27,7 @@ from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.host.clock import ClockJumped, believed_time
-from service.kafka.writer.settings import WriterSettings
+from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.kept_tables import OPERATORS, kept_operators
 from service.plan.program import discarding
 from service.plan.upgrade import Upgrade

@@ -16,7 +16,7 @@ from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalF
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected, uniquely_named
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
-from service.sql.resolve.values import resolve_values
+from service.sql.resolve.values_clause import resolve_values
 from service.sql.resolve.windows import (
     described_time,
     partitioned,

@@ -17,7 +17,7 @@ from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.ordering import ordered
 from service.sql.resolve.relation import Relation, column, projected, visible
 from service.sql.resolve.select import resolve_select
-from service.sql.resolve.values import resolve_values
+from service.sql.resolve.values_clause import resolve_values
 from service.sql.scope import Scope
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.observability.page.document import JobStatus, OperatorStatus
-from service.observability.page.layout import Passing, draw
+from service.observability.page.drawing import Passing, draw
 from service.observability.page.text import ago, among, count, rate, size
 from service.observability.page.view.markup import Child, Markup, hidden, join, tag
 from service.plan.explain import PlanState, SinkText, StepText

@@ -1,4 +1,4 @@
-"""The page of options and settings, made from the tables that read them: `python -m service.sql.reference`."""
+"""The page of options and settings, made from the tables that read them: `python -m service.sql.options_page`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from service.sql.options.connector_options import CONNECTORS
 from service.sql.options.format_options import FORMATS
 from service.sql.options.known import OptionSpec
-from service.sql.settings import SETTINGS
+from service.sql.set_keys import SETTINGS
 
 _HEAD = """# Options and settings
 
 Every key that `WITH (...)`, a format and `SET` take. Names and defaults are Flink's, so that a file written for Flink
 runs unchanged; names with `tailrace` in them are our own. A key that is not listed is refused with a hint, never
 ignored.
-This page is made by `python -m service.sql.reference`.
+This page is made by `python -m service.sql.options_page`.
 """
 
 

@@ -302,7 +302,10 @@ def test_datagen_keeps_its_own_options():
             "option 'sink.partitioner' cannot be 'com.Mine'"
             "\n  detail: it takes one of 'default', 'fixed', 'round-robin'",
         ),
-        ({"value.format": "json"}, "'format' and 'value.format' are both given"),
+        (
+            {"value.format": "json"},
+            "'format' and 'value.format' are both given\n  detail: they are two names of the format of values",
+        ),
         (
             {"connector": "kafk"},
             "connector 'kafk' is not supported\n  detail: the connectors are kafka, upsert-kafka, datagen, jdbc, "

@@ -121,7 +121,9 @@ def parse_schema(text: str, references: Sequence[str] = ()) -> ParsedSchema:
         for other in others:
             parser.schema(other, "")
         root = parser.schema(told, "")
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except KeyError as error:
+        raise AvroSchemaError(f"a part of the schema lacks {error}") from error
+    except (TypeError, AttributeError, ValueError) as error:
         raise AvroSchemaError(f"the schema cannot be read: {type(error).__name__} {error}") from error
     except RecursionError as error:
         raise AvroSchemaError("the schema is nested too deeply") from error

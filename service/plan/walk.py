@@ -5,36 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import assert_never
 
-from service.plan.nodes import (
-    Aggregate,
-    AnyJoin,
-    Field,
-    Filter,
-    IntervalJoin,
-    Job,
-    Join,
-    LookupJoin,
-    Node,
-    Normalize,
-    Over,
-    PairJoin,
-    Project,
-    Scan,
-    SetOperation,
-    Sink,
-    StreamWindow,
-    TemporalJoin,
-    TimeSort,
-    TopN,
-    Union,
-    Unnest,
-    Values,
-    WindowAggregate,
-    WindowJoin,
-    WindowRows,
-)
+from service.plan.nodes import AnyJoin, Field, Job, Node, OneInput, PairJoin, Sink, TwoInputs, Union
 
 
 def fields(node: Node) -> tuple[Field, ...]:
@@ -44,58 +16,22 @@ def fields(node: Node) -> tuple[Field, ...]:
 
 def inputs(node: Node) -> tuple[Node, ...]:
     """Return the relations that `node` reads, left before right."""
-    match node:
-        case Scan() | Values():
-            return ()
-        case (
-            Normalize()
-            | Project()
-            | Filter()
-            | WindowRows()
-            | WindowAggregate()
-            | Aggregate()
-            | Over()
-            | TopN()
-            | TimeSort()
-            | Unnest()
-            | StreamWindow()
-        ):
-            return (node.input,)
-        case Union():
-            return node.inputs
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | PairJoin() | SetOperation():
-            return (node.left, node.right)
-        case _:
-            assert_never(node)
+    if isinstance(node, OneInput):
+        return (node.input,)
+    if isinstance(node, TwoInputs):
+        return (node.left, node.right)
+    return node.inputs if isinstance(node, Union) else ()
 
 
 def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
     """Return `node` reading `new` instead; the very same object where nothing changes."""
     if all(a is b for a, b in zip(inputs(node), new, strict=True)):
         return node
-    match node:
-        case Scan() | Values():
-            return node
-        case (
-            Normalize()
-            | Project()
-            | Filter()
-            | WindowRows()
-            | WindowAggregate()
-            | Aggregate()
-            | Over()
-            | TopN()
-            | TimeSort()
-            | Unnest()
-            | StreamWindow()
-        ):
-            return replace(node, input=new[0])
-        case Union():
-            return replace(node, inputs=new)
-        case Join() | IntervalJoin() | WindowJoin() | TemporalJoin() | LookupJoin() | PairJoin() | SetOperation():
-            return replace(node, left=new[0], right=new[1])
-        case _:
-            assert_never(node)
+    if isinstance(node, OneInput):
+        return replace(node, input=new[0])
+    if isinstance(node, TwoInputs):
+        return replace(node, left=new[0], right=new[1])
+    return replace(node, inputs=new) if isinstance(node, Union) else node
 
 
 def shows_right(node: AnyJoin | PairJoin) -> bool:

@@ -32,13 +32,11 @@ from service.plan.nodes.stream_windows import (
 )
 from service.plan.nodes.windows import Session, Tumble, Window, WindowAggregate, WindowRows
 
-Node = (
-    Scan
-    | Values
-    | Normalize
+NoInput = Scan | Values
+OneInput = (
+    Normalize
     | Project
     | Filter
-    | Union
     | WindowRows
     | WindowAggregate
     | StreamWindow
@@ -47,14 +45,10 @@ Node = (
     | TopN
     | TimeSort
     | Unnest
-    | Join
-    | IntervalJoin
-    | WindowJoin
-    | TemporalJoin
-    | LookupJoin
-    | PairJoin
-    | SetOperation
 )
+TwoInputs = Join | IntervalJoin | WindowJoin | TemporalJoin | LookupJoin | PairJoin | SetOperation
+Node = NoInput | OneInput | Union | TwoInputs
+"""By what they read: nothing, `input`, `inputs`, or `left` and `right`."""
 
 __all__ = [
     "NEIGHBOURS",
@@ -77,8 +71,10 @@ __all__ = [
     "JoinKind",
     "LookupJoin",
     "Mode",
+    "NoInput",
     "Node",
     "Normalize",
+    "OneInput",
     "OrderBy",
     "Over",
     "OverCall",
@@ -99,6 +95,7 @@ __all__ = [
     "TimeSort",
     "TopN",
     "Tumble",
+    "TwoInputs",
     "Union",
     "Unnest",
     "Values",

@@ -13,7 +13,7 @@ from service.sql.parse.statements import Option
 
 @dataclass(frozen=True, slots=True)
 class GivenOptions:
-    """What stands in the WITH clause, at `at`, of a table with connector `kind`."""
+    """The options of the WITH clause, written at `at`, of a table with connector `kind`."""
 
     kind: str
     given: Mapping[str, Option]

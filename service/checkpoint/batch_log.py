@@ -90,7 +90,7 @@ def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]
         return
     for number in range(done, newest + 1):
         _version, metadata, *lines = (files.get(f"{OFFSETS}/{number}") or b"").decode().splitlines()
-        stops = _of_kafka(_value(lines[source]))
+        stops = _of_kafka(value_of(lines[source]))
         wanted = {topic: {**new.get(topic, {}), **stops.get(topic, {})} for topic in sorted({*stops, *new})}
         lines[source] = json.dumps(wanted, separators=(",", ":"))
         put_offsets(files, number, metadata, lines)
@@ -139,10 +139,11 @@ def ends(files: Files, number: int) -> list[Offsets | None]:
     if written is None:
         return []
     _version, _metadata, *lines = written.decode().splitlines()
-    return [_value(line) for line in lines]
+    return [value_of(line) for line in lines]
 
 
-def _value(line: str) -> Offsets | None:
+def value_of(line: str) -> Offsets | None:
+    """Return the offsets that a line of the log says, None where the source has none yet."""
     return None if line in (_NONE, "") else json.loads(line)
 
 

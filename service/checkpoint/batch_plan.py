@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from service.checkpoint.batch_log import OFFSETS, put_offsets
+from service.checkpoint.batch_log import OFFSETS, put_offsets, value_of
 from service.checkpoint.files import Files, StateMissing
 
 FORMAT = 1
@@ -27,10 +27,10 @@ class BatchPlan:
     """Batch `number` as one task knows it.
 
     `ends` are the lines of Spark's offset log, one a source; `starts` are those of the batch before, by position, of
-    sources to which partitions may come. `times` are what the log says of time, in milliseconds. `shards` and `readers`
-    are the numbers of tasks, and `plan` is the plan number of the checkpoint. `digest`, in hex, is that of the rows
-    that the task read. `skipped` are the records that were passed by instead (`replanning.Skipped`), None where the
-    batch was done.
+    sources to which partitions may come, and of all where no state tells of the batch before. `times` are what the log
+    says of time, in milliseconds. `shards` and `readers` are the numbers of tasks, and `plan` is the plan number of the
+    checkpoint. `digest`, in hex, is that of the rows that the task read. `skipped` are the records that were passed by
+    instead (`replanning.Skipped`), None where the batch was done.
     """
 
     number: int
@@ -45,14 +45,25 @@ class BatchPlan:
 
     @staticmethod
     def planned(
-        files: Files, number: int, *, shards: int, readers: int, plan: int, growing: Iterable[int] = ()
+        files: Files,
+        number: int,
+        *,
+        shards: int,
+        readers: int,
+        plan: int,
+        starts_of: Iterable[int] = (),
+        before: BatchPlan | None = None,
     ) -> BatchPlan:
-        """Return the plan of a batch whose offsets are in the log. `growing` are the positions of the sources to which
-        partitions may come. Raises StateMissing."""
+        """Return the plan of a batch whose offsets are in the log, with the `starts` of the sources at these positions.
+        `before` is the plan of another batch, if it is known: that of the batch before is not read then. Raises
+        StateMissing."""
         metadata, *ends = _lines(files, number)
         told = json.loads(metadata)
-        positions = list(growing) if number else []
-        before = _lines(files, number - 1)[1:] if positions else []
+        positions = list(starts_of) if number else []
+        lines: Sequence[str] = ()
+        if positions:
+            known = before is not None and before.number == number - 1
+            lines = before.ends if before is not None and known else end_lines(files, number - 1)
         return BatchPlan(
             number=number,
             ends=tuple(ends),
@@ -60,8 +71,16 @@ class BatchPlan:
             shards=shards,
             readers=readers,
             plan=plan,
-            starts={str(position): before[position] for position in positions},
+            starts={str(position): lines[position] for position in positions},
         )
+
+    def begins_at(self, ends: Sequence[str]) -> bool:
+        """Return whether the batch is known to begin where these lines say that another has ended; partitions may have
+        come since."""
+        if not self.starts:
+            return False
+        known = dict(enumerate(ends))
+        return all(_agree(known.get(int(position), ""), line) for position, line in self.starts.items())
 
     def put(self, files: Files) -> None:
         """Plan the batch in a checkpoint that has done the one before it. Raises StateMissing."""
@@ -86,6 +105,21 @@ class BatchPlan:
         return BatchPlan(
             **{**told, "ends": tuple(told["ends"]), "skipped": None if skipped is None else tuple(skipped)}
         )
+
+
+def end_lines(files: Files, number: int) -> list[str]:
+    """Return where a batch ends: the lines of its sources. Raises StateMissing."""
+    return _lines(files, number)[1:]
+
+
+def _agree(ended: str, began: str) -> bool:
+    """Whether a source begins with the offsets that it has ended with."""
+    if ended == began:
+        return True
+    before, after = value_of(ended), value_of(began)
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return False
+    return all(after.get(topic, {}) | each == after.get(topic) for topic, each in before.items())
 
 
 def _lines(files: Files, number: int) -> list[str]:

@@ -28,7 +28,7 @@ from service.deployment.planning import Deployment
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.marker import MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter
-from service.plan.program import Program
+from service.plan.program import Program, starts_told
 from service.runtime.watermarks import channel_name
 
 PLAN, CUT, SKIPPED = "plan", "cut", "skipped"
@@ -178,7 +178,8 @@ class Replanning:
 
     def _told(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
         shards, readers = (int(self._store.read(name) or 0) for name in ("shards", "readers"))
-        planned = BatchPlan.planned(self._files, number, shards=shards, readers=readers, plan=plan)
+        starts = starts_told(self._deployment.program)
+        planned = BatchPlan.planned(self._files, number, shards=shards, readers=readers, plan=plan, starts_of=starts)
         return replace(planned, skipped=tuple(each._asdict() for each in skipped)).to_bytes()
 
     def _is_committed(self, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:

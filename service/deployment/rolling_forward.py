@@ -11,22 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from service.checkpoint.batch_log import COMMITS, OFFSETS, PlannedBatch, ends, last, note_done, pass_nothing
-from service.checkpoint.batch_plan import BatchPlan
+from service.checkpoint.batch_log import COMMITS, OFFSETS, last, note_done, pass_nothing
+from service.checkpoint.batch_plan import BatchPlan, end_lines
 from service.checkpoint.files import Files
+from service.checkpoint.small_files import SmallFiles
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
 from service.deployment.planning import Deployment
-from service.deployment.replanning import PLAN, SKIPPED, places_of
-from service.kafka.writer.marker import Marker
-from service.kafka.writer.plan_records import all_written, last_markers
+from service.deployment.replanning import PLAN, SKIPPED
+from service.kafka.admin import Cluster
+from service.kafka.writer.written import Written, written
 from service.runtime.shard_operators import StateMismatch
 
 SHARDS, READERS = "shards", "readers"
 """Small files of a checkpoint: the numbers of tasks."""
 
-_MANY = 64
-"""Places from which on the whole marker topic is read at once, instead of its end for each of them."""
+ENDS = "markers"
+"""The small file with offsets of the marker topic, by writer and partition: what lies before them tells of no batch
+after `batch`, and of no plan number above `plan`."""
 
 
 class TooOld(StateMismatch):
@@ -89,32 +91,50 @@ class RollForward:
         note_done(self._files, number)
 
 
-def roll_forward(deployment: Deployment, files: Files, store: Store, shards: int) -> RollForward | None:
-    """Return what has to be done before the job goes on with this checkpoint, None for nothing. Its next batches would
-    run in so many `shards`. Raises TooOld, KafkaFailure."""
+def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForward | None:
+    """Return what has to be done before the job goes on with this checkpoint, None for nothing. Raises TooOld,
+    KafkaFailure.
+
+    Any task may be the one that is ahead, also one of a number that the copy never heard of. So the marker topic is
+    read as far as the checkpoint does not know it yet; all of it, where that shows a copy.
+    """
     identifier, planned = store.read("id"), last(files, OFFSETS)
     if identifier is None or planned < 0:
         return None
     plan = store.read(PLAN) or 0
     writers = [deployment.writer(n, str(identifier), plan) for n in range(len(deployment.writers.addresses))]
-    every = ends(files, planned)
-    known = PlannedBatch(planned, [None] * len(every), every)
-    places = sorted(
-        {*places_of(deployment.program, store, known), *(range(shards) if deployment.program.levels else ())}
-    )
-    if len(places) <= _MANY:
-        found = [marker for writer in writers for marker in last_markers(writer, places).values()]
-        if not _ahead(found, planned, plan):
-            return None
-    written = [all_written(writer) for writer in writers]
-    markers = [marker for each in written for marker in each.markers.values()]
-    if not _ahead(markers, planned, plan):
+    known = _known_ends(store, planned, plan)
+    found = [written(writer, known.get(n)) for n, writer in enumerate(writers)]
+    if not _ahead(found, planned, plan):
+        _keep_ends(store, planned, plan, [each.ends for each in found])
         return None
+    if known:
+        found = [written(writer) for writer in writers]
     _check_lookups(deployment)
-    by_place = [(place, each) for w in written for place, packed in w.plans.items() for each in _unpacked(packed)]
-    keeps_state = deployment.program.levels > 0
-    missing = _missing(markers, by_place, last(files, COMMITS), deployment.settings.topics.markers, keeps_state)
-    return RollForward(missing, files, store, keeps_state=keeps_state)
+    missing = _missing(found, files, deployment.settings.topics.markers, deployment.program.levels > 0)
+    return RollForward(missing, files, store, keeps_state=deployment.program.levels > 0)
+
+
+def note_ends(deployment: Deployment, files: Files) -> None:
+    """Keep in the checkpoint of a running job how long the marker topic is: the next start need not read what lies
+    before. Raises KafkaFailure."""
+    topic, store = deployment.settings.topics.markers, SmallFiles(files)
+    ends = [Cluster(address.librdkafka).end_offsets([topic])[topic] for address in deployment.writers.addresses]
+    # What lies before these ends belongs to batches that were planned by then, so it is looked for the last one later.
+    _keep_ends(store, last(files, OFFSETS), store.read(PLAN) or 0, ends)
+
+
+def _keep_ends(store: Store, planned: int, plan: int, ends: Sequence[Mapping[int, int]]) -> None:
+    store.write(ENDS, {"batch": planned, "plan": plan, "ends": ends})
+
+
+def _known_ends(store: Store, planned: int, plan: int) -> dict[int, dict[int, int]]:
+    """By writer, the offsets before which nothing tells of what a checkpoint lacks that ends with batch `planned`: of
+    files that were copied one by one this may be newer than the rest, and then says nothing."""
+    told = store.read(ENDS)
+    if told is None or told["batch"] > planned or told["plan"] > plan:
+        return {}
+    return {n: {int(p): int(o) for p, o in each.items()} for n, each in enumerate(told["ends"])}
 
 
 def _check_lookups(deployment: Deployment) -> None:
@@ -128,21 +148,15 @@ def _check_lookups(deployment: Deployment) -> None:
         )
 
 
-def _ahead(markers: Sequence[Marker], planned: int, plan: int) -> bool:
-    return any(marker.batch > planned or marker.plan > plan for marker in markers)
+def _ahead(found: Sequence[Written], planned: int, plan: int) -> bool:
+    return any(m.batch > planned or m.plan > plan for each in found for m in each.markers.values())
 
 
-def _unpacked(packed: Sequence[bytes]) -> list[BatchPlan]:
-    found = map(BatchPlan.from_bytes, packed)
-    return [each for each in found if each is not None]
-
-
-def _missing(
-    markers: Sequence[Marker], by_place: Sequence[tuple[int, BatchPlan]], done: int, topic: str, keeps_state: bool
-) -> MissingBatches:
+def _missing(found: Sequence[Written], files: Files, topic: str, keeps_state: bool) -> MissingBatches:
+    markers = [marker for each in found for marker in each.markers.values()]
     plans: dict[int, BatchPlan] = {}
     digests: dict[int, dict[int, str]] = {}
-    for place, plan in by_place:
+    for place, plan in _plans(found):
         known = plans.get(plan.number)
         if known is None or _rank(plan, keeps_state) > _rank(known, keeps_state):
             plans[plan.number] = plan
@@ -151,9 +165,10 @@ def _missing(
     newest = max(marker.batch for marker in markers)
     while newest + 1 in plans and plans[newest + 1].skipped is not None:
         newest += 1
-    oldest = min(plans, default=newest + 1)
-    # Without state, a batch in which no task had rows has left nothing.
-    unknown = [n for n in range(done + 1, newest + 1) if n not in plans and (keeps_state or n < oldest)]
+    done = last(files, COMMITS)
+    unknown = [n for n in range(done + 1, newest + 1) if n not in plans]
+    if done >= 0 and not keeps_state:
+        unknown = _with_records(unknown, plans, {done: end_lines(files, done)} | {n: p.ends for n, p in plans.items()})
     if unknown or done < 0:
         raise TooOld(
             "the checkpoint is an older copy, and Kafka does not tell any more how the batches since were cut\n"
@@ -163,6 +178,26 @@ def _missing(
         )
     wanted = {number: plan for number, plan in plans.items() if number > done}
     return MissingBatches(done + 1, newest, max(marker.plan for marker in markers), wanted, digests)
+
+
+def _plans(found: Sequence[Written]) -> list[tuple[int, BatchPlan]]:
+    """What is told of batches, by the number of the task that tells it."""
+    unpacked = ((place, BatchPlan.from_bytes(one)) for w in found for place, each in w.plans.items() for one in each)
+    return [(place, plan) for place, plan in unpacked if plan is not None]
+
+
+def _with_records(
+    unknown: Sequence[int], plans: Mapping[int, BatchPlan], ends: Mapping[int, Sequence[str]]
+) -> list[int]:
+    """Those of these batches that may have had records. Without state, a batch in which no task had any leaves no plan;
+    but then the batch after it begins where the one before it has ended."""
+    found = []
+    for number in unknown:
+        after = min((n for n in plans if n > number), default=None)
+        before = max(n for n in ends if n < number)
+        if after is None or not plans[after].begins_at(ends[before]):
+            found.append(number)
+    return found
 
 
 def _rank(plan: BatchPlan, keeps_state: bool) -> tuple[int, int]:

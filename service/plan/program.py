@@ -110,3 +110,13 @@ def discarding(program: Program) -> Program:
     """Return `program` with the rows of 'blackhole' tables thrown away where they are made."""
     outputs = tuple(replace(o, discards=o.table.connector.kind == "blackhole") for o in program.outputs)
     return replace(program, outputs=outputs)
+
+
+def starts_told(program: Program) -> list[int]:
+    """Return the positions of the sources of which the plan of a batch tells where it begins: those to which partitions
+    may come, and all where there is no state, since a batch without rows leaves no plan then."""
+    return [
+        position
+        for position, source in enumerate(program.sources)
+        if source.table.connector.topic_pattern or not program.levels
+    ]

@@ -56,7 +56,9 @@ def replanning(
     """Of a job with two tasks; `committed` is the batch of the marker of each (of one cluster, where that is named),
     which are read after the plan number was taken. `told` is filled with the task of each marker that is committed
     again, and whether it says that the batch is skipped."""
-    source = SimpleNamespace(id=0, table=SimpleNamespace(name="orders", connector=SimpleNamespace(kind="kafka")))
+    source = SimpleNamespace(
+        id=0, table=SimpleNamespace(name="orders", connector=SimpleNamespace(kind="kafka", topic_pattern=None))
+    )
     deployment: Any = SimpleNamespace(
         program=SimpleNamespace(sources=[source], levels=levels), writers=SimpleNamespace(addresses=[None] * clusters)
     )

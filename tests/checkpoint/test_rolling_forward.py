@@ -16,9 +16,9 @@ from service.checkpoint.small_files import SmallFiles
 from service.checkpoint.version import LevelState, Version
 from service.deployment import rolling_forward
 from service.deployment.replanning import PLAN, SKIPPED
-from service.deployment.rolling_forward import READERS, SHARDS, RollForward, TooOld, roll_forward
+from service.deployment.rolling_forward import ENDS, READERS, SHARDS, RollForward, TooOld, note_ends, roll_forward
 from service.kafka.writer.marker import Marker
-from service.kafka.writer.plan_records import Written
+from service.kafka.writer.written import Written
 from tests.checkpoint.test_batch_log import TICK, planned, written
 
 STATE = Version({1: LevelState({"time": 1}, (StoredAt("a", 0, 4),))})
@@ -47,28 +47,36 @@ class Copy:
             self.memory.write(name, value)
         self.markers: dict[int, Marker] = {}
         self.plans: list[tuple[int, BatchPlan]] = []
-        monkeypatch.setattr(rolling_forward, "last_markers", lambda writer, places: self._of(places))
-        monkeypatch.setattr(rolling_forward, "all_written", lambda writer: self._all())
+        self.looked_from: list[dict[int, int] | None] = []
+        self.length = 100
+        monkeypatch.setattr(rolling_forward, "written", lambda writer, since=None: self._written(since))
+        monkeypatch.setattr(rolling_forward, "Cluster", lambda kafka: self)
 
-    def _of(self, places: Any) -> dict[int, Marker]:
-        return {place: self.markers[place] for place in places if place in self.markers}
+    def end_offsets(self, topics: list[str]) -> dict[str, dict[int, int]]:
+        return {topic: {0: self.length} for topic in topics}
 
-    def _all(self) -> Written:
+    def _written(self, since: dict[int, int] | None) -> Written:
+        """All that is told of lies at the end of the topic."""
+        self.looked_from.append(since)
         packed: dict[int, tuple[bytes, ...]] = {}
         for place, each in self.plans:
             packed[place] = (*packed.get(place, ()), each.to_bytes())
-        return Written(self.markers, packed)
+        found = Written(self.markers, packed) if (since or {0: 0})[0] < self.length else Written()
+        return replace(found, ends={0: self.length})
 
-    def look(self, *, levels: int = 1, shards: int = 2, asks: str = "") -> RollForward | None:
-        source = SimpleNamespace(id=0, table=SimpleNamespace(name="t", connector=SimpleNamespace(kind="kafka")))
+    def look(self, *, levels: int = 1, asks: str = "") -> RollForward | None:
+        source = SimpleNamespace(
+            id=0, table=SimpleNamespace(name="t", connector=SimpleNamespace(kind="kafka", topic_pattern=None))
+        )
         lookup = SimpleNamespace(table=SimpleNamespace(name=asks)) if asks else None
         deployment: Any = SimpleNamespace(
             program=SimpleNamespace(sources=[source], levels=levels, operators=[SimpleNamespace(lookup=lookup)]),
-            writers=SimpleNamespace(addresses=[None]),
+            writers=SimpleNamespace(addresses=[SimpleNamespace(librdkafka={})]),
             writer=lambda *_: None,
             settings=SimpleNamespace(topics=SimpleNamespace(markers="marks")),
         )
-        return roll_forward(deployment, self.files, self.memory, shards)
+        self.deployment = deployment
+        return roll_forward(deployment, self.files, self.memory)
 
     def done(self, number: int) -> None:
         """As Spark would."""
@@ -97,7 +105,7 @@ def test_the_newest_checkpoint_lacks_nothing(copy: Copy) -> None:
 def test_a_copy_that_lacks_answers_of_a_database_is_refused(copy: Copy) -> None:
     copy.markers = {0: Marker(3, b"d"), 1: Marker(3, b"d")}
     assert copy.look(asks="customers") is None, "the newest one has them"
-    copy.markers[1] = Marker(5, b"d")
+    copy.markers[1], copy.length = Marker(5, b"d"), 200
     with pytest.raises(TooOld, match="customers would be asked anew"):
         copy.look(asks="customers")
 
@@ -126,10 +134,38 @@ def test_the_missing_batches_are_planned_one_by_one_as_they_were(copy: Copy) -> 
 def test_a_part_of_a_batch_in_a_task_that_the_copy_does_not_know_is_found(copy: Copy) -> None:
     copy.markers = {0: Marker(3, b"d"), 1: Marker(3, b"d"), 2: Marker(4, b"d")}
     copy.plans = [(2, plan(4, shards=3))]
-    assert copy.look() is None
-    rolling = copy.look(shards=3)
+    rolling = copy.look()
     assert rolling is not None
     assert rolling.plan_next() == 4
+
+
+def test_a_look_begins_where_the_one_before_has_ended(copy: Copy) -> None:
+    copy.markers = {0: Marker(3, b"d")}
+    assert copy.look() is None
+    copy.length = 200
+    assert copy.look() is None
+    planned(Path(copy.files._root), 4, '{"t":{"0":50}}', TICK)
+    note_ends(copy.deployment, copy.files)
+    assert copy.look() is None
+    assert copy.looked_from == [None, {0: 100}, {0: 200}]
+    assert copy.memory.read(ENDS) == {"batch": 4, "plan": 0, "ends": [{"0": 200}]}
+
+
+@pytest.mark.parametrize("newer", [{"batch": 4}, {"plan": 1}])
+def test_ends_that_are_newer_than_the_copy_that_they_are_in_say_nothing(newer: dict[str, int], copy: Copy) -> None:
+    copy.memory.write(ENDS, {"batch": 3, "plan": 0, "ends": [{"0": 100}]} | newer)
+    copy.markers = {0: Marker(4, b"d", newer.get("plan", 0))}
+    copy.plans = [(0, plan(4, plan=newer.get("plan", 0)))]
+    assert copy.look() is not None
+    assert copy.looked_from == [None]
+
+
+def test_of_a_copy_the_whole_topic_is_read(copy: Copy) -> None:
+    copy.memory.write(ENDS, {"batch": 3, "plan": 0, "ends": [{"0": 50}]})
+    copy.markers = {0: Marker(4, b"d")}
+    copy.plans = [(0, plan(4))]
+    assert copy.look() is not None
+    assert copy.looked_from == [{0: 50}, None]
 
 
 def test_what_was_skipped_by_hand_is_skipped_again(copy: Copy) -> None:
@@ -187,7 +223,8 @@ def test_a_copy_whose_batches_are_not_told_of_is_refused(known: tuple[int, ...],
 def test_without_state_a_batch_in_which_nothing_was_read_is_passed(copy: Copy) -> None:
     copy.memory.write(READERS, 2)
     copy.markers = {0: Marker(6, b"d")}
-    copy.plans = [(0, plan(n)) for n in (3, 4, 6)]
+    where = '{"t":{"0":50}}'
+    copy.plans = [(0, plan(3)), (0, plan(4)), (0, plan(6, starts={"0": where}))]
     rolling = copy.look(levels=0)
     assert rolling is not None
     assert rolling.plan_next() == 4
@@ -197,11 +234,41 @@ def test_without_state_a_batch_in_which_nothing_was_read_is_passed(copy: Copy) -
     assert last(copy.files, "commits") == 5
 
 
+@pytest.mark.parametrize(
+    ("begins", "passed"),
+    [('{"t":{"0":40}}', True), ('{"t":{"0":40,"1":0},"u":{"0":3}}', True), ('{"t":{"0":60}}', False), (None, False)],
+)
+def test_without_state_a_batch_that_nothing_tells_of_is_passed_only_where_it_had_no_records(
+    copy: Copy, begins: str | None, passed: bool
+) -> None:
+    """Its plan may be gone as well, since the plans of later batches have taken its place."""
+    copy.memory.write(READERS, 2)
+    copy.markers = {0: Marker(6, b"d")}
+    copy.plans = [(0, plan(6, starts={} if begins is None else {"0": begins}))]
+    if passed:
+        rolling = copy.look(levels=0)
+        assert rolling is not None
+        assert rolling.plan_next() == 6
+        return
+    with pytest.raises(TooOld, match="does not tell of batch 4\n"):
+        copy.look(levels=0)
+
+
 def test_partitions_that_came_later_start_where_they_started_then(copy: Copy) -> None:
     came = plan(4, ends=('{"t":{"0":50},"u":{"0":9}}', TICK), starts={"0": '{"t":{"0":40},"u":{"0":5}}'})
     came.put(copy.files)
     assert ends(copy.files, 3)[0] == {"t": {"0": 40}, "u": {"0": 5}}
-    assert BatchPlan.planned(copy.files, 4, shards=2, readers=0, plan=0, growing=[0]).starts == came.starts
+    assert BatchPlan.planned(copy.files, 4, shards=2, readers=0, plan=0, starts_of=[0]).starts == came.starts
+
+
+def test_a_plan_tells_where_its_batch_begins_without_reading_of_the_batch_before_again(copy: Copy) -> None:
+    def starts(before: BatchPlan | None) -> Any:
+        made = BatchPlan.planned(copy.files, 3, shards=2, readers=0, plan=0, starts_of=[0], before=before)
+        return dict(made.starts)
+
+    assert starts(None) == {"0": '{"t":{"0":30}}'}
+    assert starts(plan(2, ends=("known",))) == {"0": "known"}
+    assert starts(plan(1, ends=("of another",))) == {"0": '{"t":{"0":30}}'}
 
 
 def test_a_plan_needs_the_batch_before(copy: Copy) -> None:

@@ -12,10 +12,8 @@ from confluent_kafka import Producer
 from service.kafka.admin import Cluster, TopicSpec, marker_topic
 from service.kafka.errors import KafkaConfigError
 from service.kafka.writer.marker import PARTITIONS, Marker, MarkerPlace, MarkerReader
-from service.kafka.writer.plan_records import last_markers
 from service.kafka.writer.writer_settings import WriterSettings
 from tests.brokers import Broker
-from tests.kafka.conftest import Query
 
 Transact = Callable[..., Producer]
 
@@ -114,12 +112,6 @@ def test_a_topic_that_could_lose_markers_is_refused(kafka: Broker, partitions: i
     cluster.create([topic])
     with pytest.raises(KafkaConfigError, match="cannot hold"):
         cluster.check_markers(topic.name)
-
-
-def test_the_markers_of_a_query_can_be_listed(query: Query):
-    query.write(4, "a", partition=1)
-    query.write(5, "b", partition=3, digest=b"e")
-    assert last_markers(query.settings(), range(4)) == {1: Marker(4, b"d"), 3: Marker(5, b"e")}
 
 
 def test_markers_of_one_query_are_spread_over_the_partitions():

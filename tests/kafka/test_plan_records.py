@@ -1,4 +1,4 @@
-"""The plans of batches stand beside the markers, and are read from there."""
+"""The plans of batches stand beside the markers; a batch is done again as they say."""
 
 from __future__ import annotations
 
@@ -6,29 +6,8 @@ import pytest
 
 from service.kafka.errors import DigestMismatch, SourceChanged
 from service.kafka.writer.client import TransactionClient
-from service.kafka.writer.marker import Marker
-from service.kafka.writer.plan_records import LONGEST_RING, RING_BYTES, Written, all_written, plan_key
+from service.kafka.writer.plan_records import LONGEST_RING, RING_BYTES, plan_key
 from tests.kafka.conftest import Query
-
-
-def write(query: Query, batch: int, plan: bytes, partition: int = 0) -> None:
-    with TransactionClient(query.settings(), partition, batch, b"d") as client:
-        client.begin()
-        client.send(query.rows("a"))
-        client.commit(plan=plan)
-
-
-def test_what_a_query_has_written_is_found_and_nothing_else(query: Query) -> None:
-    write(query, 1, b"one")
-    write(query, 2, b"two")
-    write(query, 2, b"deux", partition=17)
-    query.write(7, "of another checkpoint", checkpoint="c10")
-    with TransactionClient(query.settings(), 0, 3, b"d") as client:
-        client.begin()
-        client.send(query.rows("never committed"))
-    assert all_written(query.settings()) == Written(
-        {0: Marker(2, b"d"), 17: Marker(2, b"d")}, {0: (b"one", b"two"), 17: (b"deux",)}
-    )
 
 
 @pytest.mark.parametrize(("size", "ring"), [(1, LONGEST_RING), (256, LONGEST_RING), (257, LONGEST_RING // 2)])
@@ -49,9 +28,21 @@ def test_a_batch_behind_the_newest_is_done_again_only_from_the_rows_that_it_was_
             return client.commit().outcome
 
     assert again(b"12345678then", b"12345678then") == "replayed"
-    with pytest.raises(SourceChanged):
-        again(b"12345678now", b"12345678then")
-    for earlier in (b"another digest", b"", None):
+    for now, then in ((b"12345678now", b"12345678then"), (b"12345678then", b"")):
+        with pytest.raises(SourceChanged):
+            again(now, then)
+    for earlier in (b"another digest", None):
         with pytest.raises(DigestMismatch):
             again(b"12345678then", earlier)
     assert query.committed() == ["a", "b"]
+
+
+def test_a_batch_done_again_is_not_written_where_it_had_no_rows_at_first(query: Query) -> None:
+    query.write(1, "a")
+    with TransactionClient(query.settings(), 0, 2, None, b"") as client, pytest.raises(SourceChanged):
+        client.begin()
+    query.set(accept_changed_source=True)
+    with TransactionClient(query.settings("b"), 0, 2, None, b"") as client:
+        assert not client.begin(), "what was written then stands"
+        assert client.commit(b"now").outcome == "replayed"
+    assert query.committed() == ["a"]

@@ -10,7 +10,7 @@ from service.kafka.errors import Fenced
 from service.kafka.writer.client import TransactionClient
 from service.kafka.writer.marker import Marker, MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter
-from service.kafka.writer.plan_records import last_markers
+from service.kafka.writer.written import written
 from tests.kafka.conftest import Query
 
 
@@ -26,7 +26,7 @@ def superseded(query: Query, batch: int, plan: int = 1) -> bool:
 def test_what_was_committed_stays_and_a_batch_that_is_committed_cannot_be_given_up(query: Query):
     query.write(0, "a", digest=b"first")
     assert superseded(query, 1)
-    assert last_markers(query.settings(), [0]) == {0: Marker(0, b"first", 1)}
+    assert written(query.settings()).markers == {0: Marker(0, b"first", 1)}
     assert not superseded(query, 0)
     assert query.committed() == ["a"]
 

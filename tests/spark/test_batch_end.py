@@ -152,7 +152,7 @@ def test_a_driver_that_cannot_handle_what_it_is_told_does_not_fail_the_batch(
 
 def test_an_attempt_is_known_as_the_first_once_and_never_in_a_batch_that_may_have_begun_before(spec: JobSpec):
     job = WorkerJob(replace(spec, replayed=BATCH - 1))
-    at = TaskBatch(BATCH, PLANNED, stage=3, task=1, attempt=0)
+    at = TaskBatch(BATCH, PLANNED, identifier=30, task=1, attempt=0)
     assert [is_first_attempt(job, at), is_first_attempt(job, at)] == [True, False]
     assert is_first_attempt(job, at._replace(task=2))
     assert not is_first_attempt(job, at._replace(number=BATCH - 1))

@@ -21,9 +21,9 @@ def envelope(kind: Kind, payload: bytes) -> Envelope:
     return Envelope(0, 1, kind, 0, "0/topic/0", 0, 0, MIN_TIME, False, payload)
 
 
-def sent(files: PayloadFiles, *envelopes: Envelope) -> list[Envelope]:
+def sent(files: PayloadFiles, *envelopes: Envelope, attempt: int = 30) -> list[Envelope]:
     """What the next task is given by Spark."""
-    given: Iterator[Envelope] = files.outgoing(iter(envelopes), "3-0-0")
+    given: Iterator[Envelope] = files.outgoing(iter(envelopes), attempt)
     return from_batch(batch_of(given))
 
 
@@ -62,3 +62,12 @@ def test_the_files_of_another_batch_are_left_alone(tmp_path: Path) -> None:
     [other] = sent(PayloadFiles(tmp_path, 8), envelope(Kind.ROWS, pack(LARGE)))
     PayloadFiles(tmp_path, 7).remove()
     assert table_of(other) == LARGE
+
+
+def test_another_attempt_of_a_task_does_not_touch_the_files_of_the_first(tmp_path: Path) -> None:
+    files = PayloadFiles(tmp_path, 7)
+    [first] = sent(files, envelope(Kind.ROWS, pack(LARGE)))
+    read = table_of(first)
+    [again] = sent(files, envelope(Kind.ROWS, pack(pa.concat_tables([SMALL] * (1 << 14)))), attempt=31)
+    assert again.file != first.file
+    assert read == table_of(first) == LARGE

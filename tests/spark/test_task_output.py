@@ -47,7 +47,7 @@ INSERT INTO evens SELECT id, n FROM t WHERE n % 2 = 0;
 """
 NOW = 1_700_000_000_000
 PLAN = BatchPlan(7, ("{}", "-"), {"batchTimestampMs": NOW}, shards=2, readers=2, plan=0)
-AT = TaskBatch(number=7, now=NOW, stage=3, task=1, attempt=0, plan=PLAN.to_bytes())
+AT = TaskBatch(number=7, now=NOW, identifier=30, task=1, attempt=0, plan=PLAN.to_bytes())
 UPDATES = pa.table(
     {"c0": [1, 2, 2, 3, 3, 4], "c1": [10, 20, 21, 30, 31, 40], "_weight": [1, -1, 1, -1, 1, -1]},
     schema=pa.schema([("c0", pa.int64()), ("c1", pa.int64()), ("_weight", pa.int64())]),

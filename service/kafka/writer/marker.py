@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import (
     Consumer,
@@ -98,6 +99,13 @@ class MarkerPlace:
         return MarkerPlace(settings.marker_topic, (first + partition) % PARTITIONS, key)
 
 
+class Undecided(NamedTuple):
+    """What is hidden of a partition of the marker topic: the records from the offset `stable` on, with these `keys`."""
+
+    stable: int
+    keys: frozenset[bytes]
+
+
 class MarkerReader:
     """Reads markers, for any number of threads.
 
@@ -150,20 +158,23 @@ class MarkerReader:
 
         return self._patiently(read, seconds)
 
-    def everything(self, place: MarkerPlace, until: float) -> list[Record]:
-        """Return every committed record of the place's partition, whatever its key, oldest first.
-
-        A transaction that is open is waited for: it may be one of a process that has died, and what lies behind it is
-        hidden until it is decided. `until` is a reading of the monotonic clock; raises KafkaFailure.
-        """
+    def undecided(self, topic: str, partition: int, until: float) -> Undecided:
+        """Return where the records begin that a transaction hides which is open now, and the keys of those that were
+        written until now. `until` is a reading of the monotonic clock; raises KafkaFailure."""
+        place = MarkerPlace(topic, partition, b"")
         end = self._end(place, _UNCOMMITTED, until)
-        while self._end(place, _COMMITTED, until) < end:
-            if time.monotonic() > until:
-                raise KafkaUnreachable(f"a transaction that is open in topic {place.topic} hides what is behind it")
-            time.sleep(0.2)
+        stable = self._end(place, _COMMITTED, until)
+        keys: set[bytes] = set()
+        if stable < end:
+            self._scan(place, _UNCOMMITTED, stable, end, until, lambda record: keys.add(record[0] or b""))
+        return Undecided(stable, frozenset(keys))
+
+    def between(self, topic: str, partition: int, start: int, end: int, until: float) -> list[Record]:
+        """Return the committed records of a partition from `start` to before `end`, whatever their keys, oldest first.
+        `until` is a reading of the monotonic clock; raises KafkaFailure."""
         found: list[Record] = []
-        if end:
-            self._scan(place, _COMMITTED, 0, end, until, found.append)
+        if start < end:
+            self._scan(MarkerPlace(topic, partition, b""), _COMMITTED, start, end, until, found.append)
         return found
 
     def _patiently(self, read: Callable[[float], bytes | None], seconds: float) -> Marker | None:

@@ -74,7 +74,8 @@ class PartitionWriter:
     ) -> bool:
         """Begin to write `batch`; False if it is committed already (with this digest, where one is given).
 
-        `earlier` is the digest that it was committed with, where it is done again although later ones are committed.
+        `earlier` is the digest that it was committed with, where it is done again although later ones are committed;
+        b"" says that this partition wrote nothing of it then, as it had no records.
         """
         self._batch, self._open, self._began = batch, None, time.monotonic()
         self._earlier = earlier
@@ -120,6 +121,11 @@ class PartitionWriter:
         self._commit(marker, _never_cancelled)
         self._last_committed, self._open = marker, None
         return True
+
+    def fence(self) -> None:
+        """End whatever an older owner of the transactional id has begun: it commits nothing any more, and what it has
+        left open is rolled back."""
+        self._fenced_producer(_never_cancelled).close()
 
     def write(self, records: pa.RecordBatch, check_cancelled: CheckCancelled) -> None:
         """Put `records` into the open transaction."""
@@ -186,6 +192,8 @@ class PartitionWriter:
                 f'batch {self._batch} of query "{self._settings.query}" was given up',
                 "it has been planned anew since, or its records were passed by",
             )
+        if self._earlier == b"":
+            return self._accept_changed_source()
         if known is None or known.batch < self._batch:
             return False
         if known.batch > self._batch and self._earlier is not None:
@@ -193,15 +201,7 @@ class PartitionWriter:
         if known.batch == self._batch and digest in (None, known.digest):
             return True
         if known.batch == self._batch and digest is not None and digest[:PLAN] == known.digest[:PLAN]:
-            if self._settings.accept_changed_source:
-                return True
-            raise SourceChanged(
-                f"batch {known.batch} was written before, and reading it again gave other records",
-                "Kafka has removed records since, as it does in a compacted topic: what is computed now is not what"
-                f' partition {self._partition} of query "{self._settings.query}" has written',
-                "start from a fresh checkpoint; or, where answers about the removed records may stay as they were"
-                " written, set TAILRACE_RETRY__CHANGED_SOURCE=accept until the batch is done",
-            )
+            return self._accept_changed_source()
         said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
         asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
         raise DigestMismatch(
@@ -211,6 +211,18 @@ class PartitionWriter:
             "the checkpoint was restored from an older copy: use the newest one, or start from a fresh checkpoint",
         )
 
+    def _accept_changed_source(self) -> bool:
+        """Take the batch for written as it was, where the settings allow that."""
+        if self._settings.accept_changed_source:
+            return True
+        raise SourceChanged(
+            f"batch {self._batch} was written before, and reading it again gave other records",
+            "Kafka has removed records since, as it does in a compacted topic: what is computed now is not what"
+            f' partition {self._partition} of query "{self._settings.query}" has written',
+            "start from a fresh checkpoint; or, where answers about the removed records may stay as they were"
+            " written, set TAILRACE_RETRY__CHANGED_SOURCE=accept until the batch is done",
+        )
+
     def _remember_marker(self, marker: Marker | None) -> None:
         """Remember what was read, unless a newer marker is known: an open transaction may hide that from readers."""
         if marker is not None and (self._last_committed is None or marker.batch >= self._last_committed.batch):
@@ -218,17 +230,26 @@ class PartitionWriter:
 
     def _fence_and_read_marker(self, check_cancelled: CheckCancelled) -> None:
         """Make the producer, fence older owners, and read the marker that is now final."""
+        producer = self._fenced_producer(check_cancelled)
+        try:
+            self._remember_marker(self._markers.settled(self._place, self._patience, check_cancelled))
+        except BaseException:
+            producer.close()
+            raise
+        self._producer = producer
+
+    def _fenced_producer(self, check_cancelled: CheckCancelled) -> Producer:
+        """Make a producer that has the newest epoch."""
         producer = self._make_producer()
         try:
             self._waiting(producer.init, self._patience, check_cancelled, producer)
-            self._remember_marker(self._markers.settled(self._place, self._patience, check_cancelled))
         except Fault as fault:
             producer.close()
             raise failure(fault.code, fault.text, self._describe("take over")) from fault
         except BaseException:
             producer.close()
             raise
-        self._producer = producer
+        return producer
 
     def _make_producer(self) -> Producer:
         settings = self._settings
@@ -332,7 +353,8 @@ class PartitionWriter:
             check_cancelled()
 
     def _describe(self, what: str) -> str:
-        return f'cannot {what}: batch {self._batch}, partition {self._partition}, query "{self._settings.query}"'
+        batch = f"batch {self._batch}, " if self._batch >= 0 else ""
+        return f'cannot {what}: {batch}partition {self._partition}, query "{self._settings.query}"'
 
 
 def _never_cancelled() -> None:

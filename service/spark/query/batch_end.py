@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from service.checkpoint.batch_log import COMMITS
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.version import ShardState, Version, VersionSettled
+from service.plan.program import starts_told
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import forget_attempts
 from service.spark.query.job_spec import JobSpec
@@ -35,6 +36,7 @@ class BatchEnd:
         self._spec = spec
         self._hear = hear
         self._files = spec.state.open()
+        self._plan_before: BatchPlan | None = None
 
     def __call__(self, reports: DataFrame, batch: int) -> None:
         """Run the tasks of a batch, and note it."""
@@ -72,14 +74,16 @@ class BatchEnd:
     def _plan(self, batch: int) -> BatchPlan:
         """How the batch was cut."""
         spec = self._spec
-        return BatchPlan.planned(
+        self._plan_before = BatchPlan.planned(
             self._files,
             batch,
             shards=spec.layout.shards,
             readers=spec.readers,
             plan=spec.writers[0].plan if spec.writers else 0,
-            growing=[n for n, source in enumerate(spec.program.sources) if source.table.connector.topic_pattern],
+            starts_of=starts_told(spec.program),
+            before=self._plan_before,
         )
+        return self._plan_before
 
     def _tell(self, batch: int, reports: list[TaskReport]) -> None:
         """Whatever fails in `hear` costs what it was told, not the batch."""

@@ -28,8 +28,9 @@ class PayloadFiles:
     def __init__(self, folder: Path, batch: int) -> None:
         self._folder = folder / "payloads" / str(batch)
 
-    def outgoing(self, envelopes: Iterator[Envelope], task: str) -> Iterator[Envelope]:
-        """Put the large payloads of `task` into files. `task` is unique among the attempts of all tasks of the batch.
+    def outgoing(self, envelopes: Iterator[Envelope], attempt: int) -> Iterator[Envelope]:
+        """Put the large payloads of an attempt of a task into files that are its own: those of another attempt may be
+        mapped by who reads them.
 
         Raises OSError where the disk is full.
         """
@@ -40,7 +41,7 @@ class PayloadFiles:
                 continue
             if not number:
                 self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._folder / f"{task}-{number}"
+            path = self._folder / f"{attempt}-{number}"
             path.write_bytes(envelope.payload)
             number += 1
             yield envelope._replace(payload=b"", file=str(path))
@@ -55,4 +56,4 @@ def outgoing(job: WorkerJob, envelopes: Iterator[Envelope], at: TaskBatch) -> It
     """Return the envelopes of a task for the next one: where all tasks run on one host, large payloads are in files."""
     if not job.spec.one_host:
         return envelopes
-    return PayloadFiles(job.folder, at.number).outgoing(envelopes, f"{at.stage}-{at.task}-{at.attempt}")
+    return PayloadFiles(job.folder, at.number).outgoing(envelopes, at.identifier)

@@ -20,11 +20,12 @@ PLAN = "tailrace.plan"
 
 class TaskBatch(NamedTuple):
     """The `number` of the batch, its own time in milliseconds (`now`), which attempt of which task this is, and the
-    `plan` of the batch, packed."""
+    `plan` of the batch, packed. Attempts are counted from 0 again where a stage is tried again; no two have one
+    `identifier` in the life of a driver."""
 
     number: int
     now: int
-    stage: int
+    identifier: int
     task: int
     attempt: int
     plan: bytes = b""
@@ -38,7 +39,7 @@ class TaskBatch(NamedTuple):
         return cls(
             int(told(NUMBER) or 0),
             int(told(NOW) or 0),
-            context.stageId(),
+            context.taskAttemptId(),
             context.partitionId(),
             context.attemptNumber(),
             b64decode(told(PLAN) or ""),

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_log import add_starts
+from service.checkpoint.sweep import sweep
 from service.checkpoint.sweeper import Sweeper
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.planning import Deployment
 from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
-from service.deployment.rolling_forward import RollForward, roll_forward
+from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
 from service.formats.registry import decoder, encoder
 from service.host.clock import ClockJumped, believed_time
+from service.kafka.errors import KafkaFailure
 from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.kept_tables import OPERATORS, kept_operators
 from service.plan.program import discarding
@@ -85,7 +88,7 @@ class JobRunner:
         self._limits: dict[str, int] = {}
         self._ended: set[int] = set()
         self._folder = scratch
-        self._sweeper = Sweeper()
+        self._sweeper = Sweeper(self._sweep_state, self._note_ends)
         self._client: Mapping[str, str] = {}
         self._shards = self._readers = 0
         self._wanted = Layout(0)
@@ -105,7 +108,6 @@ class JobRunner:
         redone = self._plan_missing()
         layout = self._layout()
         self._pace = self._new_pace()
-        agree_on_kafka(self._checkpoint, self._deployment.kafka)
         a = self._agreed = self._with_topics()
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         if self._batch_end is None:
@@ -188,8 +190,8 @@ class JobRunner:
         deployment = self._deployment
         if not self._looked:
             self._checkpoint.agree(deployment.program.meaning)  # a query that is refused changes nothing
-            shards = Layout.of(deployment.partitions).shards
-            self._rolling = roll_forward(deployment, self._state().open(), self._checkpoint, shards)
+            agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would tell of nothing
+            self._rolling = roll_forward(deployment, self._state().open(), self._checkpoint)
             self._looked = True
         self._redone, self._reported = None, False
         number = None if self._rolling is None else self._rolling.plan_next()
@@ -217,9 +219,16 @@ class JobRunner:
         return [] if self._reports is None else self._reports.since(after)
 
     def sweep(self) -> None:
-        """Have removed what the checkpoint needs no more, now and then."""
+        """Have the checkpoint swept, now and then."""
+        self._sweeper.batch_done(self.last_batch())
+
+    def _sweep_state(self, batch: int) -> None:
         if self._deployment.program.levels:
-            self._sweeper.batch_done(self._state(), self.last_batch())
+            sweep(self._state().open(), batch)
+
+    def _note_ends(self, batch: int) -> None:
+        with suppress(KafkaFailure):  # the next start reads more
+            note_ends(self._deployment, self._state().open())
 
     def keep_pace(self, batch: int, records: int, seconds: float) -> None:
         """Fit the next batches to one that took `records` of the table that gave most, and `seconds`."""

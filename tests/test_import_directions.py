@@ -131,6 +131,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.runtime",
     },
+    "service.deployment.record_rooms": {
+        "service.deployment.bounds",
+        "service.deployment.planning",
+        "service.deployment.writers",
+        "service.formats",
+        "service.kafka",
+    },
     "service.deployment.rolling_forward": {
         "service.checkpoint",
         "service.deployment.bounds",
@@ -154,6 +161,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.end_offsets",
         "service.deployment.kafka_identity",
         "service.deployment.matched_topics",
+        "service.deployment.record_rooms",
         "service.deployment.replanning",
         "service.deployment.rolling_forward",
         "service.deployment.unheld_times",

@@ -12,8 +12,9 @@ from service.deployment.clusters import Address, address_of, address_of_table
 from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
 from service.deployment.matched_topics import match_topics
 from service.deployment.schemas import agree_on_schemas
-from service.deployment.writers import NOBODY, Writers, writers_of
+from service.deployment.writers import LARGEST, NOBODY, Writers, writers_of
 from service.formats import datagen
+from service.formats.record_size import OVERHEAD
 from service.host import machine
 from service.kafka import admin
 from service.kafka.errors import KafkaConfigError, KafkaFailure
@@ -180,13 +181,15 @@ def plan_deployment(program: Program, settings: Settings) -> Deployment:
     )
     _check_topics(assignment)
     agree_on_schemas(program)
-    writers = writers_of(outputs, side, lambda address: admin.Cluster(address.librdkafka).identifier())
+    side_bytes = _side_bytes(assignment)
+    assignment = replace(assignment, side=_with_room(side, side_bytes))
+    writers = writers_of(outputs, assignment.side, lambda address: admin.Cluster(address.librdkafka).identifier())
     return replace(
         assignment,
         writers=writers,
         kafka=_identity(assignment),
         compacted=_compacted(assignment),
-        side_bytes=_side_bytes(assignment),
+        side_bytes=side_bytes,
         record_bytes=_record_bytes(assignment),
     )
 
@@ -233,14 +236,18 @@ def _cluster_of(address: Address) -> admin.Cluster:
 
 
 def _side_bytes(assignment: Deployment) -> int:
-    """What both the producer and the topics take; a producer that was told nothing takes a million bytes."""
+    """What the topics of dead letters and late rows take."""
     if assignment.side is None:
         return admin.RECORD_BYTES
     topics = assignment.settings.topics
-    told = assignment.side.librdkafka.get("message.max.bytes", "")
     cluster = admin.Cluster(assignment.side.librdkafka)
-    largest = [cluster.largest_record(topic) for topic in filter(None, (topics.dead_letter, topics.late))]
-    return min([int(told) if told.isdigit() else admin.RECORD_BYTES, *largest])
+    found = [cluster.largest_record(topic) for topic in filter(None, (topics.dead_letter, topics.late))]
+    return min((each - OVERHEAD for each in found if each is not None), default=admin.RECORD_BYTES)
+
+
+def _with_room(side: Address | None, side_bytes: int) -> Address | None:
+    """The cluster of the side outputs, with a producer that sends what their topics take."""
+    return None if side is None else replace(side, librdkafka={**side.librdkafka, LARGEST: str(side_bytes)})
 
 
 def _record_bytes(assignment: Deployment) -> dict[int, float]:
@@ -324,6 +331,10 @@ def local_cluster(master: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+_WHOLE_ROWS = {"max.message.bytes": str(10 << 20)}
+"""Of topics of dead letters: a row may be there since it was too large for the topic of its sink."""
+
+
 def _check_topics(assignment: Deployment) -> None:
     """Every topic exists, or is made where the settings say so; else one error that names them all."""
     wanted: dict[str, tuple[Address, dict[str, admin.TopicSpec]]] = {}
@@ -333,8 +344,7 @@ def _check_topics(assignment: Deployment) -> None:
         key = json.dumps(dict(address.librdkafka), sort_keys=True)
         wanted.setdefault(key, (address, {}))[1].setdefault(topic.name, topic)
 
-    def plain(name: str, compact: bool = False) -> admin.TopicSpec:
-        config = {"cleanup.policy": "compact"} if compact else {}
+    def plain(name: str, **config: str) -> admin.TopicSpec:
         return admin.TopicSpec(name=name, partitions=topics.partitions, replication=topics.replication, config=config)
 
     for source in assignment.program.sources:
@@ -344,11 +354,12 @@ def _check_topics(assignment: Deployment) -> None:
         address = assignment.output_addresses.get(output.id)
         if address is not None:
             for name in output.table.connector.topics:
-                want(address, plain(name, compact=output.table.connector.kind == "upsert-kafka"))
+                compacted = {"cleanup.policy": "compact"} if output.table.connector.kind == "upsert-kafka" else {}
+                want(address, plain(name, **compacted))
             want(address, admin.marker_topic(topics.markers, topics.replication))
     if assignment.side is not None:
         for name in filter(None, (topics.dead_letter, topics.late)):
-            want(assignment.side, plain(name))
+            want(assignment.side, plain(name, **_WHOLE_ROWS))
         want(assignment.side, admin.marker_topic(topics.markers, topics.replication))
     missing: list[str] = []
     for address, by_name in wanted.values():

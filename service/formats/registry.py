@@ -32,6 +32,7 @@ from service.formats.json.registered import RegisteredJsonReader, RegisteredJson
 from service.formats.print import PrintEncoder
 from service.formats.protobuf.part import ProtobufReader, ProtobufWriter
 from service.formats.record_parts import Part
+from service.formats.record_size import RecordRoom
 from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
 from service.plan.formats import CARRIES_CHANGES
@@ -147,18 +148,20 @@ def encoder(
     query: str,
     key: tuple[int, ...] | None = None,
     partitions: int | None = None,
+    room: RecordRoom | None = None,
 ) -> Encoder:
     """Return an encoder for the rows of `query`, whose c0, c1, ... fill the columns at these indexes.
 
     `key` holds the positions whose values tell rows apart (none of them: there is one row at most), by default those of
     the PRIMARY KEY, if there is one: of a key's -row and +row one update is made. `partitions` is the number of the
-    topic's partitions: with it, rows whose key is not written stay in the partition of their key all the same.
+    topic's partitions: with it, rows whose key is not written stay in the partition of their key all the same. `room`
+    is that of a record, where it is bounded.
     """
     if key is None and table.key:
         key = tuple(columns.index(k) for k in table.key if k in columns)
     if table.connector.kind == "print":
         return PrintEncoder(table, columns, key)
-    return RowEncoder(table, columns, query, key, partitions, writer, partial(change_encoding, table))
+    return RowEncoder(table, columns, query, key, partitions, writer, partial(change_encoding, table), room)
 
 
 def change_encoding(table: Table, tombstones: bool) -> ChangeEncoding:

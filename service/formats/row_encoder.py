@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 
 from operators.hashing import bucket_hash
 from operators.sql import Sql
-from service.formats.changes.change_encodings import ChangeEncoding
-from service.formats.changes.row_kinds import pair
+from service.formats.changes.change_encodings import ChangeEncoding, EncodedChanges
+from service.formats.changes.row_kinds import is_update, pair, split
 from service.formats.contract import OUT, PartWriter
 from service.formats.headers import own_headers, row_headers
 from service.formats.json.parse import whole
+from service.formats.not_encodable import NotEncodable
 from service.formats.record_parts import Part, key_part, value_part
+from service.formats.record_size import RecordRoom
 from service.plan.table import ColumnKind, Format, Table
 
 _HEADERS_OPTION = "tailrace.headers"
@@ -30,7 +32,8 @@ class RowEncoder:
 
     `columns` are the indexes into table.columns that c0, c1, ... fill, `key` the positions among them whose values tell
     rows apart; `partitions` is how many the topic has, for a key that is not written. `encoding` gives the form of
-    changes; it is told whether a delete is followed by a tombstone.
+    changes; it is told whether a delete is followed by a tombstone. A record that does not fit into `room` is not
+    written.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class RowEncoder:
         partitions: int | None,
         writers: WriterOf,
         encoding: Callable[[bool], ChangeEncoding],
+        room: RecordRoom | None = None,
     ) -> None:
         place = {index: f"c{position}" for position, index in enumerate(columns)}
         self._key = key
@@ -55,6 +59,7 @@ class RowEncoder:
         of_key = self._key_writer.expression if self._key_writer else "NULL"
         self._statement = f"SELECT {self._value_writer.expression} AS value, {of_key} AS key FROM changes"
         self._encoding = encoding
+        self._room = room
         self._headers = table.connector.options.get(_HEADERS_OPTION, "false").lower() == "true"
         metadata = {
             c.metadata: position
@@ -65,12 +70,31 @@ class RowEncoder:
         self._event_time = columns.index(table.rowtime) if table.rowtime in columns else None
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
-        """Return records (OUT) for the consolidated net changes of one batch."""
+        """Return records (OUT) for the consolidated net changes of one batch. Raises NotEncodable."""
         if changes.num_rows == 0:
             return OUT.empty_table()
-        pairs = pair(changes, self._key)
         texts = sql(self._statement, {"changes": changes})
-        written = self._encoding(self._tombstones)(self._value_writer.finish(whole(texts["value"])), pairs)
+        values = self._value_writer.finish(whole(texts["value"]))
+        keys = None if self._key_writer is None else self._key_writer.finish(whole(texts["key"]))
+        pairs = pair(changes, self._key)
+        written = self._encoding(self._tombstones)(values, pairs)
+        records = self._records(changes, written, keys)
+        if self._room is None:
+            return records
+        large = self._room.too_large(records)
+        together = is_update(pairs) & np.isin(pairs.after, written.rows[list(large)])
+        if together.any():
+            # A record that has the rows before and after may be too large where neither is.
+            written = self._encoding(self._tombstones)(values, split(pairs, together))
+            records = self._records(changes, written, keys)
+            large = self._room.too_large(records)
+        if large:
+            rows, first = np.unique(written.rows[list(large)], return_index=True)
+            reasons = list(large.values())
+            raise NotEncodable(rows, [reasons[place] for place in first])
+        return records
+
+    def _records(self, changes: pa.Table, written: EncodedChanges, keys: pa.Array | None) -> pa.Table:
         rows = pa.array(written.rows)
         count = len(written.rows)
 
@@ -86,7 +110,7 @@ class RowEncoder:
             headers = own_headers(own)
         return pa.table(
             [
-                self._keys(texts, rows),
+                pa.nulls(count, pa.binary()) if keys is None else keys.take(rows).cast(pa.binary()),
                 written.values.cast(pa.binary()),
                 self._chosen(changes, rows),
                 pa.nulls(count, pa.int64()) if timestamp is None else pc.divide(timestamp.view(pa.int64()), 1000),
@@ -94,11 +118,6 @@ class RowEncoder:
             ],
             schema=OUT,
         )
-
-    def _keys(self, texts: pa.Table, rows: pa.Array) -> pa.Array:
-        if self._key_writer is None:
-            return pa.nulls(len(rows), pa.binary())
-        return self._key_writer.finish(whole(texts["key"])).take(rows).cast(pa.binary())
 
     def _chosen(self, changes: pa.Table, rows: pa.Array) -> pa.Array:
         """The partition by the row's key where the key is not in the record, so that a key stays in one partition."""

@@ -178,13 +178,14 @@ class Cluster:
         compacts = "compact" in str(config["cleanup.policy"].value)
         return compacts and int(config["min.compaction.lag.ms"].value or 0) < milliseconds
 
-    def largest_record(self, topic: str) -> int:
-        """Return the bytes of the largest record that `topic` takes; what is known to be taken where we may not ask."""
+    def largest_record(self, topic: str) -> int | None:
+        """Return the bytes of the largest batch of records that `topic` takes, compressed; None where we may not
+        ask."""
         try:
             told = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
         except KafkaConfigError:
-            return RECORD_BYTES
-        return int(told or RECORD_BYTES)
+            return None
+        return None if told is None else int(told)
 
     def _config(self, topic: str, cannot: str) -> Mapping[str, ConfigEntry]:
         resource = ConfigResource(ResourceType.TOPIC, topic)

@@ -64,11 +64,13 @@ class Kafka:
     log: list[str] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     plans: list[bytes] = field(default_factory=list)
+    written_by: list[str] = field(default_factory=list)
+    """The writers, by the query that they are of, in the order of their commits."""
 
     def client(
         self, settings: WriterSettings, partition: int, batch: int, told: bytes | None, earlier: bytes | None
     ) -> Client:
-        return Client(self, f"{partition}/{batch}", told, earlier)
+        return Client(self, f"{partition}/{batch}", told, earlier, settings.query)
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Client:
     of: str
     digest: bytes | None
     earlier: bytes | None
+    query: str
 
     def begin(self) -> bool:
         self.kafka.log.append(f"begin {self.of}")
@@ -96,6 +99,7 @@ class Client:
         if self.kafka.expired:
             raise TransactionExpired("too late")
         self.kafka.log.append(f"commit {told.hex()}")
+        self.kafka.written_by.append(self.query)
         self.kafka.plans.append(plan)
         return WriteReport(outcome="replayed" if self.kafka.committed else "committed")
 
@@ -202,6 +206,22 @@ def test_rows_that_cannot_be_encoded_are_dead_letters_of_the_same_transaction(sp
         counts.absorb(report.metrics)
         assert counts.counts['dead_letter_records_total{topic="dead",reason="not-encodable"}'] == 3
         assert counts.counts['dead_records_total{operator="sink counts"}'] == 3
+
+
+def test_dead_letters_are_committed_after_what_they_are_not_in(spec: JobSpec, kafka: Kafka):
+    """A sink that refuses a record leaves no dead letters behind that lack it."""
+    ((output, within),) = spec.encoders.items()
+    elsewhere = replace(spec.writers[0], query="elsewhere")
+    changed = replace(
+        spec,
+        dead_letter_topic="dead",
+        writers=(elsewhere, *spec.writers),
+        side_writer=0,
+        writer_of={output: 1},
+        encoders={output: Choosy(within, 2, 4)},
+    )
+    write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT)
+    assert kafka.written_by == ["counts", "elsewhere"]
 
 
 def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, kafka: Kafka):

@@ -7,6 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 Record = tuple[bytes | None, bytes | None]
 
@@ -91,3 +98,11 @@ def debezium(records: Sequence[Record]) -> list[dict[str, Any]]:
             after = json.dumps(change["after"], sort_keys=True)
             rows[after] = rows.get(after, 0) + 1
     return [json.loads(row) for row, count in sorted(rows.items()) for _ in range(count)]
+
+
+def limit_records(bootstrap: str, topic: str, size: int) -> None:
+    """Have a topic take records of this size at most, from now on."""
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)

@@ -50,6 +50,26 @@ def pair(changes: pa.Table, key: Sequence[int] | None) -> ChangePairs:
     return ChangePairs(before, after)
 
 
+def is_update(pairs: ChangePairs) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which changes have a row before and a row after."""
+    found: np.ndarray[Any, np.dtype[np.bool_]] = (pairs.before != NONE) & (pairs.after != NONE)
+    return found
+
+
+def split(pairs: ChangePairs, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> ChangePairs:
+    """Return the changes with a delete and an insert in the place of each of the `chosen` updates.
+
+    >>> pairs = ChangePairs(np.array([-1, 1]), np.array([0, 2]))
+    >>> [each.tolist() for each in split(pairs, np.array([False, True]))]
+    [[-1, 1, -1], [0, -1, 2]]
+    """
+    copies = np.where(chosen, 2, 1)
+    before, after = np.repeat(pairs.before, copies), np.repeat(pairs.after, copies)
+    second = (np.cumsum(copies) - 1)[chosen]
+    before[second], after[second - 1] = NONE, NONE
+    return ChangePairs(before, after)
+
+
 def _agree(
     changes: pa.Table, key: Sequence[int], left: Positions, right: Positions
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 
 from service.checkpoint.files import NoHardLinks, StateMissing
 from service.databases.errors import DatabaseConfigError
-from service.kafka.errors import DigestMismatch, KafkaConfigError, SourceChanged
+from service.kafka.errors import DigestMismatch, KafkaConfigError, MessageTooLarge, SourceChanged
 from service.runtime.ingest import BadInput
 from service.runtime.shard_operators import StateMismatch
 from service.spark.internals.failures import note
@@ -46,6 +46,10 @@ FINAL = (
 
 OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 """Errors for want of memory, of Python, of DuckDB and of Arrow: the next attempt would have no more of it."""
+
+OF_THE_RUN = (*OF_MEMORY, MessageTooLarge)
+"""Errors that the next attempt would meet again, but perhaps not the next start of the query: it asks anew what topics
+take."""
 
 _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
 """What is raised where Spark's side of the task has failed, which is the one that can say of what."""
@@ -106,7 +110,7 @@ def _stop_if_hopeless(notes: Path) -> None:
 
 
 def _keep(notes: Path, attempt: int, error: Exception) -> None:
-    final = isinstance(error, (*FINAL, *OF_MEMORY))
+    final = isinstance(error, (*FINAL, *OF_THE_RUN))
     notes.mkdir(parents=True, exist_ok=True)
     temporary = notes.with_name(f"{notes.name}.{os.getpid()}")
     temporary.write_text("".join(traceback.format_exception(error)))

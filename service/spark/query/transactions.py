@@ -73,7 +73,8 @@ class TaskTransactions:
         """Commit what was written of the source rows of `digest`, and the packed `plan` of the batch. A transaction
         without records still says that its batch is done, unless that `may_skip`."""
         with self._metrics.timed("write"):
-            for number in range(len(self._job.spec.writers)):
+            # Dead letters come last: those that are there for what a sink did not take must not be committed without.
+            for number in sorted(range(len(self._job.spec.writers)), key=lambda n: n == self._job.spec.side_writer):
                 records = self._held.pop(number, [])
                 spooled = self._spooled.get(number)
                 dropped = number in self._dropped

@@ -23,16 +23,18 @@ from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.planning import Deployment
+from service.deployment.record_rooms import Rooms, agree_on_rooms, rooms_now, with_small_batches
 from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
 from service.deployment.writers import check_unchanged
 from service.formats import datagen
+from service.formats.record_size import RecordRoom
 from service.formats.registry import decoder, encoder
 from service.host.clock import ClockJumped, believed_time
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.kept_tables import OPERATORS, kept_operators
-from service.plan.program import discarding
+from service.plan.program import Output, discarding
 from service.plan.upgrade import Upgrade
 from service.runtime.layout import Layout
 from service.runtime.task_metrics import parsed
@@ -92,6 +94,8 @@ class JobRunner:
         self._client: Mapping[str, str] = {}
         self._shards = self._readers = 0
         self._wanted = Layout(0)
+        self._rooms: Rooms = {}
+        self._wanted_rooms: Rooms = {}
         self.upgrade: Upgrade | None = None
         self._rolling: RollForward | None = None
         self._looked = self._reported = self._held = False
@@ -108,6 +112,8 @@ class JobRunner:
         redone = self._plan_missing()
         layout = self._layout()
         self._pace = self._new_pace()
+        self._wanted_rooms = rooms_now(self._deployment)
+        self._rooms = agree_on_rooms(self._checkpoint, self._wanted_rooms, begun=self._checkpoint.begun() is not None)
         a = self._agreed = self._with_topics()
         self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         if self._batch_end is None:
@@ -166,10 +172,11 @@ class JobRunner:
         progress = reports.last()
         if progress is None:
             return False
-        # The batch that had begun with another number of tasks is done; or records have become so large that what is
-        # handed to Python has to be cut by bytes.
-        tasks = self._shards, self._readers
-        if tasks != (self._wanted.shards, self._wanted_readers) or (self._large_blocks() and not self._blocks_limited):
+        # The batch that had begun with another number of tasks or other bounds of records is done; or records have
+        # become so large that what is handed to Python has to be cut by bytes.
+        as_begun = self._shards, self._readers, self._rooms
+        wanted = self._wanted.shards, self._wanted_readers, self._wanted_rooms
+        if as_begun != wanted or (self._large_blocks() and not self._blocks_limited):
             self.stop()
             self.start()
             return False
@@ -387,7 +394,7 @@ class JobRunner:
             program=discarding(a.program),
             decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
             encoders={
-                o.id: encoder(o.table, o.columns, a.program.name, o.key, a.partitions_of(o.id))
+                o.id: encoder(o.table, o.columns, a.program.name, o.key, a.partitions_of(o.id), self._room(o))
                 for o in a.program.outputs
                 if o.table.connector.kind != "blackhole"
             },
@@ -421,8 +428,15 @@ class JobRunner:
             self._checkpoint.write("writers", {**known, **now})
 
     def _writer(self, number: int) -> WriterSettings:
-        plan = self._checkpoint.read(PLAN) or 0
-        return self._deployment.writer(number, self._checkpoint.identifier(), plan)
+        deployment, plan = self._deployment, self._checkpoint.read(PLAN) or 0
+        settings = deployment.writer(number, self._checkpoint.identifier(), plan)
+        side_bytes = deployment.side_bytes if number == deployment.writers.side else None
+        return with_small_batches(settings, number, self._rooms, side_bytes)
+
+    def _room(self, output: Output) -> RecordRoom | None:
+        """That of a record of an output that goes to Kafka."""
+        number = self._deployment.writers.of_output.get(output.id)
+        return None if number is None else self._rooms[f"{number}/{output.table.connector.topics[0]}"]
 
     def _note_progress(self, progress: Mapping[str, Any]) -> None:
         """Which bounded sources the last batch has read to their end."""

@@ -15,7 +15,7 @@ from service.host.machine import free_ports
 from tests.brokers import Broker, MakeTopic
 from tests.page.browser.shown import DESK, SCREENSHOTS
 from tests.spark.service_process import ServiceProcess
-from tests.spark.topics import feed
+from tests.spark.topics import feed, limit_records
 
 BASE = 1_700_000_000_000
 LARGEST = 2_000
@@ -45,11 +45,11 @@ def reading(second: int, note: str = "ok", sensor: str = "s1") -> dict[str, Any]
 @pytest.fixture
 def service(
     kafka: Broker, make_topic: MakeTopic, tmp_path: Path
-) -> Iterator[Callable[[], tuple[ServiceProcess, str, str]]]:
-    """Starts a service; with the topic that it reads and its address."""
+) -> Iterator[Callable[[], tuple[ServiceProcess, str, str, str]]]:
+    """Starts a service; with a topic that it reads, one that it writes, and its address."""
     (port,) = free_ports(1)
     source, windows = make_topic("readings", partitions=2), make_topic("minutes")
-    notes = make_topic("notes", partitions=1, max_message_bytes=str(LARGEST))
+    notes = make_topic("notes", partitions=1)
     running = ServiceProcess(
         PIPELINE.format(source=source, windows=windows, notes=notes),
         tmp_path,
@@ -61,9 +61,9 @@ def service(
         TOPICS__DEAD_LETTER=make_topic("dead", partitions=1),
     )
 
-    def start() -> tuple[ServiceProcess, str, str]:
+    def start() -> tuple[ServiceProcess, str, str, str]:
         running.start()
-        return running, source, f"http://127.0.0.1:{port}/"
+        return running, source, notes, f"http://127.0.0.1:{port}/"
 
     yield start
     running.kill()
@@ -71,9 +71,9 @@ def service(
 
 @pytest.mark.timeout(900)
 def test_a_running_job_is_shown_as_it_is(
-    kafka: Broker, browser: Browser, service: Callable[[], tuple[ServiceProcess, str, str]]
+    kafka: Broker, browser: Browser, service: Callable[[], tuple[ServiceProcess, str, str, str]]
 ) -> None:
-    running, source, address = service()
+    running, source, notes, address = service()
 
     def job() -> dict[str, Any]:
         status, body = running.ask("/status.json")
@@ -118,7 +118,8 @@ def test_a_running_job_is_shown_as_it_is(
         expect(page.locator(".samples").first).to_contain_text('{"sensor": "s')
         _photograph(page, "live")
 
-        # A row that its topic does not take: the batch fails, and the page shows the error in full.
+        # A row that its topic does not take any more: the batch fails, and the page shows the error in full.
+        limit_records(kafka.bootstrap, notes, LARGEST)
         note = f"z{Random(1).randbytes(4 * LARGEST).hex()}"  # still too large when it is compressed
         feed(kafka.bootstrap, source, [(0, reading(240, note))])
         running.until("the batch fails", lambda: job()["state"] == "retrying")

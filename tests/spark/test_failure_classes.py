@@ -4,7 +4,6 @@ the note that a Python error takes along."""
 from __future__ import annotations
 
 import traceback
-from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -15,7 +14,6 @@ from service.spark.internals.failures import SparkFailure, failure_of, note, not
 from service.spark.supervision.failure_classes import is_misconfigured, is_patient
 
 KAFKA = "org.apache.kafka.common.errors"
-READER = "org.apache.spark.sql.kafka010.consumer.InternalKafkaConsumer"
 LOST_TASK = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage "
     "1.0 (TID 3) (10.0.0.7 executor 1): {thrown}: {words}\n\tat {frame}.fetch(A.scala:1)\n\n"
@@ -38,15 +36,11 @@ class JavaClass:
 class JavaException:
     """An exception of the JVM as py4j shows it."""
 
-    def __init__(self, *names: str, frame: str = "java.lang.Thread", cause: JavaException | None = None) -> None:
-        self._names, self._frame, self._cause = names, frame, cause
+    def __init__(self, *names: str, cause: JavaException | None = None) -> None:
+        self._names, self._cause = names, cause
 
     def getClass(self) -> JavaClass:
         return JavaClass(*self._names)
-
-    def getStackTrace(self) -> list[Any]:
-        frame = type("Frame", (), {"getClassName": lambda _: self._frame})()
-        return [frame]
 
     def getCause(self) -> JavaException | None:
         return self._cause
@@ -83,11 +77,10 @@ def task(error: Exception) -> SparkFailure:
         (spark(JavaException(f"{KAFKA}.TimeoutException", f"{KAFKA}.RetriableException")), True),
         (spark(JavaException("java.lang.Exception", cause=JavaException(f"{KAFKA}.DisconnectException"))), True),
         (spark(JavaException(f"{KAFKA}.OfASubclass", f"{KAFKA}.TimeoutException")), True),
-        (spark(JavaException("java.util.concurrent.TimeoutException", frame=READER)), True),
-        (spark(JavaException("java.util.concurrent.TimeoutException", frame="scala.concurrent.Await")), False),
+        (spark(JavaException("java.util.concurrent.TimeoutException")), False),
         (spark(JavaException("com.example.TimeoutException")), False),
         (spark(None, LOST_TASK.format(thrown=f"{KAFKA}.TimeoutException", words="x", frame="a.b.C")), True),
-        (spark(None, LOST_TASK.format(thrown="java.util.concurrent.TimeoutException", words="x", frame=READER)), True),
+        (spark(None, LOST_TASK.format(thrown="java.util.concurrent.TimeoutException", words="x", frame="a.C")), False),
         (
             spark(None, LOST_TASK.format(thrown="java.lang.Error", words=f"{KAFKA}.TimeoutException", frame="a.C")),
             False,
@@ -142,7 +135,7 @@ def test_an_error_is_noted_once_and_nobody_is_shown_it():
 
 def test_of_a_jvm_that_is_gone_there_are_no_classes():
     class Gone(JavaException):
-        def getStackTrace(self) -> list[Any]:
+        def getClass(self) -> JavaClass:
             raise ConnectionResetError
 
     assert failure_of(ThrownByJava(Gone("a.B"))).java == ()

@@ -18,31 +18,21 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 _NOTE = "  tailrace-failure "
 _TASK_FAILED = "org.apache.spark.SparkException"
-_THROWN = re.compile(
-    r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+[A-Z][\w$]*)(?::.*)?$"
-    r"(?:\n\s+at (?:[\w.]+/)?([\w.$]+)\.[\w$<>]+\()?",
-    re.MULTILINE,
-)
-"""A line of a printed Java exception that names its class, and the first of its frames."""
+_THROWN = re.compile(r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+[A-Z][\w$]*)(?::.*)?$", re.MULTILINE)
+"""A line of a printed Java exception that names its class."""
 
 _LONGEST_CHAIN = 30
 _EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
 
 
-class Thrown(NamedTuple):
-    """One exception of the JVM: its class and the classes above it, and the class whose method has thrown it."""
-
-    classes: tuple[str, ...]
-    thrown_in: str
-
-
 class SparkFailure(NamedTuple):
     """A failure of Spark, as far as it is known: its text without notes, the classes of the Python error behind it (its
-    own first; empty where there is none), and the exceptions of the JVM, the outermost first."""
+    own first; empty where there is none), and the exceptions of the JVM, the outermost first, each as its class and
+    the classes above it."""
 
     text: str
     python: tuple[str, ...]
-    java: tuple[Thrown, ...]
+    java: tuple[tuple[str, ...], ...]
 
     def raised(self, *kinds: type[BaseException]) -> bool:
         """Return whether the Python error is an instance of one of `kinds`."""
@@ -50,11 +40,7 @@ class SparkFailure(NamedTuple):
 
     def thrown(self, *names: str) -> bool:
         """Return whether an exception of the JVM is an instance of one of these classes."""
-        return any(name in each.classes for each in self.java for name in names)
-
-    def thrown_in(self, package: str, name: str) -> bool:
-        """Return whether code of `package` has thrown an instance of class `name`."""
-        return any(name in each.classes and each.thrown_in.startswith(package) for each in self.java)
+        return any(name in classes for classes in self.java for name in names)
 
 
 def class_name(kind: type) -> str:
@@ -86,11 +72,11 @@ def without_notes(text: str) -> str:
 def failure_of(error: Exception) -> SparkFailure:
     """Return what is known of an error that a query or a call into the JVM has raised."""
     text = str(error)
-    java: tuple[Thrown, ...] = ()
+    java: tuple[tuple[str, ...], ...] = ()
     with suppress(Py4JError, ConnectionError):  # of a JVM that is gone
         java = tuple(_chain(_java_exception(error)))
-    if not java or java[-1].classes[0] == _TASK_FAILED:  # Spark has kept only the text of what a task threw
-        java += tuple(Thrown((name,), frame) for name, frame in _THROWN.findall(text))
+    if not java or java[-1][0] == _TASK_FAILED:  # Spark has kept only the text of what a task threw
+        java += tuple((name,) for name in _THROWN.findall(text))
     ours = _noted_in(text)
     if not ours and not isinstance(error, Py4JJavaError | CapturedException):
         ours = tuple(_names(type(error)))
@@ -128,13 +114,11 @@ def _java_exception(error: Exception) -> Any:
     return None
 
 
-def _chain(java: Any) -> Iterator[Thrown]:
+def _chain(java: Any) -> Iterator[tuple[str, ...]]:
     for _ in range(_LONGEST_CHAIN):
         if java is None:
             return
-        frames = java.getStackTrace()
-        thrown_in = str(frames[0].getClassName()) if len(frames) else ""
-        yield Thrown(tuple(_classes(java.getClass())), thrown_in)
+        yield tuple(_classes(java.getClass()))
         java = java.getCause()
 
 

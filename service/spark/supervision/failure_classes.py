@@ -41,18 +41,11 @@ REFUSED = tuple(
 """Exceptions of Kafka's Java client after which only other passwords or rights help. The classes below the first of
 each kind are listed too: where Spark has kept only the text of an exception, those above it are not known."""
 
-READER = "org.apache.spark.sql.kafka010."
-"""The package of Spark's own reader, whose time-out is Java's general one."""
-
 
 def is_patient(failure: SparkFailure) -> bool:
     """Return whether Kafka, a schema registry or a database cannot be reached: that is waited out for as long as it
     takes. A time-out of anything else is a failure like others."""
-    return (
-        failure.raised(KafkaUnreachable, RegistryUnreachable, DatabaseUnreachable)
-        or failure.thrown(*UNREACHABLE)
-        or failure.thrown_in(READER, "java.util.concurrent.TimeoutException")
-    )
+    return failure.raised(KafkaUnreachable, RegistryUnreachable, DatabaseUnreachable) or failure.thrown(*UNREACHABLE)
 
 
 def is_misconfigured(failure: SparkFailure) -> bool:

@@ -100,7 +100,7 @@ class MarkerPlace:
 
 
 class Undecided(NamedTuple):
-    """What is hidden of a partition of the marker topic: the records from the offset `stable` on, with these `keys`."""
+    """The records of a partition that an open transaction hides: from the offset `stable` on, with these `keys`."""
 
     stable: int
     keys: frozenset[bytes]

@@ -47,6 +47,9 @@ CREATE TABLE ship (pay_id INT, port STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS
 WITH ('connector' = 'kafka', 'topic' = 'ship', 'properties.bootstrap.servers' = 'b', 'format' = 'json');
 CREATE TABLE item (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH ('connector' = 'upsert-kafka',
   'topic' = 'item', 'properties.bootstrap.servers' = 'b', 'key.format' = 'json', 'value.format' = 'json');
+CREATE TABLE shelf (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (
+  'connector' = 'upsert-kafka', 'topic' = 'shelf', 'properties.bootstrap.servers' = 'b', 'key.format' = 'json',
+  'value.format' = 'json');
 CREATE TABLE a (a1 INT, a2 INT, a3 INT)
 WITH ('connector' = 'kafka', 'topic' = 'a', 'properties.bootstrap.servers' = 'b', 'format' = 'json');
 CREATE TABLE b (b1 INT, b2 INT, b3 STRING)

@@ -18,6 +18,7 @@ TABLE = """CREATE TABLE t (id BIGINT, xs ARRAY<INT>, m MAP<STRING, INT>, rs ARRA
         ("SELECT u.k, v FROM t, UNNEST(t.m) AS u (k, v)", "k STRING, v INT"),
         ("SELECT id, a, b FROM t CROSS JOIN UNNEST(rs)", "id BIGINT, a INT, b STRING"),
         ("SELECT p, n FROM t INNER JOIN UNNEST(rs) WITH ORDINALITY AS u (p, q, n) ON TRUE", "p INT, n INT!"),
+        ("SELECT p FROM t JOIN UNNEST(rs) AS u (p, q) ON p = id AND q <> 'x'", "p INT"),
         ("SELECT x, n FROM t LEFT JOIN UNNEST(xs) WITH ORDINALITY AS u (x, n) ON TRUE", "x INT, n INT"),
         ("SELECT x FROM UNNEST(ARRAY[1, 2]) AS u (x)", "x INT"),
         ("SELECT * FROM UNNEST(ARRAY[1, 2]) AS u (x)", "x INT"),

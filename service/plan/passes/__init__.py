@@ -14,11 +14,13 @@ from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import prune_watermarks
 from service.plan.passes.push_filters import push_filters
 from service.plan.passes.read_values import read_values
+from service.plan.passes.settle_ranks import settle_ranks
 from service.plan.passes.share_subplans import share_subplans
 
 PASSES = (
     read_values,
     bound_ranks,
+    settle_ranks,
     share_subplans,
     prune_watermarks,
     expand_computed,

@@ -15,10 +15,10 @@ from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.from_clause import aliased, resolve_relation
-from service.sql.resolve.join_conditions import sort_conditions
+from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.join_order import by_leading
-from service.sql.resolve.relation import Relation, visible
+from service.sql.resolve.relation import Relation, filtered, visible
 from service.sql.resolve.skew import Skew, not_compared, skews, spread
 from service.sql.resolve.syntax import conjuncts, has_query, positions
 from service.sql.resolve.table_hints import leading, state_ttls
@@ -147,11 +147,18 @@ def _unnested(left: Relation, join: exp.Join, unnest: exp.Unnest, kind: JoinKind
             )
         )
     on = join.args.get("on")
-    if join.args.get("using") or (on is not None and not (isinstance(on, exp.Boolean) and on.this)):
+    anything = on is None or (isinstance(on, exp.Boolean) and bool(on.this))
+    if join.args.get("using") or (kind is JoinKind.LEFT and not anything):
         raise session.give_up(
             SqlError("UNNEST is joined ON TRUE", hint="write the condition into WHERE", at=on or join)
         )
-    return unnested(left, unnest, outer=kind is JoinKind.LEFT, session=session)
+    relation = unnested(left, unnest, outer=kind is JoinKind.LEFT, session=session)
+    if on is None or anything:
+        return relation
+    condition = session.compile(on, relation.scope)
+    if condition is None:
+        raise QueryRejected
+    return filtered(relation, checked_condition(condition, on), session.place(on))
 
 
 def _check_names(relations: Sequence[Relation], sources: Sequence[exp.Expr], session: ResolveContext) -> None:

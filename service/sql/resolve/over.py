@@ -22,16 +22,12 @@ def resolve_over(
     select: exp.Select, relation: Relation, items: list[Item], ttl: int, session: ResolveContext
 ) -> tuple[Relation, list[Item]]:
     """Return the relation with a column for each OVER call of `items`, and the items over it."""
-    named = {w.name: w for w in select.args.get("windows") or ()}
-    calls: dict[str, FramedCall | RankCall] = {}
-    with session.all_or_nothing():
-        for _, node in items:
-            for window in _windows_in(node):
-                with session.mistakes.collecting(window), suppress(QueryRejected):
-                    call = over_call(window, named, relation, session)
-                    calls.setdefault(call.text, call)
+    calls = _calls(select, relation, items, session, settled=False)
     if not calls:
         return relation, items
+    if any(isinstance(call, FramedCall) for call in calls.values()):
+        # A frame answers rows that may be taken back once, so that a number in the same order is final, too.
+        calls = _calls(select, relation, items, session, settled=True)
     scope, place = relation.scope, session.place(select)
     names = {text: f"{INTERNAL}over{i}" for i, text in enumerate(calls)}
     relation = with_answers(relation, [c for c in calls.values() if isinstance(c, FramedCall)], names, ttl, place)
@@ -43,6 +39,21 @@ def resolve_over(
         return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
 
     return relation, [(name, replaced(node, part)) for name, node in items]
+
+
+def _calls(
+    select: exp.Select, relation: Relation, items: list[Item], session: ResolveContext, *, settled: bool
+) -> dict[str, FramedCall | RankCall]:
+    """The OVER calls of `items`, by their text."""
+    named = {w.name: w for w in select.args.get("windows") or ()}
+    calls: dict[str, FramedCall | RankCall] = {}
+    with session.all_or_nothing():
+        for _, node in items:
+            for window in _windows_in(node):
+                with session.mistakes.collecting(window), suppress(QueryRejected):
+                    call = over_call(window, named, relation, session, settled=settled)
+                    calls.setdefault(call.text, call)
+    return calls
 
 
 def _windows_in(node: exp.Expr) -> Iterator[exp.Window]:

@@ -79,14 +79,18 @@ class FramedCall:
 
 
 def over_call(
-    node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext
+    node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext, *, settled: bool
 ) -> FramedCall | RankCall:
-    """Return the call that `node` is; SqlError or QueryRejected if it is none. `named` are the windows of the query."""
+    """Return the call that `node` is; SqlError or QueryRejected if it is none.
+
+    `named` are the windows of the query. `settled` says that rows which may be taken back are answered once, when the
+    watermark reaches their time.
+    """
     scope = relation.scope
     partition_nodes, order, spec = _definition(node, named)
     function_node = node.this
     function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
-    numbered_by_time = _by_rising_time(order, partition_nodes, function, relation)
+    numbered_by_time = _by_rising_time(order, partition_nodes, function, relation, settled=settled)
     if function in OF_ALL_ROWS or (function in RANK_FUNCTIONS and not numbered_by_time):
         return rank_call(node, function, partition_nodes, order, relation, session)
     if function not in AGGREGATES and function not in NOT_AGGREGATES:
@@ -127,7 +131,9 @@ def over_call(
     )
 
 
-def _by_rising_time(order: exp.Expr | None, partition: Sequence[exp.Expr], function: str, relation: Relation) -> bool:
+def _by_rising_time(
+    order: exp.Expr | None, partition: Sequence[exp.Expr], function: str, relation: Relation, *, settled: bool
+) -> bool:
     """Whether rows are numbered by a time attribute, ascending: each then has its final number once it is due.
 
     RANK and DENSE_RANK count times, of which each ends with its batch in processing time. The ranks within a window of
@@ -140,7 +146,9 @@ def _by_rising_time(order: exp.Expr | None, partition: Sequence[exp.Expr], funct
     if not isinstance(ordered.this, exp.Column) or ordered.args.get("desc") or found is None or not found:
         return False
     time = relation.scope.field(min(found)).time
-    if mode(relation.node) is not Mode.APPEND or time is TimeKind.NONE:
+    if time is TimeKind.NONE:
+        return False
+    if mode(relation.node) is not Mode.APPEND and not (settled and time is TimeKind.EVENT):
         return False
     if function == "ROW_NUMBER":
         return True

@@ -23,8 +23,11 @@ CREATE TABLE readings (
   'key.format' = 'json', 'value.format' = 'json'
 );
 
-CREATE TABLE sums (id BIGINT, amount BIGINT, total BIGINT, near BIGINT, next_id BIGINT)
+CREATE TABLE sums (id BIGINT, amount BIGINT, total BIGINT, near BIGINT, next_id BIGINT, place_of BIGINT)
 WITH ('connector' = 'kafka', 'topic' = 'sums', 'format' = 'json');
+
+CREATE TABLE numbers (sensor BIGINT, number BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'numbers', 'format' = 'json');
 
 CREATE TABLE lasts (sensor BIGINT, value_ BIGINT, last_value_ BIGINT)
 WITH ('connector' = 'kafka', 'topic' = 'lasts', 'format' = 'json');
@@ -37,9 +40,13 @@ SELECT
   SUM(amount) OVER (PARTITION BY place ORDER BY ts),
   COUNT(*) OVER (PARTITION BY place ORDER BY ts
     RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND INTERVAL '10' SECOND FOLLOWING),
-  LEAD(id) OVER (PARTITION BY place ORDER BY ts)
+  LEAD(id) OVER (PARTITION BY place ORDER BY ts),
+  RANK() OVER (PARTITION BY place ORDER BY ts)
 FROM changes;
 
 INSERT INTO lasts
 SELECT sensor, value_, LAG(value_, 1, 0) OVER (PARTITION BY place ORDER BY ts) FROM readings;
+
+INSERT INTO numbers
+SELECT sensor, ROW_NUMBER() OVER (PARTITION BY place ORDER BY ts) FROM readings;
 END;

@@ -331,8 +331,9 @@ def local_cluster(master: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-_WHOLE_ROWS = {"max.message.bytes": str(10 << 20)}
-"""Of topics of dead letters: a row may be there since it was too large for the topic of its sink."""
+_WHOLE_ROWS = {"max.message.bytes": str(8 << 20)}
+"""Of topics of dead letters: a row may be there since it was too large for the topic of its sink. Hosted clusters take
+no more."""
 
 
 def _check_topics(assignment: Deployment) -> None:

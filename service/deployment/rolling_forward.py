@@ -115,13 +115,16 @@ def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForw
     return RollForward(missing, files, store, keeps_state=deployment.program.levels > 0)
 
 
-def note_ends(deployment: Deployment, files: Files) -> None:
+def note_ends(deployment: Deployment, files: Files, newest: int) -> None:
     """Keep in the checkpoint of a running job how long the marker topic is: the next start need not read what lies
-    before. Raises KafkaFailure."""
+    before. Nothing is kept before batch `newest` is planned, which was the newest of the topic when the job was
+    started: until then the topic tells of batches that the checkpoint lacks. Raises KafkaFailure."""
     topic, store = deployment.settings.topics.markers, SmallFiles(files)
     ends = [Cluster(address.librdkafka).end_offsets([topic])[topic] for address in deployment.writers.addresses]
     # What lies before these ends belongs to batches that were planned by then, so it is looked for the last one later.
-    _keep_ends(store, last(files, OFFSETS), store.read(PLAN) or 0, ends)
+    planned = last(files, OFFSETS)
+    if planned >= newest:
+        _keep_ends(store, planned, store.read(PLAN) or 0, ends)
 
 
 def _keep_ends(store: Store, planned: int, plan: int, ends: Sequence[Mapping[int, int]]) -> None:

@@ -50,7 +50,7 @@ class RecordRoom:
         """Return the positions of the records (formats.contract.OUT) that do not fit, ascending, each with a sentence
         that names its sizes."""
         least = self.sent if self.stored is None else min(self.sent, self.stored)
-        if records.nbytes + OVERHEAD <= least:
+        if records.nbytes + OVERHEAD <= least or _longest(records) + OVERHEAD <= least:
             return {}
         keys, values = _lengths(records["key"]), _lengths(records["value"])
         plain = keys + values
@@ -84,6 +84,13 @@ class RecordRoom:
         step = _LZ4_BLOCK if self.codec == "lz4" else max(1, len(data))
         size = sum(len(codec.compress(data[at : at + step], asbytes=True)) for at in range(0, len(data), step))
         return min(int(size * (1 + _CLOSE)), len(data)) + beside
+
+
+def _longest(records: pa.Table) -> int:
+    """The bytes of the largest record, or more."""
+    lists = records["headers"]
+    of_headers = 0 if lists.null_count == len(lists) else int(_header_bytes(lists).max(initial=0))
+    return of_headers + sum(pc.max(pc.binary_length(records[name])).as_py() or 0 for name in ("key", "value"))
 
 
 def _lengths(column: pa.ChunkedArray) -> Sizes:

@@ -145,10 +145,24 @@ def test_a_look_begins_where_the_one_before_has_ended(copy: Copy) -> None:
     copy.length = 200
     assert copy.look() is None
     planned(Path(copy.files._root), 4, '{"t":{"0":50}}', TICK)
-    note_ends(copy.deployment, copy.files)
+    note_ends(copy.deployment, copy.files, -1)
     assert copy.look() is None
     assert copy.looked_from == [None, {0: 100}, {0: 200}]
     assert copy.memory.read(ENDS) == {"batch": 4, "plan": 0, "ends": [{"0": 200}]}
+
+
+def test_ends_are_not_noted_before_the_batches_that_are_missing_are_planned(copy: Copy) -> None:
+    """Who is killed in between finds them missing again."""
+    copy.markers = {0: Marker(6, b"d")}
+    copy.plans = [(0, plan(n)) for n in (4, 5, 6)]
+    rolling = copy.look()
+    assert rolling is not None
+    for number in (4, 5, 6):
+        assert rolling.plan_next() == number
+        note_ends(copy.deployment, copy.files, rolling.missing.last)
+        assert (copy.memory.read(ENDS) is not None) == (number == 6)
+        assert (copy.look() is not None) == (number < 6)
+        copy.done(number)
 
 
 @pytest.mark.parametrize("newer", [{"batch": 4}, {"plan": 1}])

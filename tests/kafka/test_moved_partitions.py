@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from service.kafka.writer import server
 from service.kafka.writer.partition_writer import PartitionWriter
 from service.kafka.writer.server import MOVED_AFTER, Attempt, PartitionLease, Server
 
@@ -48,7 +49,8 @@ class _Host:
 
 
 @pytest.fixture
-def host() -> Iterator[_Host]:
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Host]:
+    monkeypatch.setattr(server, "MOVED_SECONDS", 0.0)
     with ExitStack() as stack:
         yield _Host(stack)
 
@@ -68,6 +70,13 @@ def test_the_producer_of_a_partition_that_misses_many_batches_is_closed_once(hos
     assert host.closed() == [1]
     host.closed()
     assert host.writers[1].closed == 1
+
+
+def test_the_producer_of_a_partition_that_seldom_has_rows_is_kept(host: _Host, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "MOVED_SECONDS", 600.0)
+    run(host, [0, 1], range(3))
+    run(host, [0], range(3, 9 + MOVED_AFTER))
+    assert host.closed() == []
 
 
 def test_a_producer_that_somebody_uses_is_left_alone(host: _Host):

@@ -26,9 +26,10 @@ from service.kafka.writer.writer_settings import WriterSettings
 _LOOK_AROUND = 1.0
 _LAST_WORDS = 5.0
 
-MOVED_AFTER = 20
-"""Batches that a partition may miss before its producer is closed: one that has moved to another host would leave
-threads and connections behind, some to each broker."""
+MOVED_AFTER, MOVED_SECONDS = 20, 300.0
+"""Batches that a partition misses, and seconds for which it writes nothing, before its producer is closed: one that has
+moved to another host would leave threads and connections behind, some to each broker. One that seldom has a row should
+not begin anew with each: that takes longer than to write it."""
 
 
 class PartitionLease:
@@ -37,6 +38,7 @@ class PartitionLease:
     def __init__(self, writer: PartitionWriter) -> None:
         self.writer = writer
         self.batch = -1
+        self.used = time.monotonic()
         self._free = threading.Lock()
         self._holder: Attempt | None = None
 
@@ -66,6 +68,7 @@ class PartitionLease:
             yield self.writer
         finally:
             self.writer.abort()
+            self.used = time.monotonic()
             self._holder = None
             self._free.release()
 
@@ -143,12 +146,13 @@ class Server:
         self._leave()
 
     def close_moved(self) -> None:
-        """Close the producers of partitions that have missed many batches."""
+        """Close the producers of partitions that have missed many batches, for a while."""
         with self._lock:
             leases = list(self._leases.values())
         newest = max((lease.batch for lease in leases), default=-1)
         for lease in leases:
-            if 0 <= lease.batch < newest - MOVED_AFTER:
+            missed = 0 <= lease.batch < newest - MOVED_AFTER
+            if missed and time.monotonic() - lease.used >= MOVED_SECONDS:
                 lease.give_up()
 
     def _is_idle(self) -> bool:

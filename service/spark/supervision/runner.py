@@ -234,8 +234,9 @@ class JobRunner:
             sweep(self._state().open(), batch)
 
     def _note_ends(self, batch: int) -> None:
+        newest = -1 if self._rolling is None else self._rolling.missing.last
         with suppress(KafkaFailure):  # the next start reads more
-            note_ends(self._deployment, self._state().open())
+            note_ends(self._deployment, self._state().open(), newest)
 
     def keep_pace(self, batch: int, records: int, seconds: float) -> None:
         """Fit the next batches to one that took `records` of the table that gave most, and `seconds`."""

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,23 @@ LONGEST_BACKOFF = 60.0
 
 
 class Service:
-    """The run of a pipeline: its jobs in one Spark session."""
+    """The run of a pipeline: its jobs in one Spark session. `plan` decides how a program is run, and `place` where its
+    checkpoint is."""
 
-    def __init__(self, programs: tuple[Program, ...], settings: Settings, observer: Observer) -> None:
+    def __init__(
+        self,
+        programs: tuple[Program, ...],
+        settings: Settings,
+        observer: Observer,
+        *,
+        plan: Callable[[Program, Settings], Deployment] = plan_deployment,
+        place: Callable[[Program, Settings], str] = checkpoint_of,
+    ) -> None:
         self._programs = programs
         self._settings = settings
         self._observer = observer
+        self._plan = plan
+        self._place = place
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -63,7 +74,7 @@ class Service:
         self._on_signals()
         with ExitStack() as locks:
             for program in self._programs:
-                locks.enter_context(CheckpointLock(checkpoint_of(program, self._settings)))
+                locks.enter_context(CheckpointLock(self._place(program, self._settings)))
             return self._run()
 
     def _run(self) -> int:
@@ -128,7 +139,7 @@ class Service:
         wait = self._settings.retry.backoff / 1000
         while not self._stop.is_set():
             try:
-                return plan_deployment(program, self._settings)
+                return self._plan(program, self._settings)
             except KafkaConfigError:
                 raise
             except KafkaFailure as failure:

@@ -148,6 +148,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.deployment.unheld_times": {"service.deployment.planning", "service.kafka"},
     "service.deployment.upgrading": {"service.plan", "service.runtime"},
+    "service.deployment.filling": {
+        "service.checkpoint",
+        "service.deployment.planning",
+        "service.kafka",
+        "service.plan",
+    },
+    "service.deployment.taking_over": {
+        "service.checkpoint",
+        "service.deployment.filling",
+        "service.deployment.upgrading",
+        "service.plan",
+        "service.runtime",
+    },
     "service.local": {"operators", "service.databases", "service.plan", "service.runtime", "service.formats"},
     "service.spark": {
         "service.checkpoint",

@@ -51,7 +51,7 @@ def unfinished(files: Files) -> PlannedBatch | None:
     if number <= last(files, COMMITS):
         return None
     stops = ends(files, number)
-    starts = ends(files, number - 1) if number else [_first(files, source) for source in range(len(stops))]
+    starts = ends(files, number - 1) if number else [first(files, source) for source in range(len(stops))]
     return PlannedBatch(number, [*starts, *([None] * (len(stops) - len(starts)))], stops)
 
 
@@ -147,8 +147,8 @@ def value_of(line: str) -> Offsets | None:
     return None if line in (_NONE, "") else json.loads(line)
 
 
-def _first(files: Files, source: int) -> Offsets | None:
-    """Where a source began when the checkpoint was new."""
+def first(files: Files, source: int) -> Offsets | None:
+    """Return where a source, by its position, began when the checkpoint was new; None where it never has."""
     written = (files.get(f"{SOURCES}/{source}/0") or b"").decode(errors="replace")
     at = written.find("{")
     return json.loads(written[at:]) if at >= 0 else None

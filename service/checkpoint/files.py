@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -90,6 +91,14 @@ class Files(ABC):
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, of which some may be gone already."""
 
+    @abstractmethod
+    def link(self, name: str, to: str) -> None:
+        """Give a file, which nobody changes, the name `to` as well, or copy it there; it may be there already."""
+
+    @abstractmethod
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder with all that is in it; it may be gone already."""
+
     def written(self, place: StoredAt, data: pa.Buffer) -> None:  # noqa: B027  (nothing to do where files are mapped)
         """Note that a block was just written to `place`, and will be read soon."""
 
@@ -171,6 +180,25 @@ class FolderFiles(Files):
         for name in names:
             (self._root / name).unlink(missing_ok=True)
 
+    def link(self, name: str, to: str) -> None:
+        path, target = self._root / name, self._root / to
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, target)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            raise StateMissing(str(self._root), name) from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            temporary = target.with_name(f"{target.name}.{os.getpid()}.new")
+            shutil.copyfile(path, temporary)
+            temporary.rename(target)
+
+    def remove_folder(self, name: str) -> None:
+        shutil.rmtree(self._root / name, ignore_errors=True)
+
 
 class StoreFiles(Files):
     """A checkpoint in an object store: `root` is a bucket and a folder. A put is atomic there."""
@@ -186,7 +214,7 @@ class StoreFiles(Files):
                 stream.write(part)
 
     def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
-        if self._store.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound:
+        if self._has(name):
             return False
         self.put(name, parts)
         return True
@@ -223,6 +251,24 @@ class StoreFiles(Files):
         for name in names:
             with suppress(FileNotFoundError):
                 self._store.delete_file(f"{self._root}/{name}")
+
+    def link(self, name: str, to: str) -> None:
+        try:
+            self._store.copy_file(f"{self._root}/{name}", f"{self._root}/{to}")
+        except OSError:
+            if self._has(name):
+                raise
+            raise StateMissing(self._root, name) from None
+
+    def remove_folder(self, name: str) -> None:
+        found = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True, recursive=True)
+        for info in self._store.get_file_info(found):
+            if info.type == fs.FileType.File:
+                with suppress(FileNotFoundError):
+                    self._store.delete_file(info.path)
+
+    def _has(self, name: str) -> bool:
+        return bool(self._store.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound)
 
     def written(self, place: StoredAt, data: pa.Buffer) -> None:
         self._cache.put(f"{place.file.rpartition('/')[2]}.{place.offset}", data)

@@ -18,8 +18,8 @@ def sweep(files: Files, done: int) -> None:
     newer is left alone: it may belong to a task that runs now.
     """
     oldest = done - KEPT
-    if oldest < 0:
-        return
+    if oldest < min((batch_of(name) for name in files.names(version.FOLDER) if name[:9].isdigit()), default=0):
+        return  # it is young, or had no state until a short while ago
     needed: set[str] = set()
     for level in Version.before(files, oldest + 1).levels.values():
         for place in level.manifests:

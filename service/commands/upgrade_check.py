@@ -21,7 +21,9 @@ from service.exit_codes import OK, WRONG
 from service.kafka.errors import KafkaConfigError
 from service.observability.page.settings_shown import secrets_of
 from service.observability.redaction import Redaction
+from service.plan.filling import filled_part
 from service.plan.lowering.lower import compile_job
+from service.plan.meaning import Meaning
 from service.plan.program import Program
 from service.runtime.shard_operators import StateMismatch
 from service.settings import ConfigError, load
@@ -65,7 +67,7 @@ class CheckedUpgrade:
         if known is None:
             self.lines = [f"there is no checkpoint at {url}: it would start afresh"]
             return
-        refusals = list(_bounds(program, memory))
+        refusals, fillable = list(_bounds(program, memory)), False
         try:
             upgrade = compared(known, program.meaning, url)
         except StateMismatch as error:
@@ -80,6 +82,9 @@ class CheckedUpgrade:
             told = obstacles(upgrade, None if planned is None else planned.number)
             refusals += [each for each in told if each not in stateless]
             self.goes_on = not told
+            part = filled_part(program, Meaning.from_json(known["meaning"]))
+            self.lines += [f"it cannot be filled: {each}" for each in part.refusals if upgrade.to_fill]
+            fillable = bool(upgrade.to_fill) and not (upgrade.obstacles or part.refusals)
         self.goes_on = self.goes_on and not refusals
         self.lines += refusals
         self.lines.append(
@@ -87,6 +92,8 @@ class CheckedUpgrade:
             if self.goes_on
             else "it is refused: run the query that made the checkpoint, or start afresh with another"
         )
+        if fillable:
+            self.lines.append("what is new can be filled, as far as is known without Kafka: say --from as well")
 
 
 def _bounds(program: Program, memory: SmallFiles) -> Iterator[str]:

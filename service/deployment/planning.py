@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from service.deployment.clusters import Address, address_of, address_of_table
 from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
@@ -33,6 +34,16 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]
 """Executors on this machine, which are as many as there will ever be; cores and MiB of each."""
 
 
+class MovingEnds(Protocol):
+    """The end of what a job reads, where another job says how far that is for now."""
+
+    def now(self) -> Mapping[int, str]:
+        """Return the end offsets of each source, as Spark's JSON of them; they never go back."""
+
+    def final(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> bool:
+        """Return whether all is read and the ends will not move any more, where the offsets by source are `read`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A program and all that running it needs.
@@ -56,14 +67,22 @@ class Deployment:
     """The largest record that the topics of dead letters and late rows take."""
     record_bytes: Mapping[int, float] = field(default_factory=dict)
     """The mean size of a record of each source, where that is known."""
+    place: str = ""
+    """The checkpoint, if it is not where those of jobs are."""
+    starts: Mapping[int, str] = field(default_factory=dict)
+    """Where Spark's sources begin, as their JSON, if not where their tables say."""
+    ends: MovingEnds | None = None
+    """Up to where records are read for now; None for as far as there are any."""
 
     @property
     def checkpoint(self) -> str:
         """Where the job's checkpoint is."""
-        return checkpoint_of(self.program, self.settings)
+        return self.place or checkpoint_of(self.program, self.settings)
 
     def starting_offsets(self, source: int) -> str:
         """Return where Spark's source begins when the checkpoint is new, as its JSON."""
+        if source in self.starts:
+            return self.starts[source]
         table = self._table(source)
         startup = table.connector.startup
         asked = admin.StartPosition(
@@ -130,6 +149,8 @@ class Deployment:
 
     def group(self, source: int) -> str:
         """Return the consumer group whose offsets are committed, for lag tools only."""
+        if self.ends is not None:
+            return f"tailrace-{self.program.name}-filling"
         return self._table(source).connector.properties.get("group.id") or f"tailrace-{self.program.name}"
 
     def _table(self, source: int) -> Table:

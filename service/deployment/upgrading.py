@@ -51,6 +51,7 @@ def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade
             + "".join(f"  detail: {each}\n" for each in [f"{url} cannot go on with this query", *refusals])
             + f"  hint:   run the query that made it, or {_AFRESH}; `tailrace upgrade --check` says what becomes of"
             " each operator's state"
+            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` fills what is new")
         )
     return found
 

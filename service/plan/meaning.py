@@ -24,6 +24,10 @@ TTLS = ("ttl", "left_ttl", "right_ttl")
 """The attributes of nodes that say how long rows live."""
 
 
+ADDED = "added rows only"
+"""What the `changes` of a table are that is written without updates."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceMeaning:
     """A table whose offsets Spark keeps, by its position among the sources."""
@@ -175,7 +179,7 @@ def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | No
         form={
             "key": ", ".join(f"{table.columns[k].name} {canonical(table.columns[k].type)}" for k in table.key),
             "what tells rows apart": "nothing" if told is None else ", ".join(told),
-            "changes": "added rows only" if append else "updates",
+            "changes": ADDED if append else "updates",
             **_formats(table.connector),
         },
     )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from service.plan.meaning import Meaning, OperatorMeaning, OutputMeaning, SourceMeaning
+from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning
 
 
 class Fate(Enum):
@@ -37,18 +38,24 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over,
-    apart from what the verdicts say."""
+    """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over at
+    all, `lacking` what it lacks and reading again may fill, both apart from what the verdicts say."""
 
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
     obstacles: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
 
     @property
     def refusals(self) -> tuple[str, ...]:
         """Everything that stands in the way; empty where the new query goes on."""
+        return (*self.obstacles, *self.to_fill)
+
+    @property
+    def to_fill(self) -> tuple[str, ...]:
+        """Everything that stands in the way and that reading again may fill."""
         lost = (str(each) for each in self.verdicts if each.fate in (Fate.NEW, Fate.LOST))
-        return (*self.obstacles, *lost)
+        return (*self.lacking, *lost)
 
     def of(self, fate: Fate) -> list[str]:
         """Return the operators of one fate."""
@@ -57,12 +64,12 @@ class Upgrade:
 
 def upgrade(known: Meaning, now: Meaning) -> Upgrade:
     """Compare the query that a checkpoint was written by with the one that is to go on."""
-    obstacles = [*_sources(known.sources, now.sources)]
-    written, notes = _outputs(known.outputs, now.outputs)
-    obstacles += written
+    written = _outputs(known.outputs, now.outputs)
+    lacking = written.lacking
     if now.levels and not known.levels:
-        obstacles.append("rows met nowhere before, and meet by a key now: the checkpoint has no state for that")
-    return Upgrade(tuple(_verdicts(known, now)), tuple(notes), tuple(obstacles))
+        lacking.append("rows met nowhere before, and meet by a key now: the checkpoint has no state for that")
+    obstacles = [*_sources(known.sources, now.sources), *written.obstacles]
+    return Upgrade(tuple(_verdicts(known, now)), tuple(written.notes), tuple(obstacles), tuple(lacking))
 
 
 def _verdicts(known: Meaning, now: Meaning) -> Iterable[Verdict]:
@@ -141,20 +148,33 @@ def _source(source: SourceMeaning) -> str:
     return f"{source.table} ({_list(source.topics) or source.connector})"
 
 
-def _outputs(known: tuple[OutputMeaning, ...], now: tuple[OutputMeaning, ...]) -> tuple[list[str], list[str]]:
-    """What stands in the way, and what is only to be noted."""
+class _Written(NamedTuple):
+    """What the tables that are written say: what stands in the way, what is lacking, what is only to be noted."""
+
+    obstacles: list[str]
+    lacking: list[str]
+    notes: list[str]
+
+
+def _outputs(known: tuple[OutputMeaning, ...], now: tuple[OutputMeaning, ...]) -> _Written:
     obstacles: list[str] = []
+    lacking: list[str] = []
+    notes: list[str] = []
     for table in dict.fromkeys(each.table for each in now):
         was = [each for each in known if each.table == table]
         is_ = [each for each in now if each.table == table]
+        if not was and all(each.form.get("changes") == ADDED for each in is_):
+            notes.append(f"table {table} is written from the next batch on; `tailrace upgrade --from` fills it before")
+            continue
         if not was:
-            obstacles.append(f"table {table} is written now and was not before: it would lack what came before")
+            lacking.append(f"table {table} is written now and was not before: it would lack what came before")
             continue
         differences = {text: None for each in is_ if each not in was for text in _changed(was[0], each)}
         if differences:
             obstacles.append(f"table {table} is written otherwise than before: {'; '.join(differences)}")
     gone = dict.fromkeys(each.table for each in known if each.table not in {each.table for each in now})
-    return obstacles, [f"table {table} is written no more; what its topic holds stays" for table in gone]
+    notes += [f"table {table} is written no more; what its topic holds stays" for table in gone]
+    return _Written(obstacles, lacking, notes)
 
 
 def _changed(was: OutputMeaning, is_: OutputMeaning) -> list[str]:

@@ -56,6 +56,13 @@ class ClippedShard(NamedTuple):
     blocks: Mapping[str, tuple[int, str]]
 
 
+class UnitedShard(NamedTuple):
+    """A manifest, and for each of its operators, by identity, the number of the part that had it."""
+
+    manifest: bytes
+    owners: Mapping[str, int]
+
+
 Ask = Callable[[Operator, pa.Table, int], pa.Table]
 """What the table of a lookup join has for keys, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
 
@@ -245,11 +252,33 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
     return ClippedShard(_written(states), blocks)
 
 
+def united_shard(parts: Sequence[bytes]) -> UnitedShard:
+    """Return the manifest of a shard that has the operators of several, which have the same slots; of an operator that
+    several have, the first. No block is read.
+
+    Raises StateMismatch.
+    """
+    states: dict[str, dict[str, str]] = {}
+    owners: dict[str, int] = {}
+    for part, manifest in enumerate(parts):
+        saved = json.loads(manifest)
+        _check((), saved)
+        for operator, told in saved["states"].items():
+            if operator not in states:
+                states[operator], owners[operator] = told, part
+    return UnitedShard(_written(states), owners)
+
+
+def operator_of(block: str) -> str:
+    """Return the identity of the operator that a block of a shard belongs to."""
+    return block.partition(":")[0]
+
+
 def blocks_in_use(topology: Topology, level: int, blocks: Iterable[str]) -> set[str]:
     """Return those of the blocks of a shard that belong to an operator of its level: the query may have had others
     before."""
     known = {operator.identity for operator in topology.operators_at(level)}
-    return {block for block in blocks if block.partition(":")[0] in known}
+    return {block for block in blocks if operator_of(block) in known}
 
 
 def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:

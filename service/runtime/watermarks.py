@@ -170,3 +170,26 @@ class WatermarkTracker:
             clock.channels = {name: ChannelClock(**channel) for name, channel in value["channels"].items()}
         self.previous = dict(saved["previous"])
         self.last, self.running = saved["last"], saved["running"]
+
+
+def united_clocks(kept: Mapping[str, Any] | None, filled: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the clocks of a level whose operators come from two runs that have read the same records: what `save` told
+    of the first, with the operators of the second, and with the sources that only that one has heard here."""
+    if kept is None or filled is None:
+        return kept or filled
+    sources = dict(kept["sources"])
+    for source, told in filled["sources"].items():
+        if not _heard(sources.get(source)):
+            channels = {name: {**channel, "heard": kept["running"]} for name, channel in told["channels"].items()}
+            sources[source] = {**told, "channels": channels}
+    return {
+        **kept,
+        "sources": sources,
+        "previous": {**filled["previous"], **kept["previous"]},
+        "last": max(kept["last"], filled["last"]),
+    }
+
+
+def _heard(source: Mapping[str, Any] | None) -> bool:
+    """Whether a level has heard a time of a source; that there are channels, ticks tell all levels."""
+    return source is not None and any(each["watermark"] > MIN_TIME for each in source["channels"].values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from service.checkpoint.address import CheckpointAddress
-from service.checkpoint.files import Files, StateMissing, StoredAt
+from service.checkpoint.files import Files, FolderFiles, StateMissing, StoredAt
 from tests.spark.fake_s3 import fake_s3
 
 
@@ -77,3 +78,28 @@ def test_a_large_block_is_written_and_read_in_ranges(files: Files) -> None:
     data = bytes(range(256)) * (12 << 12)
     files.put("tailrace/state/large", [data])
     assert files.block(StoredAt("tailrace/state/large", len(data) - 300, 300)).to_pybytes() == data[-300:]
+
+
+def test_a_file_gets_a_second_name_that_outlives_the_first(files: Files) -> None:
+    files.put("tailrace/filling/tailrace/state/one", [b"abcd"])
+    for _ in range(2):  # whoever was killed on the way does it again
+        files.link("tailrace/filling/tailrace/state/one", "tailrace/state/two")
+    files.remove_folder("tailrace/filling")
+    files.remove_folder("tailrace/filling")
+    assert files.get("tailrace/filling/tailrace/state/one") is None
+    assert files.block(StoredAt("tailrace/state/two", 1, 2)).to_pybytes() == b"bc"
+    with pytest.raises(StateMissing, match="state/one is missing"):
+        files.link("tailrace/filling/tailrace/state/one", "tailrace/state/three")
+
+
+def test_without_hard_links_a_file_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no hard links")
+
+    monkeypatch.setattr("os.link", refuse)
+    files = FolderFiles(str(tmp_path))
+    files.put("filling/one", [b"abcd"])
+    files.link("filling/one", "state/two")
+    files.remove_folder("filling")
+    assert files.get("state/two") == b"abcd"
+    assert files.names("state") == ["two"]

@@ -102,6 +102,19 @@ CHANGES = {
     "a longer time to live": Change({"'1 d'": "'2 d'"}),
     "a shorter time to live": Change({"'1 d'": "'20 h'"}),
     "a setting that changes no answer": Change({"SET 'table": "SET 'pipeline.object-reuse' = 'true';\nSET 'table"}),
+    "one more INSERT, of rows that are only added": Change(
+        {
+            "EXECUTE": "CREATE TABLE more WITH ('topic' = 'more') LIKE minutes;\nEXECUTE",
+            "END;": "INSERT INTO more SELECT u, amount FROM paid WHERE amount > 5; END;",
+        }
+    ),
+    "one more INSERT, of windows that are kept": Change(
+        {
+            "EXECUTE": "CREATE TABLE more WITH ('topic' = 'more') LIKE minutes;\nEXECUTE",
+            "END;": "INSERT INTO more SELECT u, 2 * COUNT(*) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(at),"
+            " INTERVAL '10' SECOND)) GROUP BY u, window_start, window_end; END;",
+        }
+    ),
     "an INSERT and its operator are gone": Change({BEST: ""}, {"top_n_1 of the query before": "gone"}),
     "no time to live": Change(
         {"'1 d'": "'0 s'"},
@@ -151,7 +164,7 @@ CHANGES = {
         {"group_by_3": "new"},
         ["group_by_3 .*no state for it", "cities is written otherwise.*tells rows apart"],
     ),
-    "a sink is new": Change(
+    "a sink with updates is new": Change(
         {
             "EXECUTE": "CREATE TABLE more WITH ('topic' = 'more') LIKE best;\nEXECUTE",
             "END;": f"INSERT INTO more {GROUP} END;",
@@ -250,7 +263,11 @@ class Service:
 
     def start(self, text: str) -> None:
         """Go on with a query, or refuse it."""
-        self.program = program_of(text)
+        self.run_program(program_of(text))
+
+    def run_program(self, program: Program) -> None:
+        """Go on with what a query was compiled to."""
+        self.program = program
         self.upgrade = upgrade_of(self.memory.read(QUERY), self.program.meaning, None, str(self.folder))
         self.memory.write(QUERY, remembered(self.program.meaning))
         self.topology = Topology(self.program)

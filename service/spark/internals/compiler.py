@@ -45,6 +45,7 @@ def compile_java(java: str, sources: Sequence[Path], class_path: Sequence[Path],
 
         compiler = getattr(gateway.jvm, COMPILER)()
         compiler.setDestinationDirectory(file(str(target)), False)
+        compiler.setTargetVersion(8)  # static methods of interfaces can be called
         compiler.setClassPath(files(class_path))
         compiler.compile(files(sources))
     except Py4JJavaError as error:

@@ -41,11 +41,13 @@ FETCH: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """The options of one source: Java client properties, the start offsets of a first run, the cap of the first
-    batch."""
+    batch; `ends` is a file of the driver that says up to which offsets batches read for now, empty for as far as there
+    are records."""
 
     properties: Mapping[str, str]
     starting_offsets: str
     batch_rows: int
+    ends: str = ""
 
 
 class QueryBuilder:
@@ -115,6 +117,7 @@ class QueryBuilder:
             .option("startingOffsets", options.starting_offsets)
             .option(OPTION, str(options.batch_rows))
             .option("failOnDataLoss", "true")
+            .option("ends", options.ends)
             .option("includeHeaders", str("headers" in needs).lower())
         )
         for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in options.properties.items()}}.items():

@@ -22,7 +22,7 @@ from service.checkpoint.sweeper import Sweeper
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
-from service.deployment.planning import Deployment
+from service.deployment.planning import Deployment, MovingEnds
 from service.deployment.record_rooms import Rooms, agree_on_rooms, rooms_now, with_small_batches
 from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
@@ -58,6 +58,9 @@ PLANNING = ("Getting offsets from ", "Writing offsets to log")
 LOOK_EVERY, LOOK_IN_STORE_EVERY = 0.02, 0.5
 """Seconds between two looks at the log of batches. Of an object store each is two lists of a folder, which are paid for
 and may take a tenth of a second."""
+
+SETTLED = 0.2
+"""Seconds after which the status of a query that was held tells whether it plans a batch."""
 
 PROCESSES = 3
 """Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
@@ -100,6 +103,7 @@ class JobRunner:
         self._rolling: RollForward | None = None
         self._looked = self._reported = self._held = False
         self._redone: Mapping[int, str] | None = None
+        self._held_at: float | None = None
         self._wanted_readers = deployment.partitions
 
     def start(self, *, again: bool = False) -> None:
@@ -121,6 +125,8 @@ class JobRunner:
             (self._folder / "writer").mkdir(parents=True)
         self._ended = set()
         self._note_ended()
+        self._held_at = None
+        self._write_ends()
         spec = self._spec(self._folder.name, layout)
         self._batch_end = BatchEnd(spec, self._heard)
         source_options = {
@@ -128,6 +134,7 @@ class JobRunner:
                 properties=a.source_addresses[source.id].java,
                 starting_offsets="earliest" if self._checkpoint.started() else a.starting_offsets(source.id),
                 batch_rows=self._pace.rows,
+                ends="" if a.ends is None else str(self._ends_file(source.id)),
             )
             for source in a.program.sources
             if source.id in a.source_addresses
@@ -169,6 +176,7 @@ class JobRunner:
         if self._redone is not None:
             self._go_on_when_redone(query)
             return False
+        self._write_ends()
         progress = reports.last()
         if progress is None:
             return False
@@ -180,11 +188,39 @@ class JobRunner:
             self.stop()
             self.start()
             return False
+        if self._deployment.ends is not None:
+            return self._at_its_ends(self._deployment.ends, progress)
         before = set(self._ended)
         self._note_progress(progress)
         if self._ended != before:
             self._note_ended()
         return self._all_ended(progress)
+
+    def _at_its_ends(self, ends: MovingEnds, progress: Mapping[str, Any]) -> bool:
+        """Whether all is read up to ends that move no more, and no batch has begun behind that: it might write."""
+        if self._held_at is None:
+            sources = zip(self._deployment.program.sources, progress["sources"], strict=False)
+            if ends.final({source.id: _offsets(told["endOffset"]) or {} for source, told in sources}):
+                self.hold()
+                self._held_at = time.monotonic()
+            return False
+        # The status of a query tells a moment later whether it plans a batch.
+        settled = time.monotonic() - self._held_at > SETTLED and not self.planning()
+        return settled and not self.batch_begun()
+
+    def _write_ends(self) -> None:
+        """Tell the sources up to where they read for now."""
+        if self._deployment.ends is None:
+            return
+        for source, offsets in self._deployment.ends.now().items():
+            path = self._ends_file(source)
+            if not path.exists() or path.read_text() != offsets:
+                temporary = path.with_suffix(".new")
+                temporary.write_text(offsets)
+                temporary.rename(path)
+
+    def _ends_file(self, source: int) -> Path:
+        return self._folder / f"ends-{source}.json"
 
     def missing(self) -> tuple[int, int] | None:
         """Return the first and the last of the batches that the checkpoint lacks, as an older copy does, and that are
@@ -445,8 +481,7 @@ class JobRunner:
         for source, told in zip(program.sources, progress["sources"], strict=False):
             if source.id not in self._deployment.bounded or source.id in self._ended:
                 continue
-            offsets = told["endOffset"]
-            offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
+            offsets = _offsets(told["endOffset"])
             if source.table.connector.kind == "datagen":  # told in seconds
                 offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
             if offsets and reached(source.id, self._limits, offsets):
@@ -461,7 +496,11 @@ class JobRunner:
 
     def _all_ended(self, progress: Any) -> bool:
         """Whether the tick that says so of every source is part of a finished batch."""
-        told = progress["sources"][len(self._deployment.program.sources)]["endOffset"]
-        told = json.loads(told) if isinstance(told, str) else told
+        told = _offsets(progress["sources"][len(self._deployment.program.sources)]["endOffset"])
         wanted = {s.id for s in self._deployment.program.sources}
         return bool(wanted) and told is not None and set(told.get("ended", ())) >= wanted
+
+
+def _offsets(told: Any) -> Any:
+    """Offsets as a report of Spark has them, which may be a text."""
+    return json.loads(told) if isinstance(told, str) else told

@@ -18,7 +18,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Spark's Kafka source, of which each task reads many Kafka partitions with one consumer.
  *
- * <p>Options are those of Spark's source, and `readers`: the number of tasks that read, 0 for one a Kafka partition.
+ * <p>Options are those of Spark's source, `readers`: the number of tasks that read, 0 for one a Kafka partition, and
+ * `ends`: a file with the offsets up to which batches read for now, in Spark's JSON; without it they read what is there.
  * What a batch reads, and what the checkpoint keeps of it, is Spark's own.
  */
 public class KafkaSource implements TableProvider {
@@ -56,17 +57,22 @@ class KafkaTopics implements SupportsRead {
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new KafkaScan(spark.newScanBuilder(options).build(), options.getInt("readers", 0));
+        return new KafkaScan(
+                spark.newScanBuilder(options).build(),
+                options.getInt("readers", 0),
+                (String) options.getOrDefault("ends", ""));
     }
 }
 
 class KafkaScan implements ScanBuilder, Scan {
     private final Scan spark;
     private final int readers;
+    private final String ends;
 
-    KafkaScan(Scan spark, int readers) {
+    KafkaScan(Scan spark, int readers, String ends) {
         this.spark = spark;
         this.readers = readers;
+        this.ends = ends;
     }
 
     public Scan build() {
@@ -82,6 +88,6 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return new KafkaStream(spark.toMicroBatchStream(checkpoint), readers);
+        return new KafkaStream(spark.toMicroBatchStream(checkpoint), readers, ends);
     }
 }

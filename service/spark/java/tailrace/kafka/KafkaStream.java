@@ -1,5 +1,10 @@
 package tailrace.kafka;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -13,6 +18,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReadMaxRows;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
@@ -24,9 +30,11 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     private final SupportsAdmissionControl limited;
     private final ReportsSourceMetrics measured;
     private final int readers;
+    private final String ends;
     private volatile String consumers = "";
 
-    KafkaStream(MicroBatchStream spark, int readers) {
+    KafkaStream(MicroBatchStream spark, int readers, String ends) {
+        this.ends = ends;
         this.spark = spark;
         this.limited = (SupportsAdmissionControl) spark;
         this.measured = (ReportsSourceMetrics) spark;
@@ -50,7 +58,65 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     }
 
     public Offset latestOffset(Offset start, ReadLimit limit) {
-        return limited.latestOffset(start, limit);
+        return ends.isEmpty() ? limited.latestOffset(start, limit) : boundedOffset(start, limit);
+    }
+
+    /**
+     * The end of the next batch where it must not be behind what the file says now. Records behind that take no part of
+     * the limit. Of a partition that the file does not have, nothing is read.
+     */
+    private Offset boundedOffset(Offset start, ReadLimit limit) {
+        Map from = offsets(start);
+        Map there = offsets(limited.latestOffset(start, ReadLimit.allAvailable()));
+        Map bounds = offsets(spark.deserializeOffset(written()));
+        TreeMap until = new TreeMap();
+        double records = 0;
+        for (Object each : there.entrySet()) {
+            TopicPartition place = (TopicPartition) ((Map.Entry) each).getKey();
+            Long known = (Long) from.get(place);
+            Long bound = (Long) bounds.get(place);
+            if (known == null && bound == null) {
+                continue;
+            }
+            long at = known == null ? 0L : known.longValue();
+            long last = ((Long) ((Map.Entry) each).getValue()).longValue();
+            long end = bound == null ? at : Math.max(at, Math.min(last, bound.longValue()));
+            records += end - at;
+            until.put(place.topic() + "/" + place.partition(), new Object[] {place, Long.valueOf(at), Long.valueOf(end)});
+        }
+        double most = limit instanceof ReadMaxRows ? (double) ((ReadMaxRows) limit).maxRows() : records;
+        double share = records > most ? most / records : 1;
+        StringBuilder json = new StringBuilder("{");
+        String topic = null;
+        for (Object each : until.values()) {
+            Object[] range = (Object[]) each;
+            TopicPartition place = (TopicPartition) range[0];
+            long at = ((Long) range[1]).longValue();
+            long all = ((Long) range[2]).longValue() - at;
+            // A partition with records gives one at least, so that it is never taken for idle.
+            long some = most == 0 || all == 0 ? 0 : Math.min(all, Math.max(1L, (long) (all * share)));
+            if (!place.topic().equals(topic)) {
+                json.append(topic == null ? "\"" : "},\"").append(place.topic()).append("\":{");
+            } else {
+                json.append(",");
+            }
+            topic = place.topic();
+            json.append("\"").append(place.partition()).append("\":").append(at + some);
+        }
+        return spark.deserializeOffset(json.append(topic == null ? "}" : "}}").toString());
+    }
+
+    private String written() {
+        try {
+            return new String(Files.readAllBytes(Paths.get(ends, new String[0])), StandardCharsets.UTF_8);
+        } catch (IOException gone) {
+            throw new UncheckedIOException(gone);
+        }
+    }
+
+    private static Map offsets(Offset offset) {
+        scala.collection.Map found = ((KafkaSourceOffset) offset).partitionToOffsets();
+        return scala.jdk.javaapi.CollectionConverters.asJava(found);
     }
 
     public Offset reportLatestOffset() {

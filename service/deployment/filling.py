@@ -1,0 +1,260 @@
+"""A filling: what is new in a changed query reads its sources again, beside the query that goes on meanwhile.
+
+It is a job like any other, with a checkpoint of its own in a folder of the first. It never reads further than the first
+query has: the end offsets of the last batch that this has done are its bound, and move on with it. Once all is read and
+the first query is stopped, both have read the same records.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from service.checkpoint.batch_log import COMMITS, ends, first, last, unfinished
+from service.checkpoint.files import Files
+from service.checkpoint.small_files import SmallFiles
+from service.deployment.planning import Deployment
+from service.kafka.admin import Cluster, Offsets, StartPosition
+from service.plan.filling import FilledPart
+from service.plan.program import Program, Source
+
+FOLDER = "tailrace/filling"
+"""The folder of the checkpoint of a filling, in that of the job."""
+
+RECORD = "filling"
+"""The small file of that checkpoint which says what is filled, and from where."""
+
+EARLIEST, BEGINNING = "earliest", "beginning"
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at how far the first query is."""
+
+TELL_EVERY = 10.0
+"""Seconds between two lines that say how much is left."""
+
+_FOR_EVER = 2**53
+"""Milliseconds within which a topic that is ever compacted may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillingStart:
+    """The place in Kafka from which sources are read again: `mode` is EARLIEST, BEGINNING (where the first query began)
+    or a time, in ms since 1970."""
+
+    mode: str | int
+
+    @staticmethod
+    def of(text: str) -> FillingStart:
+        """Return what a command line says: one of the words, a time as ISO 8601 or in ms since 1970. Raises
+        ValueError."""
+        if text in (EARLIEST, BEGINNING):
+            return FillingStart(text)
+        if text.isdigit():
+            return FillingStart(int(text))
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None:
+            raise ValueError("a time needs its zone, as in 2024-05-01T00:00:00Z")
+        return FillingStart(int(at.timestamp() * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class FillingRange:
+    """The records that are read again: where each source starts, as Spark's JSON. `notes` are for people;
+    `refusals` say why it does not do, and are empty where it does."""
+
+    starts: Mapping[int, str]
+    notes: tuple[str, ...]
+    refusals: tuple[str, ...]
+
+
+def filling_range(
+    deployment: Deployment, part: FilledPart, at: FillingStart, files: Files, whole: Program
+) -> FillingRange:
+    """Ask Kafka where `part` would start, and how much it would read.
+
+    `deployment` is that of the part, `files` is the checkpoint of the job, which has done a batch, and `whole` is its
+    changed program. Raises KafkaFailure.
+    """
+    positions = positions_of(whole)
+    done = ends(files, last(files, COMMITS))
+    starts: dict[int, str] = {}
+    notes: list[str] = []
+    refusals: list[str] = []
+    for source in deployment.program.sources:
+        position, cluster = positions[source.id], Cluster(deployment.source_addresses[source.id].librdkafka)
+        began, bound = first(files, position) or {}, done[position] or {}
+        topics = source.table.connector.topics
+        refusals += [
+            f"table {source.table.name}: topic {topic} is read by the query before and cannot be found"
+            for topic in bound
+            if topic not in topics
+        ]
+        there = cluster.start_offsets(topics, StartPosition(mode="earliest-offset"))
+        given = _given(cluster, topics, at, there, began)
+        same = source.id in part.same_start
+        for topic in topics:
+            if source.table.connector.kind != "upsert-kafka" and cluster.compacts_within(topic, _FOR_EVER):
+                told = f"table {source.table.name}: topic {topic} is compacted, and may lack rows that were there"
+                (refusals if same else notes).append(told)
+        if same:
+            refusals += _other_start(source, part, given, there, began, bound)
+        chosen = {
+            topic: {str(p): min(offset, int(bound.get(topic, {}).get(str(p), offset))) for p, offset in each.items()}
+            for topic, each in given.items()
+        }
+        starts[source.id] = json.dumps(chosen)
+        notes += _told(source, chosen, there, bound)
+    return FillingRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
+
+
+def _given(cluster: Cluster, topics: Sequence[str], at: FillingStart, there: Offsets, began: Any) -> Offsets:
+    if isinstance(at.mode, int):
+        return cluster.start_offsets(topics, StartPosition(mode="timestamp", timestamp_ms=at.mode))
+    if at.mode == EARLIEST:
+        return there
+    return {
+        topic: {p: max(offset, int(began.get(topic, {}).get(str(p), 0))) for p, offset in each.items()}
+        for topic, each in there.items()
+    }
+
+
+def _other_start(
+    source: Source, part: FilledPart, given: Offsets, there: Offsets, began: Any, bound: Any
+) -> Iterator[str]:
+    """Why a source does not start where it did for the first query."""
+    table, shared = source.table.name, ", ".join(part.shared)
+    kept = f"{shared} {'are' if len(part.shared) > 1 else 'is'} kept and feed{'' if len(part.shared) > 1 else 's'}"
+    for topic, partitions in bound.items():
+        for number in partitions:
+            was, partition = int(began.get(topic, {}).get(number, 0)), int(number)
+            place = f"partition {number} of {topic}"
+            if there.get(topic, {}).get(partition, 0) > was:
+                yield (
+                    f"table {table}: {kept} what is new, and was made from records that are gone from Kafka: {place}"
+                    f" was read from offset {was} and begins at {there[topic][partition]} now"
+                )
+            elif given.get(topic, {}).get(partition, 0) != was:
+                yield (
+                    f"table {table}: {kept} what is new, which has to read the same records: {place} was read from"
+                    f" offset {was}, not {given[topic][partition]} (say --from {BEGINNING})"
+                )
+
+
+def _told(source: Source, starts: Mapping[str, Mapping[str, int]], there: Offsets, bound: Any) -> Iterator[str]:
+    records = sum(
+        max(0, int(bound.get(topic, {}).get(p, 0)) - offset)
+        for topic, each in starts.items()
+        for p, offset in each.items()
+    )
+    yield f"table {source.table.name}: {records:,} records are read again"
+    gone = [f"{topic}/{p} before offset {o}" for topic, each in there.items() for p, o in each.items() if o]
+    if gone:
+        yield f"table {source.table.name}: records are gone from Kafka: {', '.join(gone)}"
+
+
+def positions_of(program: Program) -> dict[int, int]:
+    """Return the position of each source, by its id, in the log of batches."""
+    return {source.id: position for position, source in enumerate(program.sources)}
+
+
+class FollowedEnds:
+    """The end of what a filling reads: that of the last batch of the first query, for as long as that runs.
+
+    `stopped` tries to keep that query from running, and says whether it does not; `release` lets it run again. `tell`
+    hears of progress.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        positions: Mapping[int, int],
+        *,
+        stopped: Callable[[], bool],
+        release: Callable[[], None],
+        tell: Callable[..., None],
+        look_every: float = LOOK_EVERY,
+    ) -> None:
+        self.settled = False
+        self._files = files
+        self._positions = positions
+        self._stopped = stopped
+        self._release = release
+        self._tell = tell
+        self._every = look_every
+        self._ends: Mapping[int, Any] = {}
+        self._look_at = self._tell_at = 0.0
+        self._waits_for = ""
+
+    def now(self) -> Mapping[int, str]:
+        """Return the end offsets of each source, as Spark's JSON of them."""
+        if not self.settled and time.monotonic() >= self._look_at:
+            self._look()
+        return {source: json.dumps(each) for source, each in self._ends.items()}
+
+    def final(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> bool:
+        """Return whether all is read that the first query has read, and it is stopped."""
+        self.now()
+        left = self._left(read)
+        if time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + TELL_EVERY
+            self._tell("filling", records_left=left)
+        if left:
+            return False
+        if not self.settled:
+            if not self._stopped():
+                self._wait("the running query is to be stopped; what is new takes over then")
+                return False
+            planned = unfinished(self._files)
+            if planned is not None:
+                self._release()
+                self._wait(
+                    f"batch {planned.number} is planned and not done: the query is to run until it is, then stop"
+                )
+                return False
+            self._look()
+            self.settled = True
+        return not self._left(read)
+
+    def _look(self) -> None:
+        self._look_at = time.monotonic() + self._every
+        found = ends(self._files, last(self._files, COMMITS))
+        self._ends = {source: found[at] or {} for source, at in self._positions.items()}
+
+    def _left(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> int:
+        return sum(
+            max(0, int(end) - int(read.get(source, {}).get(topic, {}).get(partition, 0)))
+            for source, wanted in self._ends.items()
+            for topic, each in wanted.items()
+            for partition, end in each.items()
+        )
+
+    def _wait(self, why: str) -> None:
+        if self._waits_for != why:
+            self._waits_for = why
+            self._tell("filled", waits_for=why)
+
+
+@dataclass(frozen=True, slots=True)
+class FillingRecord:
+    """The memory that a filling has of itself: the query that it is `of`, its part, and where its sources start."""
+
+    of: str
+    part: str
+    starts: Mapping[int, str]
+
+    @staticmethod
+    def read(filling: Files) -> FillingRecord | None:
+        """Return what was written; None where no filling has begun."""
+        told = SmallFiles(filling).read(RECORD)
+        if told is None:
+            return None
+        return FillingRecord(told["of"], told["part"], {int(k): v for k, v in told["starts"].items()})
+
+    def write(self, filling: Files) -> None:
+        """Remember it."""
+        starts = {str(source): text for source, text in self.starts.items()}
+        SmallFiles(filling).write(RECORD, {"of": self.of, "part": self.part, "starts": starts})

@@ -1,0 +1,125 @@
+"""A changed query takes over from the one before, with the state that a filling has made of what is new.
+
+Both have read the same records: the last batch that the first query has done is N - 1, and the filling has read up to
+its end. Version N - 1 is written again, with the operators of the first query from its own manifests, and the new ones
+from those of the filling. Then the checkpoint becomes that of the changed query, in one file: before that the first
+query goes on from version N - 1 as it was, since what an operator does not need is not read; after it the new one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from service.checkpoint.batch_log import COMMITS, ends, last, unfinished
+from service.checkpoint.blocks import FOLDER as BLOCKS
+from service.checkpoint.blocks import BlockWriter, Manifest
+from service.checkpoint.files import Files, StoredAt
+from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.version import LevelState, Version
+from service.deployment.filling import FOLDER, positions_of
+from service.deployment.upgrading import QUERY, remembered
+from service.plan.filling import FilledPart
+from service.plan.kept_tables import OPERATORS, kept_operators
+from service.plan.program import Program
+from service.runtime.layout import Layout
+from service.runtime.shard_operators import ShardPart, clipped_shard, operator_of, united_shard
+from service.runtime.topology import Topology
+from service.runtime.watermarks import united_clocks
+
+
+class NotFilled(Exception):
+    """A filling has not come to its end; the text says what is missing."""
+
+
+def take_over(files: Files, filling: Files, part: FilledPart, program: Program) -> int:
+    """Make the checkpoint in `files` that of `program`, whose part was filled in `filling`, and return the batch that
+    it goes on with. No query may run on either meanwhile; whenever this dies, it can be done again.
+
+    Raises NotFilled, and leaves the checkpoint as it is.
+    """
+    done = last(files, COMMITS)
+    _check(files, filling, part, program, done)
+    levels = dict(Version.before(files, done + 1).levels) if files.names("tailrace/versions") else {}
+    if part.program.levels:
+        filled = Version.before(filling, last(filling, COMMITS) + 1).levels
+        shards = len(next(iter((levels or filled).values())).manifests)
+        topology = Topology(part.program)
+        for number, level in filled.items():
+            levels[number] = _united(files, filling, topology, number, levels.get(number), level, shards, done)
+        Version(levels).write(files, done)
+    memory = SmallFiles(files)
+    memory.write(OPERATORS, [each.to_json() for each in kept_operators(program)])
+    memory.write(QUERY, remembered(program.meaning))  # the moment of the change
+    return done + 1
+
+
+def _check(files: Files, filling: Files, part: FilledPart, program: Program, done: int) -> None:
+    for name, log in (("the query", files), ("the filling", filling)):
+        planned = unfinished(log)
+        if planned is not None:
+            raise NotFilled(f"{name} has planned batch {planned.number} and not done it")
+    positions, wanted = positions_of(program), ends(files, done)
+    read = ends(filling, last(filling, COMMITS))
+    for at, source in enumerate(part.program.sources):
+        there = (read[at] if at < len(read) else None) or {}
+        for topic, partitions in (wanted[positions[source.id]] or {}).items():
+            for partition, end in partitions.items():
+                is_ = there.get(topic, {}).get(partition)
+                if is_ != end:
+                    raise NotFilled(f"the filling has read {topic}/{partition} up to {is_}, and the query up to {end}")
+
+
+def _united(
+    files: Files,
+    filling: Files,
+    topology: Topology,
+    number: int,
+    kept: LevelState | None,
+    filled: LevelState,
+    shards: int,
+    batch: int,
+) -> LevelState:
+    """A level in so many shards: the operators of the first query and those of the filling, put together."""
+    places = []
+    for shard in range(shards):
+        writer = BlockWriter(files, batch, number, shard)
+        made = _clipped(filling, topology, number, filled, Layout(shards).slots_of(shard))
+        manifests = [Manifest(made.text, _adopted(files, made.blocks, batch))]
+        if kept is not None:
+            manifests.insert(0, _manifest(files, kept.manifests[shard]))
+        united = united_shard([each.text for each in manifests])
+        blocks = {
+            block: place
+            for part, manifest in enumerate(manifests)
+            for block, place in manifest.blocks.items()
+            if united.owners.get(operator_of(block)) == part
+        }
+        places.append(writer.add(pa.py_buffer(Manifest(united.manifest, blocks).to_bytes())))
+        writer.close()
+    return LevelState(united_clocks(None if kept is None else kept.clocks, filled.clocks), tuple(places))
+
+
+def _clipped(filling: Files, topology: Topology, level: int, filled: LevelState, slots: range) -> Manifest:
+    """What a filling has of `slots`."""
+    layout = Layout(len(filled.manifests))
+    had = {shard: _manifest(filling, filled.manifests[shard]) for shard in layout.sharing(slots)}
+    manifests = list(had.values())
+    if len(had) == 1 and layout.slots_of(next(iter(had))) == slots:
+        return manifests[0]
+    parts = [ShardPart(layout.slots_of(shard), manifest.text) for shard, manifest in had.items()]
+    found = clipped_shard(topology, level, parts, slots)
+    return Manifest(found.manifest, {new: manifests[part].blocks[old] for new, (part, old) in found.blocks.items()})
+
+
+def _manifest(files: Files, place: StoredAt) -> Manifest:
+    return Manifest.from_bytes(files.block(place).to_pybytes())
+
+
+def _adopted(files: Files, blocks: Mapping[str, StoredAt], batch: int) -> dict[str, StoredAt]:
+    """The places of blocks of the filling among those of the job, as if `batch` had written them."""
+    names = {place.file: f"{BLOCKS}/{batch:09d}-{place.file.rpartition('/')[2]}" for place in blocks.values()}
+    for name, to in names.items():
+        files.link(f"{FOLDER}/{name}", to)
+    return {block: place._replace(file=names[place.file]) for block, place in blocks.items()}

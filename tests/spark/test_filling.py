@@ -1,0 +1,214 @@
+"""What is new in a changed query is filled beside the running one, through Kafka and Spark, and takes over exactly
+once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.brokers import Broker, MakeTopic
+from tests.spark.service_process import ROOT, ServiceProcess, alive, descendants, signal_to
+from tests.spark.topics import debezium, feed, read, upserted
+
+pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
+
+BEFORE = """
+    SET 'pipeline.name' = 'totals';
+    CREATE TABLE orders (name STRING, amount BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH (
+      'connector' = 'kafka', 'topic' = '{orders}', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+    CREATE TABLE totals (name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED)
+      WITH ('connector' = 'upsert-kafka', 'topic' = '{totals}', 'key.format' = 'json', 'value.format' = 'json');
+    CREATE TABLE counts (name STRING, n BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = '{counts}', 'format' = 'debezium-json');
+    CREATE TABLE large (name STRING, total BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = '{large}', 'format' = 'debezium-json');
+    CREATE TABLE minutes (n BIGINT, at TIMESTAMP(3))
+      WITH ('connector' = 'kafka', 'topic' = '{minutes}', 'format' = 'json');
+    CREATE TABLE plain (name STRING, amount BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = '{plain}', 'format' = 'json');
+    EXECUTE STATEMENT SET BEGIN
+    INSERT INTO totals SELECT name, SUM(amount) FROM orders GROUP BY name;
+    END;
+"""
+NEW = """
+    INSERT INTO counts SELECT name, COUNT(*) FROM orders WHERE amount > 10 GROUP BY name;
+    INSERT INTO large SELECT name, total FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY total DESC, name) AS r
+      FROM (SELECT name, SUM(amount) AS total FROM orders GROUP BY name)) WHERE r <= 3;
+    INSERT INTO minutes SELECT COUNT(*), window_start
+      FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(at), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
+    INSERT INTO plain SELECT name, amount FROM orders WHERE amount > 90;
+    END;
+"""
+TABLES = ("orders", "totals", "counts", "large", "minutes", "plain")
+
+
+class Pipeline:
+    """Two queries over one topic, and what they are to answer to all that was fed."""
+
+    def __init__(self, kafka: Broker, make_topic: MakeTopic, folder: Path) -> None:
+        self.topics = {name: make_topic(name, partitions=2 if name == "orders" else 1) for name in TABLES}
+        self.before = BEFORE.format(**self.topics)
+        self.after = self.before.replace("END;", NEW)
+        self.file = folder / "after.sql"
+        self.file.write_text(self.after)
+        self._bootstrap = kafka.bootstrap
+        self._draw = random.Random(15)
+        self.rows: list[dict[str, Any]] = []
+
+    def feed(self, count: int) -> None:
+        """Some more orders, each of a later time than those before."""
+        rows: list[dict[str, Any]] = []
+        for _ in range(count):
+            second = len(self.rows) + len(rows)
+            at = f"2024-01-01 {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+            rows.append({"name": self._draw.choice("abcdefgh"), "amount": self._draw.randrange(100), "at": at})
+        feed(self._bootstrap, self.topics["orders"], [(number % 2, row) for number, row in enumerate(rows)])
+        self.rows += rows
+
+    def written(self, table: str) -> list[Any]:
+        return read(self._bootstrap, self.topics[table])
+
+    def totals(self) -> dict[str, int]:
+        """What the first query has to have answered."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            found[row["name"]] = found.get(row["name"], 0) + row["amount"]
+        return found
+
+    def answered(self) -> bool:
+        """Whether the first query has answered to all that was fed."""
+        written = upserted(self.written("totals")).values()
+        return {row["name"]: row["total"] for row in written} == self.totals()
+
+    def check_new(self) -> None:
+        """What is new has answered to all rows, and each answer stands there once."""
+        counts: dict[str, int] = {}
+        for row in self.rows:
+            if row["amount"] > 10:
+                counts[row["name"]] = counts.get(row["name"], 0) + 1
+        assert sorted((r["name"], r["n"]) for r in debezium(self.written("counts"))) == sorted(counts.items())
+        best = sorted(self.totals().items(), key=lambda item: (-item[1], item[0]))[:3]
+        assert sorted((r["name"], r["total"]) for r in debezium(self.written("large"))) == sorted(best)
+        plain = sorted((r["name"], r["amount"]) for r in map(json.loads, (v for _, v in self.written("plain"))))
+        assert plain == sorted((r["name"], r["amount"]) for r in self.rows if r["amount"] > 90)
+        windows = [json.loads(value) for _, value in self.written("minutes")]
+        starts = [each["at"] for each in windows]
+        assert len(starts) == len(set(starts)), "a window is answered once"
+        for each in windows:
+            assert each["n"] == sum(row["at"][:16] == each["at"][:16] for row in self.rows), each
+        assert len(windows) >= len(self.rows) // 60 - 2
+
+
+class Upgrades:
+    """`tailrace upgrade` as its users run it; what it says is in `log`."""
+
+    def __init__(self, kafka: Broker, folder: Path) -> None:
+        self._log = folder / "upgrade.log"
+        self._settings = {
+            "TAILRACE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap,
+            "TAILRACE_CHECKPOINT": str(folder / "checkpoint"),
+            "TAILRACE_TOPICS__CREATE": "true",
+            "TAILRACE_SPARK__MASTER": "local[2,16]",
+            "TAILRACE_SPARK__DRIVER_MEMORY": "768m",
+            "TAILRACE_BATCH__ROWS": "200",
+            "TAILRACE_BATCH__TICK": "500ms",
+            "TAILRACE_LOG_FORMAT": "json",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """Everything that the command has said so far."""
+        return self._log.read_text(errors="replace")
+
+    def start(self, *arguments: str) -> None:
+        """Start it."""
+        others = {k: v for k, v in os.environ.items() if not k.startswith("TAILRACE_") or k == "TAILRACE_ARCHIVES"}
+        with self._log.open("ab") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "service", "upgrade", *arguments],
+                cwd=ROOT,
+                env={**others, **self._settings},
+                stdout=said,
+                stderr=said,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def wait(self, seconds: float = 240) -> int:
+        """Wait for its end; the exit code."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
+    def until(self, what: str, holds: Callable[[], bool], seconds: float = 240) -> None:
+        """Wait until `what` holds, while it runs."""
+        assert self._process is not None
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert self._process.poll() is None, f"it has ended, but {what} was to hold; it said:\n{self.log[-4000:]}"
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; it said:\n{self.log[-4000:]}"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """kill -9 of the command and of all that it has started."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        family = descendants(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        deadline = time.monotonic() + 20
+        while any(alive(pid) for pid in family) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for pid in family:
+            signal_to(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def upgrades(kafka: Broker, tmp_path: Path) -> Iterator[Upgrades]:
+    """The command, ended with the test."""
+    made = Upgrades(kafka, tmp_path)
+    yield made
+    made.kill()
+
+
+def test_what_is_new_is_filled_while_the_query_is_stopped(
+    kafka: Broker,
+    make_topic: MakeTopic,
+    service: Callable[..., ServiceProcess],
+    upgrades: Upgrades,
+    tmp_path: Path,
+) -> None:
+    pipeline = Pipeline(kafka, make_topic, tmp_path)
+    job = service(pipeline.before, kafka.bootstrap, BATCH__ROWS="300")
+    pipeline.feed(900)
+    job.start()
+    job.until("all totals are there", pipeline.answered)
+    job.terminate()
+    assert job.wait(60) == 0
+    pipeline.feed(300)  # what comes now is for the changed query
+    arguments = ("--from", "earliest", str(pipeline.file))
+    upgrades.start("--check", *arguments)
+    assert upgrades.wait() == 0, upgrades.log
+    assert "totals: table orders: 900 records are read again\n" in upgrades.log
+    upgrades.start(*arguments)
+    assert upgrades.wait() == 0, upgrades.log[-4000:]
+    assert "the changed query has taken over" in upgrades.log
+    assert not (tmp_path / "checkpoint/totals/tailrace/filling").exists()
+    job.rewrite(pipeline.after)
+    job.start(SPARK__PARTITIONS="3")
+    job.until("all totals are there", pipeline.answered)
+    pipeline.feed(300)
+    job.until("all totals are there", pipeline.answered)
+    job.terminate()
+    assert job.wait(60) == 0
+    pipeline.check_new()

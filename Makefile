@@ -64,7 +64,7 @@ docs: setup ## Write the parts of the documents anew that are made from the code
 bench: setup ## Measure against Flink SQL and native Spark (an hour; see bench/)
 	@$(BIN)/python -m bench $(ARGS)
 
-chaos: setup ## Kill everything 200 times in the middle of a stream, and compare the results
+chaos: setup ## Kill everything 200 times in the middle of a stream, compare the results; run 10,000 batches
 	@TAILRACE_TEST_KILLS=200 TAILRACE_TEST_BATCHES=10000 \
 		$(BIN)/python -m pytest tests/chaos tests/spark/test_flat_memory.py --timeout 0 $(ARGS)
 

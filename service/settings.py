@@ -303,6 +303,7 @@ ELSEWHERE: Mapping[str, str] = {
     PREFIX + "TEST_KAFKA": "`local` (the default) or `testcontainers`: the broker of the tests.",
     PREFIX + "TEST_KILLS": "How many kills the test of kills makes; 20 if not set.",
     PREFIX + "TEST_SEED": "Which moments it chooses for them.",
+    PREFIX + "TEST_BATCHES": "How many batches the test of a worker's memory runs; 200 if not set.",
 }
 """Variables that are no settings of the service: set-up and tests read them directly."""
 

@@ -30,13 +30,15 @@ BROKERS: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
 
 
 LONGEST_FILES = (
+    "tests/operators/test_kernels.py",
+    "tests/local/test_cuts.py",
     "tests/chaos/test_kills.py",
     "tests/monitoring/test_live.py",
     "tests/spark/test_executors.py",
     "tests/spark/test_restarts.py",
     "tests/spark/test_secured.py",
 )
-"""Files of e2e tests that take minutes: they start first, so that none of them runs alone at the end."""
+"""Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""
 
 WAITING_WORKERS = 1
 """Processes beyond the number of cores that run tests: e2e tests wait half of their time."""

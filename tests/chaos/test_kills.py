@@ -26,7 +26,7 @@ KILLS = int(os.environ.get("TAILRACE_TEST_KILLS", "20"))
 SEED = int(os.environ.get("TAILRACE_TEST_SEED", "7"))
 ROWS_PER_KILL = 240
 BATCH_ROWS = 60
-TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "writer", "nursery")
+TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "writer", "fork_server")
 """Who is killed, in turn: a worker most often, since it holds state in the middle of a change."""
 
 IN_RECOVERY = 0.25

@@ -123,14 +123,14 @@ class ServiceProcess:
             signal_to(pid, signal.SIGKILL)
 
     def processes(self) -> dict[str, list[int]]:
-        """The processes of the running service by what they are: driver, jvm, worker, writer, nursery (and helpers)."""
+        """The processes of the running service by what they are."""
         assert self._process is not None
         found: dict[str, list[int]] = {
             "driver": [self._process.pid],
             "jvm": [],
             "worker": [],
             "writer": [],
-            "nursery": [],
+            "fork_server": [],
         }
         for pid in descendants(self._process.pid):
             command = command_of(pid)
@@ -139,7 +139,7 @@ class ServiceProcess:
             elif "service.spark.driver.worker_daemon" in command and "pyspark.worker" in command:
                 found["worker"].append(pid)
             elif "service.spark.driver.fork_server" in command:
-                found["nursery"].append(pid)
+                found["fork_server"].append(pid)
         marker = str(self.folder).encode()
         for pid in all_processes():
             if "service.kafka.writer" in command_of(pid) and marker in environment_of(pid):

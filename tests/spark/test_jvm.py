@@ -50,38 +50,38 @@ def test_blocks_are_limited_by_bytes_where_records_are_large_or_something_has_fa
     assert limit(record, 200_000, careful=careful) == expected
 
 
-def test_a_helper_is_forked_from_the_nursery_with_its_own_streams_and_environment(tmp_path):
-    socket_path = tmp_path / "nursery"
+def test_a_helper_is_forked_from_the_fork_server_with_its_own_streams_and_environment(tmp_path):
+    socket_path = tmp_path / "fork_server"
     startup = Path(__file__).parents[2] / "service" / "spark" / "driver" / "startup"
     paths = os.pathsep.join([str(startup), str(Path(__file__).parents[2])])
-    nursery = subprocess.Popen(
+    fork_server = subprocess.Popen(
         [sys.executable, "-m", "service.spark.driver.fork_server", str(socket_path)],
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": paths},
     )
     try:
         while not socket_path.exists():
-            assert nursery.poll() is None
+            assert fork_server.poll() is None
         helper = subprocess.Popen(
             [sys.executable, "-m", "pyspark.daemon", "pyspark.sql.worker.lookup_data_sources"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths, "TAILRACE_NURSERY": str(socket_path)},
+            env={**os.environ, "PYTHONPATH": paths, "TAILRACE_FORK_SERVER": str(socket_path)},
         )
         assert helper.stdin is not None
         assert helper.stdout is not None
         port = int.from_bytes(helper.stdout.read(4), "big")  # where PySpark's daemon listens
         assert 0 < port < 65536
-        forked = Path(f"/proc/{nursery.pid}/task/{nursery.pid}/children").read_text().split()
+        forked = Path(f"/proc/{fork_server.pid}/task/{fork_server.pid}/children").read_text().split()
         assert len(forked) == 1
         helper.stdin.close()  # the JVM is gone
         assert helper.wait(30) == 0
         assert helper.stdout.read() == b""
         helper.stdout.close()
     finally:
-        assert nursery.stdin is not None
-        nursery.stdin.close()
-        nursery.wait(30)
+        assert fork_server.stdin is not None
+        fork_server.stdin.close()
+        fork_server.wait(30)
 
 
 def test_the_jvm_makes_no_use_of_an_archive_while_it_makes_one():

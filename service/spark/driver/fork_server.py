@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from service.spark.internals.workers import HELPERS, daemon_manager
 
-VARIABLE = "TAILRACE_NURSERY"
+VARIABLE = "TAILRACE_FORK_SERVER"
 """The environment variable with the path of the socket."""
 
 PRELOADED = (

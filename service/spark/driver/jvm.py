@@ -93,9 +93,9 @@ class Jvm:
         self._archives = CREATE in said
         os.environ["PYSPARK_PYTHON"] = sys.executable
         python_path = os.pathsep.join([*PYTHON_PATH, *filter(None, [os.environ.get("PYTHONPATH")])])
-        nursery = str(self._folder / "nursery")
-        self._nursery = subprocess.Popen(
-            [sys.executable, "-m", "service.spark.driver.fork_server", nursery],
+        fork_server = str(self._folder / "forks")
+        self._fork_server = subprocess.Popen(
+            [sys.executable, "-m", "service.spark.driver.fork_server", fork_server],
             stdin=subprocess.PIPE,  # it ends when this closes
             env={**os.environ, "PYTHONPATH": python_path},
             process_group=0,
@@ -109,7 +109,7 @@ class Jvm:
                 **os.environ,
                 **allocation.environment(),
                 "PYTHONPATH": python_path,
-                VARIABLE: nursery,
+                VARIABLE: fork_server,
                 "SPARK_HOME": str(home),
                 "SPARK_SCALA_VERSION": "2.13",  # Spark's workers of a local cluster ask for it
                 "SPARK_CONNECT_MODE": "0",
@@ -140,15 +140,15 @@ class Jvm:
         for name in (GATEWAY_PORT, GATEWAY_SECRET):
             os.environ.pop(name, None)
         assert self.process.stdin is not None
-        assert self._nursery.stdin is not None
+        assert self._fork_server.stdin is not None
         self.process.stdin.close()
         try:
             self.process.wait(120 if self._archives else 10)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._nursery.stdin.close()
-        self._nursery.wait()
+        self._fork_server.stdin.close()
+        self._fork_server.wait()
         self._reader.join(1)  # a worker that is still there holds the stream open
         if not self._reader.is_alive() and self.process.stdout is not None:
             self.process.stdout.close()

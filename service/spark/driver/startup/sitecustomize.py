@@ -12,8 +12,8 @@ def _import_installed_packages() -> None:
 def _be_forked() -> None:
     """Have a helper of Spark's planner forked from a process that has its imports: `driver.fork_server`."""
     words = sys.orig_argv
-    nursery = os.environ.get("TAILRACE_NURSERY")
-    if not nursery or len(words) < 4 or words[-3:-1] != ["-m", "pyspark.daemon"] or words[-1] == "pyspark.worker":
+    fork_server = os.environ.get("TAILRACE_FORK_SERVER")
+    if not fork_server or len(words) < 4 or words[-3:-1] != ["-m", "pyspark.daemon"] or words[-1] == "pyspark.worker":
         return
     import json
     import socket
@@ -21,7 +21,7 @@ def _be_forked() -> None:
     request = json.dumps({"arguments": words[-2:], "environment": dict(os.environ)}).encode()
     try:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.connect(nursery)
+        connection.connect(fork_server)
         socket.send_fds(connection, [request], [0, 1, 2])
     except OSError:
         return

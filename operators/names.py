@@ -104,7 +104,7 @@ GROUP = "_group"
 # -- partials
 
 TAG = "tag"
-"""What a partial stands for (TINYINT): 0 for rows, i + 1 for the values of set i."""
+"""What a partial stands for (TINYINT): 0 for rows, i + 1 for the values of the sets of group i."""
 
 VALUE = "v"
 """A value of a set, once the sets are apart."""
@@ -169,3 +169,12 @@ def new_answers(count: int) -> list[str]:
 def value_of(at: int) -> str:
     """Return the name of the column of a partial that holds a value of set `at`."""
     return f"v{at}"
+
+
+def times_of(place: int) -> str:
+    """Return the name of the column of a partial that counts a value for the set at `place` in its group.
+
+    >>> times_of(0), times_of(1)
+    ('n', 'n_1')
+    """
+    return TIMES if place == 0 else f"{TIMES}_{place}"

@@ -113,6 +113,15 @@ def every(conditions: Iterable[str | None]) -> str:
     return " AND ".join(condition for condition in conditions if condition)
 
 
+def either(conditions: Iterable[str]) -> str:
+    """Return the condition that one of `conditions` is met.
+
+    >>> either(["a > 0", "b"])
+    '(a > 0 OR b)'
+    """
+    return f"({' OR '.join(conditions)})"
+
+
 def same(left: Iterable[str], right: Iterable[str]) -> str:
     """Return the condition that two rows have equal keys, where NULL is equal to NULL; without keys it is met.
 

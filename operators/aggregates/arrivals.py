@@ -19,7 +19,7 @@ from operators.aggregates.distinct_values import (
     left_column,
 )
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
-from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE, value_of
+from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, of, over, same, select
 from operators.state.operator_state import State
@@ -74,7 +74,8 @@ def _numbered(
     sql: Sql,
 ) -> pa.Table:
     """For each key and value: the numbers of the rows that came, and how many have gone."""
-    rows = partials.filter(pc.equal(partials.column(TAG), at + 1)).select([*keys, value_of(at), TIMES])
+    place = layout.places[at]
+    rows = partials.filter(pc.equal(partials.column(TAG), place.tag)).select([*keys, place.value, place.times])
     rows = rows.rename_columns([*keys, VALUE, TIMES]).append_column(AT, pa.array(np.arange(rows.num_rows)))
     touched = sql(select([*keys, "COUNT(*) AS rows"], "rows", group_by=keys), {"rows": rows})
     found = groups.read(state, touched, sql).rows

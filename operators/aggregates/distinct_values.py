@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
 from operators.columns import duckdb_type
-from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT, value_of
+from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT
 from operators.sql import Sql
-from operators.sql_text import all_named, comma, inner, join, named, of, same, select, total, union_all
+from operators.sql_text import all_named, comma, every, inner, join, named, of, same, select, union_all
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedTable
 
@@ -46,10 +46,11 @@ def fold_values(
     sql: Sql,
 ) -> Moved:
     """Fold the value partials of set `at` into its `table`, and tell what that changes for each key."""
-    values = layout.sets[at]
+    values, place = layout.sets[at], layout.places[at]
     by = [*keys, VALUE]
-    summed = [*keys, named(value_of(at), VALUE), total(TIMES)]
-    statement = select(summed, "partials", where=f"{TAG} = {at + 1}", group_by=by)
+    summed = [*keys, named(place.value, VALUE), named(f"CAST(SUM({place.times}) AS BIGINT)", TIMES)]
+    there = every([f"{TAG} = {place.tag}", f"{place.times} <> 0"])
+    statement = select(summed, "partials", where=there, group_by=by)
     delta = sql(statement, {"partials": partials})
     pairs = table.read(state, delta, sql)
     before = pc.fill_null(pairs.rows.column(PREVIOUS + TIMES), 0).to_numpy()

@@ -1,8 +1,12 @@
 """How the aggregates of a query are kept: which accumulators, in which columns, and which multisets of values.
 
 A *partial* is a row that stands for rows of one key. A plain partial (tag 0) has the columns of all accumulators over
-rows; a value partial (tag i + 1) says how often a value of set i has come or gone. `AccumulatorLayout` gives the names
-of all columns and the SQL texts that create, combine, merge and read them.
+rows; a value partial (tag i + 1) says how often a value has come or gone in each set of group i. `AccumulatorLayout`
+gives the names of all columns and the SQL texts that create, combine, merge and read them.
+
+Sets of one column that differ in their filters are a group, and sets of one type share the column of their values:
+rows are grouped by the value once, and partials are narrow. In windows each set stands alone, since their partials are
+state.
 """
 
 from __future__ import annotations
@@ -30,8 +34,8 @@ from operators.aggregates.functions import (
 )
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
-from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, value_of
-from operators.sql_text import all_named, comma, every, inner, named, over, select, union_all
+from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, times_of, value_of
+from operators.sql_text import all_named, comma, either, every, inner, named, over, select, union_all
 
 ROWS = "p0"
 """The accumulator that counts the rows of a group; an empty group has none."""
@@ -108,6 +112,15 @@ class ValueSet:
         return inner(select(["*", *all_named(beside.values(), beside)], source)) if beside else source
 
 
+@dataclass(frozen=True, slots=True)
+class ValuePlace:
+    """The place of a set in partials: its tag, and the columns of a value and of how often it came."""
+
+    tag: int
+    value: str
+    times: str
+
+
 @dataclass(slots=True)
 class AggregateResult:
     """An aggregate, and the columns that its answer is read from."""
@@ -137,6 +150,26 @@ class AccumulatorLayout:
         self._place(self.accumulators, counted(Argument(x=None, type=None, filter=None, append=append)))
         for aggregate in aggregates:
             self._arrange(input, aggregate)
+        self._groups = self._grouped()
+        self.places = self._placed()
+
+    def _grouped(self) -> list[list[int]]:
+        """The sets of each tag."""
+        groups: dict[object, list[int]] = {}
+        for i, values in enumerate(self.sets):
+            alone = self.windowed or values.ordered
+            groups.setdefault(i if alone else (values.x, values.nulls), []).append(i)
+        return list(groups.values())
+
+    def _placed(self) -> list[ValuePlace]:
+        """The place of each set."""
+        shared: dict[pa.DataType, str] = {}
+        places: dict[int, ValuePlace] = {}
+        for tag, group in enumerate(self._groups, 1):
+            for place, i in enumerate(group):
+                name = value_of(i) if self.windowed else shared.setdefault(self.sets[i].type, value_of(i))
+                places[i] = ValuePlace(tag, name, times_of(place))
+        return [places[i] for i in range(len(self.sets))]
 
     def _arrange(self, input: pa.Schema, aggregate: AggregateSpec) -> None:
         distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
@@ -222,8 +255,13 @@ class AccumulatorLayout:
         types = {name: self.types[name] for name in self.plain}
         if not self.sets:
             return types
-        values = {value_of(i): values.type for i, values in enumerate(self.sets)}
-        return {TAG: pa.int8(), **types, **values, TIMES: pa.int64()}
+        values = {place.value: each.type for place, each in zip(self.places, self.sets, strict=True)}
+        return {TAG: pa.int8(), **types, **values, **dict.fromkeys(self._times, pa.int64())}
+
+    @property
+    def _times(self) -> list[str]:
+        """The columns that count values: as many as sets in the largest group."""
+        return [times_of(place) for place in range(max(map(len, self._groups)))]
 
     def partials(self, keys: Sequence[tuple[str, str]], source: str) -> str:
         """Return the statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
@@ -233,21 +271,41 @@ class AccumulatorLayout:
         if not self.sets:
             return select([*key, *starts], source, group_by=by)
         nothing = [_null(self.types[name], name) for name in self.plain]
-        empty = [_null(values.type, value_of(i)) for i, values in enumerate(self.sets)]
-        tags = [named(f"CAST({i} AS TINYINT)", TAG) for i in range(len(self.sets) + 1)]
-        parts = [select([*key, tags[0], *starts, *empty, named("CAST(0 AS BIGINT)", TIMES)], source, group_by=by)]
-        count = "COUNT(*)" if self.append else f"CAST(SUM({WEIGHT}) AS BIGINT)"
-        for i, values in enumerate(self.sets):
-            value = [*empty[:i], named(values.x, value_of(i)), *empty[i + 1 :]]
-            items = [*key, tags[i + 1], *nothing, *value]
-            where = every([None if values.nulls else f"{values.x} IS NOT NULL", values.filter or "true"])
-            if values.ordered:  # each row by itself, as it came
+        types = self.partial_types()
+        columns = list(dict.fromkeys(place.value for place in self.places))
+        empty = {name: _null(types[name], name) for name in columns}
+        never = {name: named("CAST(0 AS BIGINT)", name) for name in self._times}
+        tag = named("CAST(0 AS TINYINT)", TAG)
+        parts = [select([*key, tag, *starts, *empty.values(), *never.values()], source, group_by=by)]
+        for number, group in enumerate(self._groups, 1):
+            first = self.sets[group[0]]
+            value = {self.places[group[0]].value: named(first.x, self.places[group[0]].value)}
+            items = [*key, named(f"CAST({number} AS TINYINT)", TAG), *nothing, *(empty | value).values()]
+            where = every([None if first.nulls else f"{first.x} IS NOT NULL", self._any_filter(group)])
+            if first.ordered:  # each row by itself, as it came
                 there = every([where, f"{WEIGHT} <> 0"])
-                parts.append(select([*items, named(WEIGHT, TIMES)], source, where=there))
+                times = never | {TIMES: named(WEIGHT, TIMES)}
+                parts.append(select([*items, *times.values()], source, where=there))
                 continue
-            group, remains = [*by, values.x], f"{TIMES} <> 0"
-            parts.append(select([*items, named(count, TIMES)], source, where=where, group_by=group, having=remains))
+            counts = {self.places[i].times: self._count(self.sets[i].filter if len(group) > 1 else None) for i in group}
+            times = never | {name: named(text, name) for name, text in counts.items()}
+            remains = either(f"{name} <> 0" for name in counts)
+            by_value = [*by, first.x]
+            parts.append(select([*items, *times.values()], source, where=where, group_by=by_value, having=remains))
         return union_all(parts)
+
+    def _any_filter(self, group: Sequence[int]) -> str:
+        """The condition of the rows that some set of a group takes."""
+        filters = [self.sets[i].filter for i in group]
+        given = [each for each in filters if each is not None]
+        return either(given) if len(given) == len(filters) else "true"
+
+    def _count(self, condition: str | None) -> str:
+        """How often a value has come, less how often it has gone, in the rows of a condition."""
+        filtered = "" if condition is None else f" FILTER (WHERE {condition})"
+        if self.append:
+            return f"COUNT(*){filtered}"
+        return f"CAST(COALESCE(SUM({WEIGHT}){filtered}, 0) AS BIGINT)"
 
     # -- accumulators
 

@@ -13,6 +13,9 @@ import pytest
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.group_by import GroupBy, GroupPartial
 from operators.aggregates.layout import AccumulatorLayout
+from operators.names import WEIGHT
+from operators.sql import Sql
+from operators.time import Clock
 from tests.operators.properties import (
     Batch,
     Change,
@@ -23,6 +26,7 @@ from tests.operators.properties import (
     holds_oracle,
     holds_restart,
     holds_undo,
+    no_state,
 )
 from tests.operators.shared_hashes import share_hashes
 
@@ -486,3 +490,47 @@ def test_the_first_value_of_a_key_is_forgotten_after_its_time_to_live():
 def test_the_first_and_last_value_are_refused_in_a_window_over_rows_that_are_taken_back():
     with pytest.raises(ValueError, match="in a window over rows that may be taken back"):
         AccumulatorLayout(INPUT, [ENDS[0][0]], append=False)
+
+
+FLAGS = pa.schema([("c0", pa.string()), ("c1", pa.int64()), ("c2", pa.int64()), ("c3", pa.bool_()), ("c4", pa.bool_())])
+BY_FLAG = [
+    (
+        AggregateSpec(function="COUNT", arguments=(value,), distinct=True, filter=flag),
+        pa.int64(),
+        f"COUNT(DISTINCT c{value}) FILTER (WHERE c{flag})",
+    )
+    for value in (1, 2)
+    for flag in (3, 4)
+]
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_distinct_values_under_several_filters_equal_a_batch_query(append):
+    dice = random.Random(3)
+    there: list[Row] = []
+    batches = []
+    for _ in range(12):
+        changes = []
+        for _ in range(20):
+            if there and not append and dice.random() < 0.4:
+                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+                continue
+            values = dice.choice([None, 1, 2, 3]), dice.choice([None, 1, 2, 3])
+            flags = dice.choice([None, True, False]), dice.choice([None, True, False])
+            there.append((dice.choice(["a", "b"]), *values, *flags))
+            changes.append(Change(there[-1]))
+        batches.append(Batch(changes))
+    holds_oracle(grouping((0,), BY_FLAG, append, schema=FLAGS), batches, query((0,), BY_FLAG))
+
+
+def test_a_value_travels_once_for_all_filters_and_shares_its_column_with_values_of_its_type():
+    partial, _ = grouping((0,), BY_FLAG, append=True, schema=FLAGS)
+    rows = pa.table({"c0": ["a"], "c1": [7], "c2": [8], "c3": [True], "c4": [True], WEIGHT: [1]})
+    step = partial.advance(no_state(), [rows], Clock(0, 0, 0), Sql())
+    # Key, tag, number of rows, value, how often it came under either filter, weight.
+    assert step.changes.num_columns == 7
+    assert sorted(zip(*(step.changes.column(i).to_pylist() for i in (1, 3, 4, 5)), strict=True), key=str) == [
+        (0, None, 0, 0),
+        (1, 7, 1, 1),
+        (2, 8, 1, 1),
+    ]

@@ -278,12 +278,22 @@ def _has_decimal(type_: DataType) -> bool:
 
 def _escaped_keys(block: pa.Array) -> Flags:
     """Records with a key in which a plain letter is written as an escape: no pattern of ours would find that key."""
-    data = characters(block)
     # One byte is found several times as fast as four, and far faster than by comparing an array.
-    if b"\\" in data and b"\\u00" in data:
+    if _contains(block, b"\\") and b"\\u00" in characters(block):
         found: Flags = pc.match_substring_regex(block, r'"[^"]*\\u00[2-7][^"]*"\s*:').to_numpy(zero_copy_only=False)
         return found
     return np.zeros(len(block), dtype=bool)
+
+
+_PIECE = 1 << 18
+"""Bytes that are copied to be searched: so many stay in the cache of a core."""
+
+
+def _contains(block: pa.Array, byte: bytes) -> bool:
+    """Whether a byte is anywhere in the texts."""
+    data, edges = raw(block)
+    places = range(edges[0], edges[-1], _PIECE)
+    return any(byte in data[place : min(place + _PIECE, edges[-1])].tobytes() for place in places)
 
 
 _MANY = 24

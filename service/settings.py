@@ -157,7 +157,11 @@ class BatchSettings(_Group):
     duration: Milliseconds = Field(
         3_000, ge=1, description="How long a batch of a backlog should take; the number of its records follows from it."
     )
-    block_rows: int = Field(200_000, ge=1, description="Records handed to Python at a time.")
+    block_rows: int = Field(
+        200_000,
+        ge=1,
+        description="Records of a Kafka partition that are computed at a time, where they have no more than 32 MiB.",
+    )
     trigger: Milliseconds = Field(
         0, description="Least time between the starts of two batches; 0 = as soon as there is data."
     )

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-LARGEST = 256 << 20
-"""Bytes of the values of a run; a record that is larger is a run of its own."""
+LARGEST = 32 << 20
+"""Bytes of the values of a run; a record that is larger is a run of its own. A worker holds a run twice and what is
+decoded of it; larger ones are not cheaper by the row."""
 
 TOGETHER = 20_000
 """Records of small runs that are decoded together: most of what ten records cost, a thousand cost too."""

@@ -41,7 +41,11 @@ MODULES: Mapping[str, Sequence[str]] = {
 
 TUNED: Sequence[str] = (
     # Each batch leaves much garbage and keeps little: what counts is the processor time, not the length of a pause.
-    *("-XX:+UseParallelGC", "-XX:NewRatio=1"),
+    # Young objects go round in what a processor's cache and a container can spare: more of it is as much more memory in
+    # use, all of it garbage, and saves nothing. With less, what Kafka's client has fetched would be taken for old.
+    *("-XX:+UseParallelGC", "-XX:NewSize=192m", "-XX:MaxNewSize=192m"),
+    # So much the classes of Spark take: below, each step on the way to it is a collection of everything.
+    "-XX:MetaspaceSize=192m",
     # Planning a batch runs half of Spark once. Only what runs for every row is worth the second compiler's time.
     *("-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000"),
     *("-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000"),
@@ -58,6 +62,10 @@ SPARK_NEEDS: Sequence[str] = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
+
+_NOT_NEEDED = ("spark-mllib_",)
+"""Archives of Spark that are left out. A session looks for extensions in all of them, and that of machine learning
+makes its functions by Scala's reflection: an eighth of the processor time of a start."""
 
 CREATE = "-XX:ArchiveClassesAtExit="
 """The option that has the JVM write the classes it has loaded to a file, which it does for some seconds at its end."""
@@ -198,7 +206,7 @@ def class_path(home: Path, jars: Sequence[Path], settings: Mapping[str, str]) ->
     given = [jar.removeprefix("file://") for jar in settings.get("spark.jars", "").split(",")]
     extra = settings.get("spark.driver.extraClassPath", "").split(os.pathsep)
     ours = [*(str(jar.resolve()) for jar in jars), *extra, *given]
-    own = sorted(map(str, (home / "jars").glob("*.jar")))
+    own = sorted(str(jar) for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(_NOT_NEEDED))
     return os.pathsep.join(dict.fromkeys([jar for jar in [*ours, *own] if jar and "://" not in jar]))
 
 

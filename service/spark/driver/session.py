@@ -14,17 +14,18 @@ from pyspark.sql import SparkSession
 from service.spark.driver.cluster_mode import is_local
 from service.spark.driver.jvm import Jvm, JvmFailed
 from service.spark.internals.callbacks import open_callbacks
+from service.spark.query.block_size import ROWS
 from service.spark.query.heartbeat import TickSource
 
 
-def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int, block_rows: int) -> SparkSession:
+def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) -> SparkSession:
     """Return a session in `jvm` that can call this process, with our data source registered. `settings` are those that
     the JVM was started with. Raises `JvmFailed` where Spark will not start with them."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what it raises, with every frame
     builder = SparkSession.builder.appName(name)
     of_the_job = {
         "spark.sql.shuffle.partitions": str(partitions),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(block_rows),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS),
     }
     for key, value in {**of_the_job, **settings}.items():
         builder = builder.config(key, value)

@@ -110,22 +110,25 @@ class QueryBuilder:
     def _read(self, source: Source) -> DataFrame:
         options = self._source_options[source.id]
         needs = self._spec.decoders[source.id].needs()
+        columns = [
+            POSITION,
+            *(_SPARKS.get(name, name) for name in needs if name not in ("topic", "partition", "offset")),
+        ]
+        if len(source.table.connector.topics) > 1:
+            columns.append("topic")
         reader = (
             self._session.readStream.format(KAFKA)
             .option("readers", str(self._spec.readers))
+            .option("columns", ",".join(columns))
             .option("subscribe", ",".join(source.table.connector.topics))
             .option("startingOffsets", options.starting_offsets)
             .option(OPTION, str(options.batch_rows))
             .option("failOnDataLoss", "true")
             .option("ends", options.ends)
-            .option("includeHeaders", str("headers" in needs).lower())
         )
         for key, value in {**FETCH, **{f"kafka.{k}": v for k, v in options.properties.items()}}.items():
             reader = reader.option(key, value)
-        columns = [_NAMED[name] for name in needs if name not in ("topic", "partition", "offset")] + [POSITION]
-        if len(source.table.connector.topics) > 1:
-            columns.append("topic")
-        return reader.load().selectExpr(*columns)
+        return reader.load()
 
     def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any]) -> DataFrame:
         return (
@@ -139,10 +142,5 @@ class QueryBuilder:
         )
 
 
-_NAMED = {
-    "key": "key",
-    "value": "value",
-    "timestamp": "timestamp",
-    "timestamp_type": "timestampType AS timestamp_type",
-    "headers": "headers",
-}
+_SPARKS = {"timestamp_type": "timestampType"}
+"""The names that columns of a record have in Spark, where they are others."""

@@ -19,11 +19,12 @@ from service.spark.query.payload_files import outgoing
 from service.spark.query.task_batch import TaskBatch
 from service.spark.query.task_output import write_output
 
-OFFSET_BITS = 44
-"""Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition."""
+POSITION = "position"
+"""The column that holds the place of a record: its partition and its offset in one number."""
 
-POSITION = f"(CAST(partition AS BIGINT) * {2**OFFSET_BITS} + offset) AS position"
-"""Spark SQL for the position of a record."""
+OFFSET_BITS = 44
+"""Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition. As in
+`java/tailrace/kafka/KafkaReader.java`."""
 
 
 class IngestTask:
@@ -63,10 +64,14 @@ class IngestTask:
     @staticmethod
     def _records(batch: pa.RecordBatch, topics: tuple[str, ...]) -> pa.Table:
         """The columns of a record, from what Spark handed over."""
-        columns = {name: batch.column(name) for name in batch.schema.names if name != "position"}
-        position = batch.column("position")
+        columns = {_OURS.get(name, name): batch.column(name) for name in batch.schema.names if name != POSITION}
+        position = batch.column(POSITION)
         columns["partition"] = pc.shift_right(position, OFFSET_BITS).cast(pa.int32())
         columns["offset"] = pc.bit_wise_and(position, 2**OFFSET_BITS - 1)
         if "topic" not in columns:
             columns["topic"] = pa.repeat(pa.scalar(topics[0], pa.string()), batch.num_rows)
         return pa.table(columns)
+
+
+_OURS = {"timestampType": "timestamp_type"}
+"""The columns of a record whose names in Spark are others."""

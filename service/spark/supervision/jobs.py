@@ -86,7 +86,6 @@ class Jobs:
             spark,
             name=deployments[0].program.name,
             partitions=deployments[0].partitions,
-            block_rows=settings.batch.block_rows,
         )
         self._watched = [
             _Watched(

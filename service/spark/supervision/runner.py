@@ -110,8 +110,7 @@ class JobRunner:
         """Start the query, or start it `again` after a failure."""
         self._held = False
         self._blocks_limited = again or self._large_blocks()
-        block_rows = self._deployment.settings.batch.block_rows
-        limit_blocks(self._session, self._record, block_rows, careful=self._blocks_limited)
+        limit_blocks(self._session, self._record, careful=self._blocks_limited)
         self._client = self._checkpoint.client_settings()
         redone = self._plan_missing()
         layout = self._layout()
@@ -320,7 +319,7 @@ class JobRunner:
         self._hear(told)
 
     def _large_blocks(self) -> bool:
-        return limit(self._record, self._deployment.settings.batch.block_rows, careful=False) != NO_LIMIT
+        return limit(self._record, careful=False) != NO_LIMIT
 
     def in_batch(self) -> bool:
         """Return whether a batch is being computed now."""

@@ -32,13 +32,16 @@ class Consumer {
     private static final long AHEAD = 50000;
 
     /** Bytes of records in memory from which on nothing but the partition that is read is fetched. */
-    private static final long AHEAD_BYTES = 48L << 20;
+    private static final long AHEAD_BYTES = 16L << 20;
 
-    /** Bytes that Kafka's client holds of all partitions, and the least and the most of one. */
-    private static final int FETCH = 64 << 20;
+    /**
+     * Bytes that Kafka's client holds of all partitions, and the least and the most of one. They are garbage once they are
+     * read: more of them only outlive a collection of young objects, and are moved.
+     */
+    private static final int FETCH = 16 << 20;
 
     private static final int LEAST = 256 << 10;
-    private static final int MOST = 8 << 20;
+    private static final int MOST = 4 << 20;
 
     /** Records that Kafka's client hands over at a time: so many of each partition may wait here for the next batch. */
     private static final int POLL = 2000;

@@ -11,27 +11,41 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import org.apache.spark.sql.kafka010.KafkaSourceProvider;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Spark's Kafka source, of which each task reads many Kafka partitions with one consumer.
  *
- * <p>Options are those of Spark's source, `readers`: the number of tasks that read, 0 for one a Kafka partition, and
- * `ends`: a file with the offsets up to which batches read for now, in Spark's JSON; without it they read what is there.
- * What a batch reads, and what the checkpoint keeps of it, is Spark's own.
+ * <p>Options are those of Spark's source, and three more. `readers` is the number of tasks that read, 0 for one a Kafka
+ * partition. `columns` are those of a row, with commas between them: some of those of Spark's source, and `position`,
+ * which holds partition and offset in one number. `ends` is a file with the offsets up to which batches read for now, in
+ * Spark's JSON; without it they read what is there. What a batch reads, and what the checkpoint keeps of it, is Spark's
+ * own.
  */
 public class KafkaSource implements TableProvider {
     private final KafkaSourceProvider spark = new KafkaSourceProvider();
 
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        return spark.inferSchema(options);
+        StructType all = KafkaRecordToRowConverter.kafkaSchema(true);
+        String[] names = options.get("columns").split(",");
+        StructField[] fields = new StructField[names.length];
+        for (int i = 0; i < names.length; i++) {
+            fields[i] = names[i].equals(Cell.POSITION)
+                    ? new StructField(names[i], LongType$.MODULE$, true, Metadata.empty())
+                    : all.apply(names[i]);
+        }
+        return new StructType(fields);
     }
 
     public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
         CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
-        return new KafkaTopics((SupportsRead) spark.getTable(options), spark.inferSchema(options));
+        return new KafkaTopics((SupportsRead) spark.getTable(options), inferSchema(options));
     }
 }
 
@@ -59,6 +73,7 @@ class KafkaTopics implements SupportsRead {
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         return new KafkaScan(
                 spark.newScanBuilder(options).build(),
+                schema,
                 options.getInt("readers", 0),
                 (String) options.getOrDefault("ends", ""));
     }
@@ -66,11 +81,13 @@ class KafkaTopics implements SupportsRead {
 
 class KafkaScan implements ScanBuilder, Scan {
     private final Scan spark;
+    private final StructType schema;
     private final int readers;
     private final String ends;
 
-    KafkaScan(Scan spark, int readers, String ends) {
+    KafkaScan(Scan spark, StructType schema, int readers, String ends) {
         this.spark = spark;
+        this.schema = schema;
         this.readers = readers;
         this.ends = ends;
     }
@@ -80,7 +97,7 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public StructType readSchema() {
-        return spark.readSchema();
+        return schema;
     }
 
     public Scan.ColumnarSupportMode columnarSupportMode() {
@@ -88,6 +105,6 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return new KafkaStream(spark.toMicroBatchStream(checkpoint), readers, ends);
+        return new KafkaStream(spark.toMicroBatchStream(checkpoint), schema, readers, ends);
     }
 }

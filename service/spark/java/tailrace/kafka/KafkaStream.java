@@ -23,19 +23,22 @@ import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaSourceOffset;
+import org.apache.spark.sql.types.StructType;
 
 /** Plans batches as Spark's source does, and hands the ranges of many Kafka partitions to a task. */
 public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, ReportsSourceMetrics {
     private final MicroBatchStream spark;
     private final SupportsAdmissionControl limited;
     private final ReportsSourceMetrics measured;
+    private final StructType schema;
     private final int readers;
     private final String ends;
     private volatile String consumers = "";
 
-    KafkaStream(MicroBatchStream spark, int readers, String ends) {
+    KafkaStream(MicroBatchStream spark, StructType schema, int readers, String ends) {
         this.ends = ends;
         this.spark = spark;
+        this.schema = schema;
         this.limited = (SupportsAdmissionControl) spark;
         this.measured = (ReportsSourceMetrics) spark;
         this.readers = readers;
@@ -141,7 +144,7 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     }
 
     public PartitionReaderFactory createReaderFactory() {
-        return new KafkaReaders();
+        return new KafkaReaders(schema);
     }
 
     /** One task for each group of Kafka partitions; a partition is always of the same group. */
@@ -177,7 +180,6 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
                     any.executorKafkaParams(),
                     known,
                     any.pollTimeoutMs(),
-                    any.includeHeaders(),
                     any.preferredLocations());
         }
         return planned;
@@ -212,7 +214,6 @@ class KafkaRanges implements InputPartition {
     final Map properties;
     final int partitions;
     final long patience;
-    final boolean headers;
     final String[] locations;
 
     KafkaRanges(
@@ -221,13 +222,11 @@ class KafkaRanges implements InputPartition {
             Map properties,
             int partitions,
             long patience,
-            boolean headers,
             String[] locations) {
         this.group = group;
         this.ranges = ranges;
         this.properties = properties;
         this.patience = patience;
-        this.headers = headers;
         this.partitions = partitions;
         this.locations = locations;
     }
@@ -238,7 +237,13 @@ class KafkaRanges implements InputPartition {
 }
 
 class KafkaReaders implements PartitionReaderFactory {
+    private final StructType schema;
+
+    KafkaReaders(StructType schema) {
+        this.schema = schema;
+    }
+
     public PartitionReader createReader(InputPartition ranges) {
-        return new KafkaReader((KafkaRanges) ranges);
+        return new KafkaReader((KafkaRanges) ranges, schema);
     }
 }

@@ -12,6 +12,7 @@ from bench.compare import questions, streams
 from bench.compare.generated import generated
 from bench.compare.golden import golden
 from bench.compare.known import Verdict, rows_difference, verdict
+from bench.compare.nexmark import nexmark
 from bench.compare.play import Stream, canonical, play
 from bench.compare.recorded import recorded, stream_of
 from service.host.machine import MachineError
@@ -53,6 +54,12 @@ def generated_streams(found: Verdict, only: str) -> None:
         _compare(found, case)
 
 
+def nexmark_queries(found: Verdict, only: str) -> None:
+    """Nexmark's queries about sessions and the first rows of a key, over few bids."""
+    for case in streams.ask_flink(_named(only, nexmark())):
+        _compare(found, case)
+
+
 def golden_pipelines(found: Verdict, only: str) -> None:
     """The pipelines of tests/pipelines: each INSERT's query on Flink, against what its table holds here."""
     asked, ours = [], {}
@@ -91,6 +98,7 @@ PARTS: dict[str, Callable[[Verdict, str], None]] = {
     "golden": golden_pipelines,
     "streams": small_streams,
     "generated": generated_streams,
+    "nexmark": nexmark_queries,
     "expressions": expressions,
 }
 

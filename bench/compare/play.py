@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from operators.sql import Sql
 from service.local.case import run_case
@@ -17,7 +18,7 @@ from service.sql.pipeline import read
 NUMBER = re.compile(r"-?\d+(\.\d*)?([eE][-+]?\d+)?")
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(\.\d+)?(Z?)")
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | list[Any] | dict[str, Any] | None
 Arrival = tuple[str, str, Sequence[Value]]
 """A table, a kind of change (+I, -U, +U, -D) and the values of the row, text, numbers or None."""
 Rows = list[tuple[str, ...]]
@@ -50,16 +51,28 @@ def canonical(rows: Sequence[Sequence[Value]]) -> Rows:
 
 
 def _one_form(value: Value) -> str:
-    """Numbers to twelve digits, since the last ones of a sum depend on its order; times without trailing zeros."""
+    """Numbers to twelve digits, since the last ones of a sum depend on its order; times without trailing zeros; arrays
+    and maps, which Flink gives as such, as the JSON that they are here."""
     if value is None:
         return "NULL"
-    text = str(value)
+    text = str(value) if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+    if text[:1] in ("[", "{"):
+        return _nested(text)
     if NUMBER.fullmatch(text):
         return f"{float(text) + 0.0:.12g}" if not text.lstrip("-").isdigit() else str(int(text))
     instant = INSTANT.fullmatch(text)
     if instant:
         return instant[1] + (instant[2] or "").rstrip("0").rstrip(".") + instant[3]
     return {"True": "true", "False": "false"}.get(text, text)
+
+
+def _nested(text: str) -> str:
+    """An ARRAY, or a MAP or MULTISET, whose entries have no order in Flink; other text as it is."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _file(stream: Stream, table: str) -> str:

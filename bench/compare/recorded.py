@@ -26,7 +26,7 @@ def recorded() -> list[Case]:
 def stream_of(case: Case) -> Stream:
     """The pipeline that asks the same of the same rows; its sink is called results."""
     tables: dict[str, Any] = case["tables"]
-    statements = [_table(name, table) for name, table in tables.items()]
+    statements = [*(_table(name, table) for name, table in tables.items()), *case.get("views", ())]
     statements.append(f"CREATE TABLE results ({', '.join(map(_column, case['columns']))}) WITH ({_sink()})")
     statements.append(f"INSERT INTO results {case['query']}")
     return Stream(

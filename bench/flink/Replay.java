@@ -85,6 +85,9 @@ public class Replay {
             table.getValue().get("columns").elements().forEachRemaining(type -> types.add(type.asText()));
             declare(streams, tables, table.getKey(), table.getValue(), player(played, table.getKey(), types));
         }
+        for (JsonNode view : played.path("views")) {
+            tables.executeSql(view.asText());
+        }
         TableResult answer = tables.executeSql(played.get("query").asText());
         result.set("columns", JSON.valueToTree(answer.getResolvedSchema().getColumns().stream()
                 .map(column -> column.getName() + " " + column.getDataType()).toList()));

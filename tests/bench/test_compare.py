@@ -6,6 +6,7 @@ import pytest
 
 from bench.compare.generated import generated
 from bench.compare.known import rows_difference, verdict
+from bench.compare.nexmark import nexmark
 from bench.compare.play import canonical, play
 from bench.compare.recorded import recorded, stream_of
 from bench.compare.streams import applied, cases
@@ -29,7 +30,7 @@ def test_every_stream_that_is_asked_has_been_recorded():
 
 
 def test_known_differences_speak_of_cases_that_exist():
-    streams = {case["name"] for case in [*cases(), *generated()]}
+    streams = {case["name"] for case in [*cases(), *generated(), *nexmark()]}
     assert {name for name in KNOWN if "/" not in name} <= streams
 
 
@@ -49,6 +50,21 @@ def test_numbers_and_times_have_one_form():
         ("1.5", "2024-01-01 00:00:00.5", "NULL", "true")
     ]
     assert canonical([["1.500", "2024-01-01 00:00:00", "007", "-0.0"]]) == [("1.5", "2024-01-01 00:00:00", "7", "0")]
+
+
+def test_arrays_and_maps_have_one_form():
+    assert canonical([[[1, None], {"b": 1, "a": 2}]]) == canonical([["[1,null]", '{"a":2,"b":1}']])
+    assert canonical([["[no json"]]) == [("[no json",)]
+
+
+def test_the_queries_of_nexmark_are_the_files_over_bids_that_end_sessions():
+    sessions, clock, last, top = nexmark()
+    assert "SESSION(B.`dateTime`, INTERVAL '10' SECOND)" in sessions["query"]
+    assert [len(case["views"]) for case in (sessions, clock, last, top)] == [0, 1, 0, 0]
+    answered = ("bidder BIGINT", "bid_count BIGINT", "starttime TIMESTAMP(3)", "endtime TIMESTAMP(3)")
+    rows = play(stream_of({**sessions, "columns": answered}))["results"]
+    assert sum(int(count) for _, count, *_ in rows) == len(sessions["arrivals"])
+    assert len(rows) > len({bidder for bidder, *_ in rows})
 
 
 def test_a_row_that_one_side_has_twice_is_a_difference():

@@ -29,7 +29,7 @@ BID = {
         "dateTime": "TIMESTAMP(3)",
         "extra": "STRING",
     },
-    "watermark": ["dateTime", "dateTime - INTERVAL '4' SECOND"],
+    "watermark": ["dateTime", "`dateTime` - INTERVAL '4' SECOND"],
 }
 
 _VIEW = re.compile(r"CREATE VIEW [^;]*")

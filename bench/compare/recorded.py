@@ -41,7 +41,7 @@ def stream_of(case: Case) -> Stream:
 def _table(name: str, table: dict[str, Any]) -> str:
     parts = [f"`{column}` {type_}" for column, type_ in table["columns"].items()]
     if "watermark" in table:
-        parts.append(f"WATERMARK FOR {table['watermark'][0]} AS {table['watermark'][1]}")
+        parts.append(f"WATERMARK FOR `{table['watermark'][0]}` AS {table['watermark'][1]}")
     if "key" in table:
         parts.append(f"PRIMARY KEY ({', '.join(table['key'])}) NOT ENFORCED")
     return f"CREATE TABLE {name} ({', '.join(parts)}) WITH ({_FORMATS[table.get('mode', 'append')].format(name)})"

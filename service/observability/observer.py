@@ -125,6 +125,13 @@ class Observer:
         """Note that topics match the pattern of a table that its checkpoint did not know."""
         self.say("info", "new topics are read", query=query, table=table, topics=", ".join(topics))
 
+    def reads_first(self, query: str, table: str, awaited: Sequence[str]) -> None:
+        """Note that a table is not read before those that its rows meet; none: they have been, and it is."""
+        if awaited:
+            self.say("info", "a table waits until others are read", query=query, table=table, first=", ".join(awaited))
+        else:
+            self.say("info", "a table has waited and is read", query=query, table=table)
+
     def rolls_forward(self, query: str, first: int, last: int) -> None:
         """Note that the checkpoint is an older copy; batches `first` to `last`, which are committed, are done again."""
         self.say("warning", "the checkpoint is an older copy and rolls forward", query=query, first=first, last=last)

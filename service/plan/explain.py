@@ -12,7 +12,7 @@ from service.plan.kept_tables import short_identity
 from service.plan.lowering.lower import lower_traced
 from service.plan.nodes import Job, Node, Scan, Sink
 from service.plan.passes import normalize
-from service.plan.program import Operator, Program
+from service.plan.program import Operator, Program, Source
 from service.plan.properties import event_time, mode, unique_keys
 from service.plan.state_bounds import kept
 from service.plan.types import flink
@@ -66,12 +66,13 @@ class SinkText:
 @dataclass(frozen=True, slots=True)
 class LevelText:
     """Operators that stand side by side; `exchanges` say how rows come to them from earlier levels. `states` are the
-    ids under which a checkpoint keeps what they keep, by operator."""
+    ids under which a checkpoint keeps what they keep, by operator; `waits` say which tables are read after others."""
 
     level: int
     exchanges: list[str]
     operators: list[str]
     states: dict[str, str] = field(default_factory=dict)
+    waits: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,15 @@ def _levels(program: Program) -> list[LevelText]:
         here = [o.name for o in operators]
         read = [s.table.name for s in program.sources] * (not level)
         states = {o.name: short_identity(o.identity) for o in operators if o.kernel.traces()}
-        levels.append(LevelText(level, list(exchanges), read + here, states))
+        waits = [text for s in program.sources for text in _waits(s, names_of)] * (not level)
+        levels.append(LevelText(level, list(exchanges), read + here, states, waits))
     return levels
+
+
+def _waits(source: Source, names_of: dict[int, str]) -> Iterator[str]:
+    if source.after:
+        tables = " and ".join(names_of[table] for table in source.after)
+        yield f"{source.table.name} is read when {tables} has been, to where it ended at the first start"
 
 
 def _exchanges(operator: Operator, names_of: dict[int, str]) -> Iterator[str]:
@@ -183,6 +191,7 @@ def as_text(explained: Explained, file: str) -> str:
     lines.append("levels")
     for level in explained.levels:
         lines.append(f"  {level.level}  {', '.join(level.operators)}")
+        lines += [f"     {each}" for each in level.waits]
         lines += [f"     exchange {each}" for each in level.exchanges]
         lines += [f"     state of {name}: {identity}" for name, identity in level.states.items()]
     if explained.late_rows:

@@ -31,6 +31,7 @@ class Source:
     The decoded rows then go through ordinary level-0 nodes (computed columns, filters, pre-aggregation). `watermark` is
     DuckDB text over the decoded columns that gives each row's asserted watermark (a TIMESTAMP in UTC), or None.
     `rises_with` is the decoded column, if there is one, whose highest value has the highest watermark, if it has any.
+    It is read `after` other sources, by id: when they have been read to where they ended at the job's first start.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Source:
     columns: tuple[int, ...]
     watermark: str | None
     rises_with: int | None = None
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,8 @@ class LevelClock:
             if e.kind == Kind.TICK:
                 tick = Tick.from_json(e.payload)
                 for source, clock in clocks.sources.items():
-                    clock.learn(tick.channels.get(source, ()), source in tick.ended, clocks.running)
+                    names, waits = tick.channels.get(source, ()), source in tick.waiting
+                    clock.learn(names, source in tick.ended, clocks.running, waiting=waits)
             elif e.kind == Kind.CLOCK and e.address in clocks.sources:
                 clocks.sources[e.address].observe(e.channel, e.watermark, clocks.running)
             elif e.kind == Kind.CLOCK:

@@ -27,22 +27,29 @@ class Watermark(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """The knowledge of the driver that every shard needs: the channels of each source, and which sources have ended."""
+    """The knowledge of the driver that every shard needs: the channels of each source, which sources have ended, and
+    which are not read yet because they wait for a table: their silence is no idleness."""
 
     channels: Mapping[int, tuple[str, ...]]
     ended: tuple[int, ...]
+    waiting: tuple[int, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the tick as the payload of an envelope."""
         return json.dumps(
-            {"channels": {str(k): list(v) for k, v in self.channels.items()}, "ended": self.ended}
+            {
+                "channels": {str(k): list(v) for k, v in self.channels.items()},
+                "ended": self.ended,
+                "waiting": self.waiting,
+            }
         ).encode()
 
     @staticmethod
     def from_json(payload: bytes) -> Tick:
         """Return the tick that `to_json` wrote."""
         value = json.loads(payload)
-        return Tick({int(k): tuple(v) for k, v in value["channels"].items()}, tuple(value["ended"]))
+        channels = {int(k): tuple(v) for k, v in value["channels"].items()}
+        return Tick(channels, tuple(value["ended"]), tuple(value["waiting"]))
 
 
 class SourceChannel(NamedTuple):
@@ -102,11 +109,14 @@ class SourceClock:
         known.watermark = max(known.watermark, watermark)
         known.heard = running
 
-    def learn(self, names: tuple[str, ...], ended: bool, running: int) -> None:
-        """Note that the source has the channels `names`; a new one counts as heard now."""
+    def learn(self, names: tuple[str, ...], ended: bool, running: int, *, waiting: bool = False) -> None:
+        """Note that the source has the channels `names`; a new one counts as heard now, and so do all of a source that
+        is not read yet."""
         self.learned = True
         for name in names:
-            self.channels.setdefault(name, ChannelClock(heard=running))
+            channel = self.channels.setdefault(name, ChannelClock(heard=running))
+            if waiting:
+                channel.heard = running
         self.ended = self.ended or ended
 
     def is_idle(self, channel: ChannelClock, running: int) -> bool:

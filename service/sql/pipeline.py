@@ -123,6 +123,7 @@ class _Builder:
             drops_nulls=read("table.exec.sink.not-null-enforcer", "ERROR") == "DROP",
             trims_text=read("table.exec.sink.type-length-enforcer", "IGNORE") == "TRIM_PAD",
             nanos_refused=read("tailrace.timestamp-nanos", "cut") == "refuse",
+            waits_for_tables=read("tailrace.temporal.wait-for-table", True),
             emit=EmitSettings(
                 early=read("table.exec.emit.early-fire.enabled", False),
                 early_delay=read("table.exec.emit.early-fire.delay", None),

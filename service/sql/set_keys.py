@@ -51,6 +51,11 @@ SETTINGS: Mapping[str, OptionSpec] = {
         "cut",
         "refuse",
     ),
+    "tailrace.temporal.wait-for-table": flag(
+        "whether a temporal join in processing time answers no row before its table has been read to where it ended"
+        " when the job was first started",
+        default="true",
+    ),
     "table.exec.source.idle-timeout": OptionSpec(
         DURATION, "a partition without rows for this long is idle; 0 = never", default="0"
     ),

@@ -92,8 +92,17 @@ def test_clocks_are_the_same_after_they_were_saved() -> None:
 
 
 def test_a_tick_survives_its_payload() -> None:
-    tick = Tick({0: (A, B), 2: ()}, (2,))
+    tick = Tick({0: (A, B), 2: ()}, (2,), (0,))
     assert Tick.from_json(tick.to_json()) == tick
+
+
+def test_a_partition_that_is_not_read_yet_is_not_idle() -> None:
+    clock = SourceClock(1_000)
+    clock.learn((A, B), ended=False, running=0, waiting=True)
+    clock.learn((A, B), ended=False, running=5_000, waiting=True)
+    assert not clock.read(5_999).idle
+    clock.observe(A, 100, running=5_500)
+    assert clock.read(6_000) == (100, False), "once it is read, silence counts"
 
 
 def test_a_digest_depends_on_the_rows_and_not_on_how_often_or_in_what_order_they_were_named() -> None:

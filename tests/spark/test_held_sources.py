@@ -28,6 +28,7 @@ def running(folder: Path, query: _Query) -> JobRunner:
     made._pace = BatchSizing(10_000_000, 1.0)
     made._batch_bytes = {}
     made._held = False
+    made._awaited = SimpleNamespace(waiting={})
     made._checkpoint = SimpleNamespace(url=str(folder))
     made._deployment = SimpleNamespace(
         program=SimpleNamespace(sources=[SimpleNamespace(id=0)]), source_addresses={0: None}
@@ -38,7 +39,7 @@ def running(folder: Path, query: _Query) -> JobRunner:
 
 def test_the_report_of_a_batch_does_not_let_a_held_query_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
-    monkeypatch.setattr(runner, "limit_reads", lambda session, query, records: limits.append(records))
+    monkeypatch.setattr(runner, "limit_reads", lambda session, query, records: limits.extend(records.values()))
     job = running(tmp_path, _Query())
     job.keep_pace(1, 200_000, 0.5)
     assert limits == [800_000], "while it is not held, the next batch is fitted to the last one"

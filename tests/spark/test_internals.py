@@ -168,7 +168,7 @@ def test_a_running_query_tells_its_progress_and_takes_a_limit_for_its_sources(sp
     last = reports.last()
     assert last is not None
     assert {"batchId", "sources", "durationMs", "timestamp"} <= set(last)
-    assert jvm.set_read_limit(spark, query, 10) == 0, "none of its sources is Kafka's"
+    assert jvm.set_read_limits(spark, query, {}) == 0, "none of its sources is Kafka's"
     sources = jvm.java_query(query).streamingQuery().uniqueSources()
     assert sources.size() == 1
     assert sources.updated(sources.keysIterator().next(), None).size() == 1

@@ -103,6 +103,9 @@ class _Runner:
     def hold(self) -> bool:
         return True
 
+    def waiting(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
     def planning(self) -> bool:
         self.looks += 1
         return self.looks <= self.plans
@@ -142,6 +145,7 @@ def jobs(count: int, attempts: int = 0) -> tuple[Jobs, list[_Runner], _Observer]
                 look_at=0.0,
                 last_batch=None,
                 begun=False,
+                waiting={},
                 ends=still,
                 read=still,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.plan.explain import as_text, explain
+from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Scan, TemporalJoin, TopN
 from service.plan.table import TimeKind
 from service.plan.walk import in_order
@@ -238,3 +239,60 @@ def test_a_function_that_cannot_be_declared_is_refused(statement: str, mistake: 
         read(f"{TABLES} CREATE TEMPORARY TABLE FUNCTION f {statement};")
     (found,) = error.value.mistakes
     assert str(found).partition(": ")[2].startswith(mistake)
+
+
+AT = "FOR SYSTEM_TIME AS OF o.at"
+
+
+def order_of_reading(statements: str) -> dict[str, list[str]]:
+    """The tables that are read after others, and these."""
+    (job,) = read(f"{TABLES} {statements}").explains
+    program = compile_job(job)
+    names = {source.id: source.table.name for source in program.sources}
+    return {names[s.id]: [names[each] for each in s.after] for s in program.sources if s.after}
+
+
+@pytest.mark.parametrize(
+    ("statements", "after"),
+    [
+        (f"EXPLAIN SELECT o.id FROM orders AS o JOIN timeless {AT} AS t ON o.currency = t.currency", ["timeless"]),
+        (
+            "EXPLAIN SELECT o.id FROM orders AS o"
+            f" LEFT JOIN timeless {AT} AS t ON o.currency = t.currency JOIN rates {AT} AS r ON o.currency = r.currency",
+            ["timeless", "rates"],
+        ),
+        (f"EXPLAIN SELECT o.id FROM orders AS o JOIN latest {AT} AS t ON o.currency = t.currency", ["history"]),
+        (f"EXPLAIN SELECT o.id FROM orders AS o JOIN rates {AS_OF} ON o.currency = r.currency", None),
+        (
+            "SET 'tailrace.temporal.wait-for-table' = 'false';"
+            f"EXPLAIN SELECT o.id FROM orders AS o JOIN timeless {AT} AS t ON o.currency = t.currency",
+            None,
+        ),
+    ],
+    ids=["a table", "two tables", "a view", "in event time", "switched off"],
+)
+def test_in_processing_time_the_left_table_is_read_after_the_table_of_versions(statements: str, after: list[str]):
+    found = order_of_reading(statements)
+    assert {name: sorted(tables) for name, tables in found.items()} == ({"orders": sorted(after)} if after else {})
+
+
+def test_a_table_does_not_wait_for_itself():
+    mine = "(SELECT currency, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY currency ORDER BY ts DESC) AS n"
+    assert not order_of_reading(
+        f"CREATE VIEW mine AS SELECT * FROM {mine} FROM orders) WHERE n = 1);"
+        f"EXPLAIN SELECT o.id FROM orders AS o JOIN mine {AT} AS t ON o.currency = t.currency"
+    )
+
+
+def test_tables_that_would_wait_for_each_other_are_refused():
+    with pytest.raises(PipelineErrors) as error:
+        read(f"""{TABLES}
+        CREATE TABLE ships (n BIGINT, at AS PROCTIME(), PRIMARY KEY (n) NOT ENFORCED) {JSON};
+        CREATE TABLE ports (n BIGINT, at AS PROCTIME(), PRIMARY KEY (n) NOT ENFORCED) {JSON};
+        CREATE TABLE a (n BIGINT) WITH ('connector' = 'print');
+        EXECUTE STATEMENT SET BEGIN
+          INSERT INTO a SELECT o.n FROM ships AS o JOIN ports {AT} AS t ON o.n = t.n;
+          INSERT INTO a SELECT o.n FROM ports AS o JOIN ships {AT} AS t ON o.n = t.n;
+        END;""")
+    assert "ports and ships would wait for each other, and none of them be read" in str(error.value)
+    assert "'tailrace.temporal.wait-for-table' to 'false'" in str(error.value)

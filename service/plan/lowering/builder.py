@@ -51,6 +51,7 @@ class Builder:
 
     def __init__(self) -> None:
         self._sources: list[Source] = []
+        self._after: dict[int, frozenset[int]] = {}
         self._operators: list[Operator] = []
         self._outputs: list[Output] = []
         self._named: Counter[str] = Counter()
@@ -71,6 +72,10 @@ class Builder:
         rising = None if watermark is None else rises_with(watermark)
         self._sources.append(Source(self._number(), table, columns, text, rising))
         return Stream(self._sources[-1].id, 0)
+
+    def read_after(self, source: int, others: frozenset[int]) -> None:
+        """Have the source with the id `source` read after those with the ids `others`."""
+        self._after[source] = others
 
     def operator(
         self,
@@ -135,7 +140,10 @@ class Builder:
         def moved(edge: Edge) -> Edge:
             return replace(edge, producer=number[edge.producer])
 
-        sources = tuple(replace(s, id=number[s.id]) for s in self._sources)
+        sources = tuple(
+            replace(s, id=number[s.id], after=tuple(sorted(number[each] for each in self._after.get(s.id, ()))))
+            for s in self._sources
+        )
         outputs = tuple(replace(o, id=number[o.id], edge=moved(o.edge)) for o in self._outputs)
         levels = max((o.level for o in self._operators), default=0)
         lineage, operators, stateful = Lineage(job), [], []

@@ -59,6 +59,7 @@ from service.plan.program import Edge, Lookup, Program
 from service.plan.properties import mode, unique_keys
 from service.plan.validate.check import check
 from service.plan.validate.sink_keys import materializes, sink_key
+from service.plan.waiting import awaited
 from service.plan.walk import consumers, fields, shows_right
 
 
@@ -84,6 +85,7 @@ def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping
     for sink in job.sinks:
         with lowering.builder.building(sink):
             lowering.sink(sink)
+    lowering.order_sources(job)
     return lowering.builder.finish(job, fingerprint(job))
 
 
@@ -113,6 +115,12 @@ class _Lowering:
                 "consolidate", placed.level, Consolidate(output=schema, key=by or ()), placed.edges
             )
         self.builder.output(sink.table, net, sink.columns, append=False, key=by)
+
+    def order_sources(self, job: Job) -> None:
+        """Note which tables are read after others."""
+        for scan, tables in awaited(job):
+            ids = frozenset(self._relation(table)[0].producer for table in tables)
+            self.builder.read_after(self._relation(scan)[0].producer, ids)
 
     def _relation(self, node: Node) -> Relation:
         if id(node) not in self._done:

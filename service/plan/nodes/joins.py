@@ -86,6 +86,9 @@ class TemporalJoin:
     of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), and that a
     row meets the version that is there when it arrives. `untimed_deletes`: deletes of `right` may come without a time.
     Where rows of `left` may be taken back, what they have met is forgotten after `ttl` ms (0 = never).
+
+    `waits`, in processing time only: no row of `left` is read before `right` has been read to where it ended when the
+    job was first started.
     """
 
     left: Node
@@ -99,6 +102,7 @@ class TemporalJoin:
     fields: tuple[Field, ...]
     untimed_deletes: bool = False
     ttl: int = 0
+    waits: bool = False
     place: Place = NOWHERE
 
     @property

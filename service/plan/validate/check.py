@@ -12,6 +12,7 @@ from service.plan.validate.ranks import rank_problems
 from service.plan.validate.replay import replay_problems
 from service.plan.validate.tables import node_table_problems, sink_table_problems, stream_problems
 from service.plan.validate.times import time_problems
+from service.plan.validate.waits import wait_problems
 from service.plan.walk import in_order
 
 _OF_NODES = (
@@ -45,5 +46,6 @@ def _problems(job: Job) -> tuple[Problem, ...]:
     """In the order of the nodes."""
     found = [p for node in in_order(job.sinks) for ask in _OF_NODES for p in ask(node)]
     found += stream_problems(job)
+    found += wait_problems(job)
     found += [p for sink in job.sinks for ask in _OF_SINKS for p in ask(sink)]
     return tuple(dict.fromkeys(found))

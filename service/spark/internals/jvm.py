@@ -5,6 +5,7 @@ Each function is one thing that this service relies on; a test calls each agains
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -41,13 +42,13 @@ def active_executors(session: SparkSession) -> dict[str, str]:
     return {str(each.id()): str(each.hostPort() or "") for each in found}
 
 
-def set_read_limit(session: SparkSession, query: StreamingQuery, records: int) -> int:
-    """Limit each Kafka source of a running query to `records` a batch, from the next batch that is planned on; return
-    how many sources there are.
+def set_read_limits(session: SparkSession, query: StreamingQuery, records: Mapping[int, int]) -> int:
+    """Limit each Kafka source of a running query to its `records` a batch, by its number, from the next batch that is
+    planned on; return how many sources there are.
 
     The execution keeps a limit by source, and hands it to the source when it asks for the end of the next batch.
     """
-    limit = getattr(java(session), READ_LIMIT).maxRows(records)
+    limit = getattr(java(session), READ_LIMIT)
     execution = java_query(query).streamingQuery()
     limits = execution.uniqueSources()
     sources = limits.keysIterator()
@@ -55,7 +56,7 @@ def set_read_limit(session: SparkSession, query: StreamingQuery, records: int) -
     while sources.hasNext():
         source = sources.next()
         if source.getClass().getName() == KAFKA_SOURCE:
-            limits = limits.updated(source, limit)
+            limits = limits.updated(source, limit.maxRows(records[source.source()]))
             limited += 1
     getattr(execution, "uniqueSources_$eq")(limits)  # Scala's name for an assignment
     return limited

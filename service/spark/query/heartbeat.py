@@ -27,6 +27,9 @@ from service.spark.internals.failures import noted
 HELD = "held"
 """The file beside that of `ended` whose being there says that no batch is to be made any more."""
 
+WAITING = "waiting.json"
+"""The file beside that of `ended` which lists the sources that are not read before tables have been."""
+
 CLOCK = "clock.json"
 """The file of a run that remembers the clocks, above the folders of its queries (`believed_time`)."""
 
@@ -82,18 +85,22 @@ class TickReader(SimpleDataSourceStreamReader):
 
     def _read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
         now = believed_time(self._ended.parent.parent / CLOCK)
-        ended = self._read_ended()
+        ended = _listed(self._ended)
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
         due = time.monotonic() >= self._due or ended != start["ended"]
         if not due or self._ended.with_name(HELD).exists():
             return iter(()), start
         self._due = time.monotonic() + self._interval / 1000
-        end = {"now": max(now, start["now"] + 1), "channels": self._known(start["channels"]), "ended": ended}
+        waiting = _listed(self._ended.with_name(WAITING))
+        known = self._known(start["channels"])
+        end = {"now": max(now, start["now"] + 1), "channels": known, "ended": ended, "waiting": waiting}
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
         """Return one envelope to every shard of every level that hears a source."""
-        tick = Tick({int(k): tuple(v) for k, v in end["channels"].items()}, tuple(end["ended"]))
+        channels = {int(k): tuple(v) for k, v in end["channels"].items()}
+        # The log of a checkpoint may be of a version in which nothing waited.
+        tick = Tick(channels, tuple(end["ended"]), tuple(end.get("waiting", ())))
         payload = tick.to_json()
         rows = [
             tuple(Envelope(shard, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
@@ -104,9 +111,6 @@ class TickReader(SimpleDataSourceStreamReader):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: no more is held for a tick that is done."""
-
-    def _read_ended(self) -> list[int]:
-        return json.loads(self._ended.read_text()) if self._ended.exists() else []
 
     def _known(self, before: dict[str, list[str]]) -> dict[str, list[str]]:
         """The channels of each source; what was known stays known when Kafka does not answer, and a partition that has
@@ -127,3 +131,8 @@ class TickReader(SimpleDataSourceStreamReader):
                 self._channels[source] = sorted(known)
             self._refreshed = time.monotonic()
         return before | self._channels
+
+
+def _listed(file: Path) -> list[int]:
+    """The ids of sources in a file that the driver writes."""
+    return json.loads(file.read_text()) if file.exists() else []

@@ -41,8 +41,8 @@ FETCH: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """The options of one source: Java client properties, the start offsets of a first run, the cap of the first
-    batch; `ends` is a file of the driver that says up to which offsets batches read for now, empty for as far as there
-    are records."""
+    batch, 0 for a source that waits; `ends` is a file of the driver that says up to which offsets batches read for now,
+    empty for as far as there are records."""
 
     properties: Mapping[str, str]
     starting_offsets: str
@@ -120,6 +120,7 @@ class QueryBuilder:
             self._session.readStream.format(KAFKA)
             .option("readers", str(self._spec.readers))
             .option("columns", ",".join(columns))
+            .option("source", str(source.id))
             .option("subscribe", ",".join(source.table.connector.topics))
             .option("startingOffsets", options.starting_offsets)
             .option(OPTION, str(options.batch_rows))

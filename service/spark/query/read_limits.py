@@ -6,15 +6,17 @@ to the source whenever it asks for the end of the next batch: there it can be se
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from service.spark.internals.jvm import set_read_limit
+from service.spark.internals.jvm import set_read_limits
 
 OPTION = "maxOffsetsPerTrigger"
 """The limit that a query starts with; a source that has none is not limited later either."""
 
 
-def limit_reads(session: SparkSession, query: StreamingQuery, records: int) -> None:
-    """From the next batch that is planned on, take at most `records` of each table."""
-    set_read_limit(session, query, records)
+def limit_reads(session: SparkSession, query: StreamingQuery, records: Mapping[int, int]) -> None:
+    """From the next batch that is planned on, take at most `records` of each source, by its id; 0 is none."""
+    set_read_limits(session, query, records)

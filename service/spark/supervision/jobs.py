@@ -63,6 +63,7 @@ class _Watched:
         self.look_at = 0.0
         self.last_batch: int | None = None
         self.begun = False
+        self.waiting: Mapping[str, tuple[str, ...]] = {}
 
 
 class Jobs:
@@ -154,12 +155,14 @@ class Jobs:
                 for table, topics in job.runner.added_topics().items():
                     self._observer.topics_added(job.name, table, topics)
                 self._tell_of_upgrade(job)
+                self._tell_of_waiting(job)
                 missing = job.runner.missing()
                 if missing is not None:
                     self._observer.rolls_forward(job.name, *missing)
             return
         finished = job.runner.finished()
         self._note(job)
+        self._tell_of_waiting(job)
         if time.monotonic() >= job.look_at:
             job.look_at = time.monotonic() + PHASE_EVERY
             self._observer.at(job.name, job.runner.phase())
@@ -174,6 +177,13 @@ class Jobs:
         if upgrade is not None:
             kept, gone = upgrade.of(Fate.KEPT), upgrade.of(Fate.GONE)
             self._observer.upgraded(job.name, len(kept), gone, upgrade.notes)
+
+    def _tell_of_waiting(self, job: _Watched) -> None:
+        waiting = job.runner.waiting()
+        for table in dict.fromkeys([*job.waiting, *waiting]):
+            if job.waiting.get(table) != waiting.get(table):
+                self._observer.reads_first(job.name, table, waiting.get(table, ()))
+        job.waiting = waiting
 
     def _begin(self, job: _Watched) -> None:
         """Before the first start in this process: what other processes have left."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.checkpoint.address import CheckpointAddress
-from service.checkpoint.batch_log import add_starts
+from service.checkpoint.batch_log import add_starts, ends
 from service.checkpoint.sweep import sweep
 from service.checkpoint.sweeper import Sweeper
+from service.deployment.awaited_tables import AwaitedTables, agree_on_awaited
 from service.deployment.bounds import agree_on_bounds, reached
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
@@ -42,7 +43,7 @@ from service.runtime.watermarks import channel_name
 from service.spark.driver.cluster_mode import is_local
 from service.spark.query.batch_end import BatchEnd
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
-from service.spark.query.heartbeat import CLOCK, HELD
+from service.spark.query.heartbeat import CLOCK, HELD, WAITING
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
@@ -91,6 +92,7 @@ class JobRunner:
         self._pace: BatchSizing | None = None
         self._blocks_limited = False
         self._limits: dict[str, int] = {}
+        self._awaited = AwaitedTables(deployment.program, {})
         self._ended: set[int] = set()
         self._folder = scratch
         self._sweeper = Sweeper(self._sweep_state, self._note_ends)
@@ -126,13 +128,21 @@ class JobRunner:
         self._note_ended()
         self._held_at = None
         self._write_ends()
+        starts = {
+            source.id: "earliest" if self._checkpoint.started() else a.starting_offsets(source.id)
+            for source in a.program.sources
+            if source.id in a.source_addresses
+        }
+        self._awaited = self._await(starts)
+        self._tell_ticks(WAITING, self._awaited.waiting)
+        reads = self._reads()
         spec = self._spec(self._folder.name, layout)
         self._batch_end = BatchEnd(spec, self._heard)
         source_options = {
             source.id: SourceOptions(
                 properties=a.source_addresses[source.id].java,
-                starting_offsets="earliest" if self._checkpoint.started() else a.starting_offsets(source.id),
-                batch_rows=self._pace.rows,
+                starting_offsets=starts[source.id],
+                batch_rows=reads[source.id],
                 ends="" if a.ends is None else str(self._ends_file(source.id)),
             )
             for source in a.program.sources
@@ -187,6 +197,7 @@ class JobRunner:
             self.stop()
             self.start()
             return False
+        self._go_on_when_read(progress)
         if self._deployment.ends is not None:
             return self._at_its_ends(self._deployment.ends, progress)
         before = set(self._ended)
@@ -252,6 +263,48 @@ class JobRunner:
         self._query = self._reports = None  # but the run goes on: its writers and its shards are those of the next
         self.start()
 
+    def waiting(self) -> Mapping[str, tuple[str, ...]]:
+        """Return, by table that is not read yet, the tables that are to be read before it."""
+        return self._awaited.names
+
+    def _await(self, starts: Mapping[int, str]) -> AwaitedTables:
+        """Which sources wait, where the next batch begins where the last one that is planned ends, else at `starts`."""
+        a, planned = self._agreed, self._checkpoint.last_planned()
+        awaited = AwaitedTables(
+            a.program, agree_on_awaited(self._checkpoint, a.program, a.end_offsets, planned=planned >= 0)
+        )
+        if not awaited.waiting:
+            return awaited
+        stops = ends(self._state().open(), planned) if planned >= 0 else []
+        for position, source in enumerate(a.program.sources):
+            if source.id not in starts:
+                continue
+            offsets = stops[position] if position < len(stops) else None
+            if planned < 0:
+                offsets = json.loads(starts[source.id])
+            if offsets:
+                awaited.read(source.id, offsets)
+        return awaited
+
+    def _reads(self) -> Mapping[int, int]:
+        """How many records of each source the next batch may take."""
+        assert self._pace is not None
+        rows, waiting = 0 if self._held else self._pace.rows, self._awaited.waiting
+        return {source: 0 if source in waiting else rows for source in self._deployment.source_addresses}
+
+    def _go_on_when_read(self, progress: Mapping[str, Any]) -> None:
+        """Have those read that have waited for tables which the last batch has read to where they ended."""
+        before = self._awaited.waiting
+        if not before:
+            return
+        for source, told in zip(self._agreed.program.sources, progress["sources"], strict=False):
+            offsets = told["endOffset"]
+            if offsets and source.id in self._agreed.source_addresses:
+                self._awaited.read(source.id, json.loads(offsets) if isinstance(offsets, str) else offsets)
+        if self._awaited.waiting != before and self._query is not None:
+            self._tell_ticks(WAITING, self._awaited.waiting)
+            limit_reads(self._session, self._query, self._reads())
+
     def added_topics(self) -> Mapping[str, tuple[str, ...]]:
         """Return, by table, the topics that this start has added to those that the checkpoint knew."""
         return self._topics.added
@@ -282,7 +335,7 @@ class JobRunner:
             self._record = size / records
             self._pace.measured(self._record)
         if self._pace.batch(records, seconds, batch) and not self._held:
-            limit_reads(self._session, self._query, self._pace.rows)
+            limit_reads(self._session, self._query, self._reads())
 
     def cut_anew(self) -> Cut:
         """Give up the batch that is planned, and have it planned anew with half of its records; the query is stopped.
@@ -335,7 +388,7 @@ class JobRunner:
             return False
         self._held = True
         (self._folder / HELD).touch()
-        limit_reads(self._session, self._query, 0)
+        limit_reads(self._session, self._query, self._reads())
         return True
 
     def clock_jumped(self) -> ClockJumped | None:
@@ -488,10 +541,12 @@ class JobRunner:
 
     def _note_ended(self) -> None:
         """Tell the tick, which tells every shard, within the batch that it makes."""
-        path = self._folder / "ended.json"
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(sorted(self._ended)))
-        temporary.rename(path)
+        self._tell_ticks("ended.json", self._ended)
+
+    def _tell_ticks(self, name: str, sources: Iterable[int]) -> None:
+        temporary = self._folder / f"{name}.new"
+        temporary.write_text(json.dumps(sorted(sources)))
+        temporary.rename(self._folder / name)
 
     def _all_ended(self, progress: Any) -> bool:
         """Whether the tick that says so of every source is part of a finished batch."""

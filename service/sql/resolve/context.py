@@ -73,7 +73,8 @@ class EmitSettings:
 class ResolveContext:
     """`ttl` and `idle_timeout`, in ms, are those of 'table.exec.state.ttl' and 'table.exec.source.idle-timeout'; `ctes`
     are the WITH queries in force, by name. `drops_nulls` and `trims_text` say how a sink enforces its types,
-    `nanos_refused` whether a time with more digits than are kept is a mistake."""
+    `nanos_refused` whether a time with more digits than are kept is a mistake, `waits_for_tables` whether temporal
+    joins in processing time answer nothing before their tables are read."""
 
     catalog: Catalog
     mistakes: Mistakes
@@ -85,6 +86,7 @@ class ResolveContext:
     drops_nulls: bool = False
     trims_text: bool = False
     nanos_refused: bool = False
+    waits_for_tables: bool = True
     ctes: Mapping[str, CommonTable] = field(default_factory=dict)
     opened: tuple[str, ...] = ()
 

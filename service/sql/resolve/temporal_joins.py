@@ -122,6 +122,7 @@ def _joined(
         fields=scope.fields,
         untimed_deletes=stream.untimed_deletes and right_time is not None,
         ttl=ttl,
+        waits=right_time is None and session.waits_for_tables,
         place=session.place(at),
     )
     return Relation(node, scope, left.windows)

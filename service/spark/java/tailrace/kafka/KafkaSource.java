@@ -22,7 +22,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Spark's Kafka source, of which each task reads many Kafka partitions with one consumer.
  *
- * <p>Options are those of Spark's source, and three more. `readers` is the number of tasks that read, 0 for one a Kafka
+ * <p>Options are those of Spark's source, and four more. `source` is the number that the service
+ * knows it by. `readers` is the number of tasks that read, 0 for one a Kafka
  * partition. `columns` are those of a row, with commas between them: some of those of Spark's source, and `position`,
  * which holds partition and offset in one number. `ends` is a file with the offsets up to which batches read for now, in
  * Spark's JSON; without it they read what is there. What a batch reads, and what the checkpoint keeps of it, is Spark's
@@ -75,6 +76,7 @@ class KafkaTopics implements SupportsRead {
                 spark.newScanBuilder(options).build(),
                 schema,
                 options.getInt("readers", 0),
+                options.getInt("source", 0),
                 (String) options.getOrDefault("ends", ""));
     }
 }
@@ -83,12 +85,14 @@ class KafkaScan implements ScanBuilder, Scan {
     private final Scan spark;
     private final StructType schema;
     private final int readers;
+    private final int source;
     private final String ends;
 
-    KafkaScan(Scan spark, StructType schema, int readers, String ends) {
+    KafkaScan(Scan spark, StructType schema, int readers, int source, String ends) {
         this.spark = spark;
         this.schema = schema;
         this.readers = readers;
+        this.source = source;
         this.ends = ends;
     }
 
@@ -105,6 +109,6 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return new KafkaStream(spark.toMicroBatchStream(checkpoint), schema, readers, ends);
+        return new KafkaStream(spark.toMicroBatchStream(checkpoint), schema, readers, source, ends);
     }
 }

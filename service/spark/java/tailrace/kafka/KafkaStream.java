@@ -32,16 +32,23 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     private final ReportsSourceMetrics measured;
     private final StructType schema;
     private final int readers;
+    private final int source;
     private final String ends;
     private volatile String consumers = "";
 
-    KafkaStream(MicroBatchStream spark, StructType schema, int readers, String ends) {
+    KafkaStream(MicroBatchStream spark, StructType schema, int readers, int source, String ends) {
         this.ends = ends;
         this.spark = spark;
         this.schema = schema;
         this.limited = (SupportsAdmissionControl) spark;
         this.measured = (ReportsSourceMetrics) spark;
         this.readers = readers;
+        this.source = source;
+    }
+
+    /** The number that the service knows it by. */
+    public int source() {
+        return source;
     }
 
     public Offset initialOffset() {

@@ -1,0 +1,64 @@
+"""Tables that are read to where they ended before others are read: those of temporal joins in processing time.
+
+Law: where such a table ended is decided when the checkpoint is made, and kept in it. Whoever waits for the table reads
+nothing until a batch was planned that ends there. How the batches were cut stands in Spark's log of offsets, so that a
+batch which is done again is cut as it was, and a new start waits for what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from service.deployment.bounds import Ends, Store, reached
+from service.plan.program import Program
+from service.runtime.watermarks import SourceChannel, channel_name
+
+AWAITED = "awaited"
+"""The file of a checkpoint with the offset of each channel up to which others wait."""
+
+
+def agree_on_awaited(store: Store, program: Program, ends: Callable[[int], Ends], *, planned: bool) -> dict[str, int]:
+    """Return the end offset of each channel of the sources that others are read after, as it was when the checkpoint
+    was made; nothing where a batch was `planned` before it was known, by a version that did not wait.
+
+    `ends` asks for those of one source, once. Raises KafkaFailure.
+    """
+    tables = sorted({table for source in program.sources for table in source.after})
+    known: dict[str, int] | None = store.read(AWAITED)
+    if known is None:
+        known = {}
+        if tables and not planned:
+            known = {
+                channel_name(table, topic, partition): end
+                for table in tables
+                for topic, by_partition in ends(table).items()
+                for partition, end in by_partition.items()
+            }
+        store.write(AWAITED, known)
+    return known
+
+
+class AwaitedTables:
+    """The sources that wait, and for which others, as reading goes on. `ends` are those of `agree_on_awaited`."""
+
+    def __init__(self, program: Program, ends: Mapping[str, int]) -> None:
+        self._ends = ends
+        self._names = {source.id: source.table.name for source in program.sources}
+        known = {SourceChannel.of(name).source for name in ends}
+        self._after = {source.id: set(source.after) & known for source in program.sources}
+
+    def read(self, source: int, offsets: Ends) -> None:
+        """Note that batches are planned up to `offsets` of a source."""
+        if reached(source, self._ends, offsets):
+            for others in self._after.values():
+                others.discard(source)
+
+    @property
+    def waiting(self) -> Mapping[int, tuple[int, ...]]:
+        """The sources that are not read yet, each with those that it waits for."""
+        return {source: tuple(sorted(others)) for source, others in self._after.items() if others}
+
+    @property
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """The tables that are not read yet, each with those that it waits for."""
+        return {self._names[s]: tuple(self._names[each] for each in others) for s, others in self.waiting.items()}

@@ -90,6 +90,16 @@ QUERIES = {
     "full, no equality": ("v BIGINT, w BIGINT", "SELECT a.v, b.w FROM a FULL JOIN b ON a.v < b.w AND a.g = 'x'"),
     "in, or": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v > 5 OR k IN (SELECT k FROM b WHERE w > 3)"),
     "not in, or": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v > 5 OR k NOT IN (SELECT k FROM b WHERE w > 5)"),
+    "not in": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE k NOT IN (SELECT k FROM b WHERE w > 5 AND h = 'p')"),
+    "not in, twice": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE k NOT IN (SELECT k FROM b WHERE w = 1) AND v NOT IN (SELECT k FROM b WHERE h = 'q')",
+    ),
+    "not in, a tie": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE k NOT IN (SELECT k FROM b WHERE b.w = a.v)",
+    ),
+    "not in as a value": ("v BIGINT, i BOOLEAN", "SELECT v, k NOT IN (SELECT k FROM b WHERE w > 5) FROM a"),
     "in as a value": ("k BIGINT, i BOOLEAN", "SELECT k, k IN (SELECT k FROM b WHERE h = 'p') FROM a"),
     "exists as a value": (
         "k BIGINT, n BIGINT",
@@ -138,6 +148,54 @@ QUERIES = {
     "a value of a key": (
         "v BIGINT, s BIGINT",
         "SELECT v, (SELECT s FROM (SELECT k, SUM(w) AS s FROM b GROUP BY k) AS t WHERE t.k = a.k) FROM a",
+    ),
+    "a total of each group of each": (
+        "k BIGINT, s BIGINT",
+        "SELECT k, (SELECT SUM(w) FROM b WHERE b.k = a.k AND b.w < a.v GROUP BY b.k) FROM a",
+    ),
+    "a total of each, HAVING": (
+        "k BIGINT, s BIGINT",
+        "SELECT k, (SELECT SUM(w) FROM b WHERE b.k = a.k GROUP BY b.k HAVING COUNT(*) > 1) FROM a",
+    ),
+    "a total of each with outer columns": (
+        "k BIGINT, s BIGINT",
+        "SELECT k, (SELECT SUM(b.w * a.v) + COUNT(*) FROM b WHERE b.k = a.k) FROM a",
+    ),
+    "a number of each and an outer column": (
+        "v BIGINT, n BIGINT",
+        "SELECT v, (SELECT COUNT(*) + a.v FROM b WHERE b.k = a.k) FROM a",
+    ),
+    "a number of all and an outer column": (
+        "v BIGINT, n BIGINT",
+        "SELECT v, (SELECT MAX(b.w) * a.v FROM b) FROM a WHERE EXISTS (SELECT 1 FROM b)",
+    ),
+    "exists a group of each": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE EXISTS (SELECT b.h FROM b WHERE b.k = a.k GROUP BY b.h HAVING SUM(b.w) > a.v)",
+    ),
+    "exists of all rows of each": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k HAVING COUNT(*) > 1)",
+    ),
+    "in a number of each": (
+        "v BIGINT",
+        "SELECT v FROM a WHERE v - 1 NOT IN (SELECT COUNT(*) FROM b WHERE b.k = a.k)",
+    ),
+    "not in a total of each": (
+        "v BIGINT",
+        "SELECT v FROM a WHERE v NOT IN (SELECT SUM(w) FROM b WHERE b.k = a.k)",
+    ),
+    "all of a total of each": (
+        "v BIGINT, x BOOLEAN",
+        "SELECT v, v >= ALL (SELECT MAX(w) FROM b WHERE b.k = a.k) FROM a",
+    ),
+    "in a group of each": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE v IN (SELECT MAX(w) FROM b WHERE b.k = a.k AND b.w <= a.v GROUP BY h)",
+    ),
+    "the nearest of each": (
+        "v BIGINT, w BIGINT",
+        "SELECT v, (SELECT w FROM b WHERE b.k = a.k ORDER BY ABS(w * 10 - a.v * 11), w LIMIT 1) FROM a",
     ),
     "a hot key": (
         "g STRING, h STRING, v BIGINT",

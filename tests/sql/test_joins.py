@@ -145,8 +145,15 @@ project a.a1, a.a2, a.a3
         """SELECT * FROM a WHERE a1 NOT IN (SELECT b1 FROM b)""",
         """
 project a.a1, a.a2, a.a3
-  anti join all where (((a1 = b1) OR IS NULL(a1)) OR IS NULL(b1))
-    scan a
+  anti join a1 = b1
+    anti join spread(TRUE, a1) = spread where (is_null OR IS NULL(a1))
+      project a1, a2, a3, spread(TRUE, a1)
+        scan a
+      unnest copies(TRUE) with ordinality
+        project is_null, copies(TRUE)
+          group by is_null
+            project IS NULL(b1)
+              scan b
     scan b
 """,
         "a1 INT, a2 INT, a3 INT",

@@ -229,8 +229,20 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
     [
         ("SELECT * FROM a FETCH FIRST 3 ROWS WITH TIES", "FETCH ... WITH TIES"),
         (
-            "SELECT (SELECT MAX(b2) FROM b WHERE b1 = a1 GROUP BY b3) FROM a",
-            "GROUP BY in a query that reads the one around it",
+            "SELECT (SELECT MAX(b2) FROM b WHERE b1 = a1 GROUP BY ROLLUP(b3)) FROM a",
+            "a grouping set in a query that reads the one around it",
+        ),
+        (
+            "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b1 = a1 HAVING COUNT(*) = 0)",
+            "HAVING without GROUP BY in a query that reads the one around it, which may hold of no rows",
+        ),
+        (
+            "SELECT (SELECT MAX(b2) FROM b WHERE b1 = a1 GROUP BY b3 LIMIT 1) FROM a",
+            "LIMIT of groups in a query that reads the one around it",
+        ),
+        (
+            "SELECT (SELECT MAX(b2) OVER (ORDER BY b3) FROM b WHERE b1 = a1) FROM a",
+            "OVER in a query that reads the one around it",
         ),
         ("SELECT COUNT(*) FROM pay GROUP BY id EMIT CHANGES", "EMIT"),
         ("SELECT LISTAGG(name) WITHIN GROUP (ORDER BY id) FROM item", "WITHIN GROUP of an aggregate"),

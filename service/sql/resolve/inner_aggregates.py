@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -12,34 +13,51 @@ from service.plan.nodes import OrderBy, TopN
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.ordering import row_bounds
 from service.sql.resolve.ranking import order_items
-from service.sql.resolve.relation import Relation, extended, projected
-from service.sql.resolve.syntax import positional, replaced
-from service.sql.resolve.ties import by_position
-from service.sql.scope import Scope
+from service.sql.resolve.relation import Relation, extended, filtered, projected
+from service.sql.resolve.syntax import positional
 
 Items = list[tuple[str, exp.Expr]]
 """Names, and what they stand for."""
 
 
+class Grouping(NamedTuple):
+    """A grouped query: what it selects, by what it groups its rows, and which groups it keeps."""
+
+    items: Items
+    group: Sequence[exp.Expr] = ()
+    having: exp.Expr | None = None
+
+
 def aggregated(
-    query: exp.Select, right: Relation, keys: Items, written: Items, session: ResolveContext
+    query: exp.Select, right: Relation, keys: Items, written: Grouping, ttl: int, session: ResolveContext
 ) -> tuple[Relation, tuple[int, ...]]:
-    """Return one row for each value of the keys, which come first."""
+    """Return one row for each value of the keys, which come first, and for each group within these."""
     from service.sql.resolve.group_by import resolve_grouped
 
-    select = exp.Select(expressions=[], group=exp.Group(expressions=[node for _, node in keys]))
-    relation, items, _ = resolve_grouped(select, right, [*keys, *written], None, session.ttl, session)
+    group = exp.Group(expressions=[*(node for _, node in keys), *written.group])
+    select = exp.Select(expressions=[], group=group)
+    relation, items, having = resolve_grouped(select, right, [*keys, *written.items], written.having, ttl, session)
+    if having is not None:
+        condition = session.compile(having, relation.scope)
+        if condition is None:
+            raise QueryRejected
+        relation = filtered(relation, condition, session.place(query))
     return _selected(query, relation, items, len(keys), session)
 
 
 def ranked(
-    query: exp.Select, right: Relation, keys: Sequence[int], written: Items, session: ResolveContext
+    query: exp.Select,
+    right: Relation,
+    keys: Sequence[int],
+    written: Items,
+    order: exp.Expr | None,
+    ttl: int,
+    session: ResolveContext,
 ) -> tuple[Relation, tuple[int, ...]]:
-    """Return the rows within LIMIT for each value of the keys, which come first."""
+    """Return the rows within LIMIT, in the given order, for each value of the keys, which come first."""
     first, last = row_bounds(query, session)
-    order = query.args.get("order")
-    items = () if order is None else order_items(replaced(order, _inner_column(right.scope)), right.scope, session)
-    place = session.place(order or query)
+    items = () if order is None else order_items(order, right.scope, session)
+    place = session.place(query.args.get("order") or query)
     wide = extended(right, [i.expression for i in items if not isinstance(i.expression, Column)], place)
     added = iter(range(len(right.scope), len(wide.scope)))
     by = tuple(
@@ -60,16 +78,12 @@ def ranked(
             first=first,
             last=last,
             shown=False,
-            ttl=session.ttl,
+            ttl=ttl,
             place=place,
         )
         relation = replace(relation, node=node)
     tied = [(right.scope.field(key).name, positional(key, query)) for key in keys]
     return _selected(query, relation, [*tied, *written], len(keys), session)
-
-
-def _inner_column(scope: Scope) -> Callable[[exp.Expr], exp.Expr | None]:
-    return lambda node: by_position(node, Scope(), scope) if isinstance(node, exp.Column) else None
 
 
 def _selected(

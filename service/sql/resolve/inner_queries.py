@@ -8,14 +8,17 @@ columns themselves, of which the distinct values are joined with the inner rows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sqlglot import exp
+from sqlglot.optimizer.simplify import simplify
 
 from service.sql.resolve.context import ResolveContext, not_yet
 from service.sql.resolve.from_clause import query_inside
-from service.sql.resolve.inner_aggregates import Items, aggregated, ranked
+from service.sql.resolve.grouping_sets import is_grouping_sets
+from service.sql.resolve.inner_aggregates import Grouping, Items, aggregated, ranked
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.syntax import (
@@ -29,7 +32,7 @@ from service.sql.resolve.syntax import (
     replaced,
 )
 from service.sql.resolve.table_hints import state_ttls
-from service.sql.resolve.ties import by_position, renumbered, tied_by_columns, with_columns
+from service.sql.resolve.ties import by_position, places_in, renumbered, tied_by_columns, with_columns
 from service.sql.scope import Scope
 
 _MODIFIERS = ("group", "having", "with_", "limit", "offset", "fetch", "order", "qualify", "windows")
@@ -40,7 +43,9 @@ class InnerQuery:
     """The rows of a query inside another. `values` are the positions of what it selects. `ties` are conditions over the
     outer relation's columns, then these, by position. `ttls` are those of its hints, beside those of the outer query.
 
-    The outer relation has `width` columns. `empty` is what an aggregate answers for an outer row that meets none.
+    The outer relation has `width` columns. `empty` is what an aggregate answers for an outer row that meets none, over
+    the outer columns by position. `only` says that it has one row for each outer one, whether that meets any or not.
+    What is kept of the inner rows is kept for `ttl` ms.
     """
 
     relation: Relation
@@ -48,7 +53,9 @@ class InnerQuery:
     ties: tuple[exp.Expr, ...]
     ttls: Mapping[str, int]
     width: int
+    ttl: int
     empty: exp.Expr | None = None
+    only: bool = False
 
     def beside(self, width: int) -> InnerQuery:
         """Return the same inside a relation that has got more columns, behind its own."""
@@ -69,44 +76,84 @@ def resolve_inner(
 ) -> InnerQuery:
     """Take apart `query`, which stands inside a query over `outer`; unless it `selects`, its values are not read."""
     query = unwrapped_query(query)
-    if not isinstance(query, exp.Select) or not query.args.get("from_") or not _may_be_tied(query):
+    if not isinstance(query, exp.Select) or not query.args.get("from_") or query.args.get("with_"):
         return _whole(query, outer, ttls, session)
-    grouped = any(_aggregates(item) for item in query.expressions)
-    if not grouped and not any(map(query.args.get, _MODIFIERS)) and not _has_over(query):
+    clauses = _Clauses.of(query)
+    plain = not clauses.grouped and not any(map(query.args.get, _MODIFIERS)) and not _has_over(query)
+    if plain and not selects:
         return _rows(query, outer, ttls, session, selects=selects)
-    right, ties, ttls = _tied(query, outer, ttls, session)
-    if not ties:
+    if not plain and not query.args.get("where") and not _may_read(clauses, outer.scope):
         return _whole(query, outer, ttls, session)
-    return _for_each(query, outer, right, ties, ttls, session, grouped=grouped)
+    tied = _tied(query, outer, ttls, session)
+    reads = any(_reads_outer(each, outer.scope, tied.right.scope) for each in clauses.nodes)
+    if plain and not reads:
+        return _rows(query, outer, ttls, session, selects=selects)
+    if not tied.ties and not reads:
+        return _whole(query, outer, ttls, session)
+    return _for_each(query, outer, tied, clauses, session)
 
 
-def _may_be_tied(query: exp.Select) -> bool:
-    return bool(query.args.get("where")) or not any(map(query.args.get, _MODIFIERS))
+class _Clauses(NamedTuple):
+    """The clauses of a query: what it selects, what it groups by, which groups it keeps, in which order. `grouped` says
+    that it aggregates."""
+
+    items: tuple[exp.Expr, ...]
+    group: tuple[exp.Expr, ...]
+    having: exp.Expr | None
+    order: exp.Expr | None
+    grouped: bool
+
+    @staticmethod
+    def of(query: exp.Select) -> _Clauses:
+        group, having = query.args.get("group"), query.args.get("having")
+        items = tuple(item.unalias() for item in query.expressions)
+        by = tuple(group.expressions) if group is not None else ()
+        kept = None if having is None else having.this
+        grouped = bool(group) or having is not None or any(map(_aggregates, items))
+        return _Clauses(items, by, kept, query.args.get("order"), grouped)
+
+    @property
+    def nodes(self) -> tuple[exp.Expr, ...]:
+        return (*self.items, *self.group, *(each for each in (self.having, self.order) if each is not None))
+
+
+class _Tied(NamedTuple):
+    """The rows of FROM for which the inner conditions hold, and the other conditions, by position. `ttls` are those of
+    all hints, `ttl` is that of what is kept of these rows."""
+
+    right: Relation
+    ties: tuple[exp.Expr, ...]
+    ttls: Mapping[str, int]
+    ttl: int
+
+
+def _may_read(clauses: _Clauses, outer: Scope) -> bool:
+    """Whether a name of the clauses may be one of the outer query, before the inner one is known."""
+    return any(positions(column, outer) is not None for each in clauses.nodes for column in columns_in(each))
 
 
 def _whole(query: exp.Expr, outer: Relation, ttls: Mapping[str, int], session: ResolveContext) -> InnerQuery:
     """A query that reads nothing of the outer one."""
     relation = query_inside(query, session)
-    return InnerQuery(relation, relation.scope.starred(), (), ttls, len(outer.scope), _empty(query))
+    return InnerQuery(relation, relation.scope.starred(), (), ttls, len(outer.scope), session.ttl, _empty(query))
 
 
 def _rows(
     query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: ResolveContext, *, selects: bool
 ) -> InnerQuery:
     """The rows of FROM and WHERE, with a column for each item."""
-    right, ties, ttls = _tied(query, outer, ttls, session)
+    right, ties, ttls, ttl = _tied(query, outer, ttls, session)
     relation, values = _with_items(query, outer, right, session)
-    return InnerQuery(relation if selects else right, values, ties, ttls, len(outer.scope))
+    return InnerQuery(relation if selects else right, values, ties, ttls, len(outer.scope), ttl)
 
 
-def _tied(
-    query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: ResolveContext
-) -> tuple[Relation, tuple[exp.Expr, ...], Mapping[str, int]]:
-    """The rows of FROM for which the inner conditions hold, and the other conditions."""
+def _tied(query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: ResolveContext) -> _Tied:
+    """The rows of FROM and WHERE, and what ties them to the outer ones."""
     from service.sql.resolve.semi_joins import resolve_query_condition  # conditions nest, so the modules do
 
     right, where = resolve_from(query, session)
     ttls = {**ttls, **state_ttls(query, right.scope.qualifiers, session)}
+    ttl = next((ttls[q] for q in right.scope.qualifiers if q in ttls), session.ttl)
     ties: list[exp.Expr] = []
     for each in where:
         if has_query(each):
@@ -117,7 +164,7 @@ def _tied(
             condition = session.compile(each, right.scope)
             if condition is not None:
                 right = filtered(right, condition, session.place(each))
-    return right, tuple(by_position(each, outer.scope, right.scope) for each in ties), ttls
+    return _Tied(right, tuple(by_position(each, outer.scope, right.scope) for each in ties), ttls, ttl)
 
 
 def _reads_outer(node: exp.Expr, outer: Scope, inner: Scope) -> bool:
@@ -168,16 +215,21 @@ def _empty(query: exp.Expr) -> exp.Expr | None:
     (item, *others) = query.expressions
     if others or not _aggregates(item):
         return None
+    empty = _over_nothing(item.unalias())
+    return None if isinstance(empty, exp.Null) or next(columns_in(empty), None) else empty
 
-    def part(node: exp.Expr) -> exp.Expr | None:
-        if not is_aggregate(node):
+
+def _over_nothing(node: exp.Expr) -> exp.Expr:
+    """`node` with each aggregate as it is over no rows."""
+
+    def part(each: exp.Expr) -> exp.Expr | None:
+        if not is_aggregate(each):
             return None
-        call = node.this if isinstance(node, exp.Filter) else node
+        call = each.this if isinstance(each, exp.Filter) else each
         counts = call_name(call) in ("COUNT", "APPROX_COUNT_DISTINCT")
         return exp.Literal.number(0) if counts else exp.Null()
 
-    over_nothing = replaced(item.unalias(), part)
-    return None if isinstance(over_nothing, exp.Null) or next(columns_in(over_nothing), None) else over_nothing
+    return replaced(node, part)
 
 
 def _star(node: exp.Expr) -> tuple[bool, str]:
@@ -187,34 +239,62 @@ def _star(node: exp.Expr) -> tuple[bool, str]:
 
 
 def _for_each(
-    query: exp.Select,
-    outer: Relation,
-    right: Relation,
-    ties: Sequence[exp.Expr],
-    ttls: Mapping[str, int],
-    session: ResolveContext,
-    *,
-    grouped: bool,
+    query: exp.Select, outer: Relation, tied: _Tied, clauses: _Clauses, session: ResolveContext
 ) -> InnerQuery:
-    """What a query aggregates, or ranks, for each row of the outer one."""
-    if query.args.get("group") or query.args.get("having") or query.args.get("qualify") or _has_over(query):
-        clause = "GROUP BY" if query.args.get("group") else "HAVING" if query.args.get("having") else "OVER"
-        what = f"{clause} in a query that reads the one around it"
-        raise session.give_up(not_yet(what, query, "write it as a query in FROM, and join it"))
-    if any(has_query(item) for item in query.expressions):
-        raise session.give_up(not_yet("a query as a value, inside such a query", query))
-    tied = tied_by_columns(outer, right, ties, query, session)
-    right, keys = tied.relation, tied.keys
-    # The inner query as one over `right`, with what ties its rows in front.
-    items: Items = [(right.scope.field(key).name, positional(key, query)) for key in keys]
-    written = [
-        (output_name(item, i), by_position(item.unalias(), Scope(), right.scope))
-        for i, item in enumerate(query.expressions)
-    ]
-    if grouped:
-        relation, values = aggregated(query, right, items, written, session)
-    else:
-        relation, values = ranked(query, right, keys, written, session)
+    """What a query selects, aggregates or ranks for each row of the outer one."""
+    _check_supported(query, clauses, session)
     width = len(outer.scope)
-    conditions = tied.equations(range(len(keys)), width, query)
-    return InnerQuery(relation, values, conditions, ttls, width, _empty(query) if grouped else None)
+
+    def placed(node: exp.Expr) -> exp.Expr:
+        return by_position(node, outer.scope, tied.right.scope)
+
+    columns = [column for node in clauses.nodes for column in columns_in(node)]
+    read = {place for column in columns for place in places_in(placed(column)) if place < width}
+    rows = tied_by_columns(outer, tied.right, tied.ties, query, session, ttl=tied.ttl, also=read)
+    right, keys = rows.relation, rows.keys
+
+    def inside(node: exp.Expr) -> exp.Expr:
+        return rows.inside(placed(node), width)
+
+    written = [(output_name(item, i), inside(item.unalias())) for i, item in enumerate(query.expressions)]
+    if clauses.grouped:
+        # The inner query as one over `right`, with what ties its rows in front.
+        items: Items = [(right.scope.field(key).name, positional(key, query)) for key in keys]
+        having = None if clauses.having is None else inside(clauses.having)
+        grouping = Grouping(written, [inside(node) for node in clauses.group], having)
+        relation, values = aggregated(query, right, items, grouping, tied.ttl, session)
+    else:
+        order = None if clauses.order is None else replaced(clauses.order, _each_column(inside))
+        relation, values = ranked(query, right, keys, written, order, tied.ttl, session)
+    empty, only = None, clauses.grouped and not clauses.group and clauses.having is None
+    if only and len(clauses.items) == 1:
+        nothing = _over_nothing(clauses.items[0])
+        empty = None if isinstance(nothing, exp.Null) else by_position(nothing, outer.scope, Scope())
+    conditions = rows.equations(range(len(keys)), width, query)
+    return InnerQuery(relation, values, conditions, tied.ttls, width, tied.ttl, empty, only)
+
+
+def _each_column(rule: Callable[[exp.Expr], exp.Expr]) -> Callable[[exp.Expr], exp.Expr | None]:
+    return lambda node: rule(node) if isinstance(node, exp.Column) else None
+
+
+def _check_supported(query: exp.Select, clauses: _Clauses, session: ResolveContext) -> None:
+    hint = "write it as a query in FROM, and join it"
+    if query.args.get("qualify") or _has_over(query):
+        raise session.give_up(not_yet("OVER in a query that reads the one around it", query, hint))
+    if any(is_grouping_sets(node) for node in clauses.group):
+        raise session.give_up(not_yet("a grouping set in a query that reads the one around it", query, hint))
+    if any(has_query(node) for node in clauses.nodes):
+        raise session.give_up(not_yet("a query as a value, inside such a query", query))
+    limits = [query.args[key] for key in ("limit", "offset", "fetch") if query.args.get(key)]
+    if clauses.grouped and limits:
+        raise session.give_up(not_yet("LIMIT of groups in a query that reads the one around it", limits[0], hint))
+    if clauses.having is not None and not clauses.group and not _fails_of_nothing(clauses.having):
+        what = "HAVING without GROUP BY in a query that reads the one around it, which may hold of no rows"
+        raise session.give_up(not_yet(what, clauses.having, "write NOT EXISTS where no row is meant"))
+
+
+def _fails_of_nothing(having: exp.Expr) -> bool:
+    """Whether a condition on all rows together is known not to hold where there are none."""
+    found = simplify(_over_nothing(having))
+    return isinstance(found, exp.Null) or (isinstance(found, exp.Boolean) and not found.this)

@@ -23,14 +23,23 @@ from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import boolean
-from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.inner_queries import InnerQuery, resolve_inner
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended
-from service.sql.resolve.semi_joins import Quantified, compared, may_be_unknown, quantified, tied, ttls_of
+from service.sql.resolve.semi_joins import (
+    Quantified,
+    compared,
+    may_be_unknown,
+    quantified,
+    tied,
+    ttls_of,
+    unknown_apart,
+)
 from service.sql.resolve.syntax import is_aggregate, positional
 from service.sql.resolve.ties import hidden, tied_by_columns
+from service.sql.resolve.unknown_rows import joined_with_unknown
 from service.sql.scope import Scope
 
 _SEVERAL = (
@@ -111,12 +120,33 @@ class _Values:
 
     def _condition(self, asked: Quantified, at: exp.Expr, *, filters: bool) -> exp.Expr:
         inner = resolve_inner(asked.query, self.relation, self.ttls, self.session, selects=bool(asked.values))
+        if inner.only:
+            return self._compared_to_only_row(asked, at)
         asks = asked.negated or not filters
         matches: exp.Expr = self._mark(inner, asked, at, or_null=False)
         if asks and asked.values and may_be_unknown(self.relation, inner, asked, self.session):
-            perhaps = self._mark(inner, asked, at, or_null=True)
+            perhaps = self._unknown(inner, asked, at)
             matches = exp.Paren(this=exp.Or(this=matches, expression=exp.And(this=perhaps, expression=exp.Null())))
         return exp.Paren(this=exp.Not(this=matches)) if asked.negated else matches
+
+    def _compared_to_only_row(self, asked: Quantified, at: exp.Expr) -> exp.Expr:
+        """A condition on a query that has one row, whatever is in its tables."""
+        if not asked.values:
+            return exp.Boolean(this=not asked.negated)
+        if len(asked.values) > 1:
+            what = "a comparison of several values with an aggregate of a query that reads the one around it"
+            raise self.session.give_up(not_yet(what, at, "compare the values one by one"))
+        found = exp.Paren(this=asked.compare(this=asked.values[0].copy(), expression=self._value(asked.query)))
+        return exp.Paren(this=exp.Not(this=found)) if asked.negated else found
+
+    def _unknown(self, inner: InnerQuery, asked: Quantified, at: exp.Expr) -> exp.Expr:
+        if not unknown_apart(self.relation, inner, asked, self.session):
+            return self._mark(inner, asked, at, or_null=True)
+        ttls = ttls_of(self.relation, inner, self.session)
+        self.relation = joined_with_unknown(
+            self.relation, inner, asked.values[0], JoinKind.MARK, ttls, at, self.session
+        )
+        return positional(len(self.relation.scope) - 1, at)
 
     def _mark(self, inner: InnerQuery, asked: Quantified, at: exp.Expr, *, or_null: bool) -> exp.Expr:
         inner = inner.beside(len(self.relation.scope))
@@ -141,7 +171,7 @@ def _only_row(
 ) -> tuple[Relation, Expression]:
     """`relation` beside the row that `inner` has for each of its rows, and the value that it gives there."""
     width, place = len(relation.scope), session.place(at)
-    rows = tied_by_columns(relation, inner.relation, inner.ties, at, session)
+    rows = tied_by_columns(relation, inner.relation, inner.ties, at, session, ttl=inner.ttl)
     value = rows.start + inner.values[0]
     one = any(key <= set(rows.keys) for key in unique_keys(rows.relation.node))
     if one:
@@ -149,7 +179,7 @@ def _only_row(
         right = extended(shown, [boolean(True)], place)
         keys, found_at, behind = rows.keys, value, len(right.scope) - 1
     else:
-        right = _counted(rows.relation, rows.keys, value, place, session)
+        right = _counted(rows.relation, rows.keys, value, place, inner.ttl)
         keys, found_at, behind = tuple(range(len(rows.keys))), len(rows.keys), len(rows.keys) + 1
     found = sort_conditions(rows.equations(keys, width, at), relation, hidden(right), session)
     joined = join_of(relation, hidden(right), JoinKind.LEFT, found, ttls_of(relation, inner, session), at, session)
@@ -159,14 +189,14 @@ def _only_row(
         return joined, Call("the only row", (given, told), given.type, _SEVERAL)
     if inner.empty is None:
         return joined, given
-    empty = session.compile(inner.empty, Scope())
+    empty = session.compile(inner.empty, joined.scope)
     if empty is None:
         raise QueryRejected
     empty = cast(empty, given.type, implicit=True, zone=session.zone)
     return joined, Call("COALESCE", (told, given, empty), given.type, "(CASE WHEN {0} THEN {1} ELSE {2} END)")
 
 
-def _counted(relation: Relation, keys: Sequence[int], value: int, place: Place, session: ResolveContext) -> Relation:
+def _counted(relation: Relation, keys: Sequence[int], value: int, place: Place, ttl: int) -> Relation:
     """For each of the keys the value of its row, and how many rows it has."""
     read = [column(relation.scope, i) for i in (*keys, value)]
     fields = tuple(replace(relation.scope.field(c.index), time=TimeKind.NONE) for c in read)
@@ -179,7 +209,7 @@ def _counted(relation: Relation, keys: Sequence[int], value: int, place: Place, 
         keys=tuple(range(width)),
         aggregates=(least, AggregateCall("COUNT", (), BIGINT)),
         fields=(*fields[:width], *totals),
-        ttl=session.ttl,
+        ttl=ttl,
         place=place,
     )
     return Relation(node, Scope.of(node.fields))

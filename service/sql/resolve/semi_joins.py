@@ -1,7 +1,8 @@
 """Conditions with a query: IN, EXISTS and ANY are semi joins, NOT IN, NOT EXISTS and ALL anti joins.
 
-x NOT IN (a query with a NULL) is never true, nor is NULL NOT IN (a query with rows): where either may be NULL, the anti
-join compares by `x = y OR x IS NULL OR y IS NULL`, for which no key can be hashed. So it is with every ALL.
+x NOT IN (a query with a NULL) is never true, nor is NULL NOT IN (a query with rows). Where either may be NULL, a second
+anti join finds these rows (`unknown_rows`); where the rows are tied by other columns, too, one join compares by
+`x = y OR x IS NULL OR y IS NULL`, and so it is with every ALL.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.syntax import has_query, positional, positions
 from service.sql.resolve.ties import by_position, hidden
+from service.sql.resolve.unknown_rows import joined_with_unknown
 from service.sql.scope import Scope
 
 _OPPOSITE: Mapping[type[exp.Expr], type[exp.Expr]] = {
@@ -76,7 +78,8 @@ def resolve_query_condition(
 
     condition, negated = _unwrapped(node)
     asked = quantified(condition)
-    if asked is None:
+    inner = None if asked is None else resolve_inner(asked.query, relation, ttls, session, selects=bool(asked.values))
+    if asked is None or inner is None or inner.only:
         relation, (condition,) = with_query_values(relation, [node], ttls, session, filters=True)
         compiled = session.compile(condition, relation.scope)
         if compiled is None:
@@ -85,8 +88,12 @@ def resolve_query_condition(
             return filtered(relation, checked_condition(compiled, node), session.place(node))
         raise QueryRejected
     kind = JoinKind.ANTI if negated != asked.negated else JoinKind.SEMI
-    inner = resolve_inner(asked.query, relation, ttls, session, selects=bool(asked.values))
-    conditions = compared(relation, inner, asked, condition, session, or_null=kind is JoinKind.ANTI)
+    apart = kind is JoinKind.ANTI and unknown_apart(relation, inner, asked, session)
+    if apart:
+        kept = ttls_of(relation, inner, session)
+        relation = joined_with_unknown(relation, inner, asked.values[0], kind, kept, condition, session)
+        inner = inner.beside(len(relation.scope))
+    conditions = compared(relation, inner, asked, condition, session, or_null=kind is JoinKind.ANTI and not apart)
     return tied(relation, inner, kind, conditions, condition, session)
 
 
@@ -128,6 +135,13 @@ def compared(
     return conditions
 
 
+def unknown_apart(relation: Relation, inner: InnerQuery, asked: Quantified, session: ResolveContext) -> bool:
+    """Return whether rows that compare as unknown are found by a join of their own: where nothing else ties the rows,
+    so that all would meet in one shard."""
+    one = len(asked.values) == len(inner.values) == 1 and asked.compare is exp.EQ and not inner.ties
+    return one and may_be_unknown(relation, inner, asked, session)
+
+
 def may_be_unknown(relation: Relation, inner: InnerQuery, asked: Quantified, session: ResolveContext) -> bool:
     """Return whether a comparison with a value of a query may be NULL."""
     return any(
@@ -165,8 +179,6 @@ def tied(
 
 def ttls_of(relation: Relation, inner: InnerQuery, session: ResolveContext) -> tuple[int, int]:
     """Return how long both sides of the join with an inner query are kept, in ms."""
-    left, right = (
-        next((inner.ttls[q] for q in side.scope.qualifiers if q in inner.ttls), session.ttl)
-        for side in (relation, inner.relation)
-    )
+    sides = (relation, session.ttl), (inner.relation, inner.ttl)
+    left, right = (next((inner.ttls[q] for q in side.scope.qualifiers if q in inner.ttls), ttl) for side, ttl in sides)
     return left, right

@@ -8,7 +8,7 @@ must not be padded, since each of its copies would be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -89,13 +89,26 @@ def spread(
                     )
                 )
             number = _number(hot, _asked(hot, mine, skew, session))
-            copied, copy = _copied(other, theirs, skew, session)
+            if not isinstance(theirs, Column):
+                other = extended(other, [theirs], session.place(skew.at))
+                theirs = column(other.scope, len(other.scope) - 1)
+            copied, copy = _copied(other, _asked(other, theirs, skew, session), skew.at, session)
             if place == 0:
                 return left, copied, replace(found, keys=[*found.keys, (number, copy, False)])
             by = len(copied.scope) - len(left.scope)
             rest = [shifted(c, len(left.scope), by) for c in found.rest]
             return copied, right, replace(found, keys=[*found.keys, (copy, number, False)], rest=rest)
     return None
+
+
+def place_by(value: Expression) -> Expression:
+    """Return the place, by one of its values, of a row that meets the rows of another relation `everywhere`."""
+    return _placed(boolean(True), [value])
+
+
+def everywhere(relation: Relation, at: exp.Expr, session: ResolveContext) -> tuple[Relation, Expression]:
+    """Return `relation` with each row once for each place, and the column that says for which."""
+    return _copied(relation, boolean(True), at, session)
 
 
 def not_compared(skew: Skew) -> SqlError:
@@ -130,20 +143,21 @@ def _number(relation: Relation, asked: Expression) -> Expression:
     unique = unique_keys(relation.node)
     scope = relation.scope
     read = sorted(unique[0]) if unique and unique[0] else range(len(scope))
-    columns = [column(scope, i) for i in read if scope.field(i).time is not TimeKind.PROCESSING]
+    return _placed(asked, [column(scope, i) for i in read if scope.field(i).time is not TimeKind.PROCESSING])
+
+
+def _placed(asked: Expression, columns: Sequence[Expression]) -> Expression:
     texts = ", ".join(f"CAST({{{i}}} AS VARCHAR)" for i in range(1, len(columns) + 1))
     return Call("spread", (asked, *columns), INT, _SPREAD.format(columns=texts, places=PLACES))
 
 
-def _copied(relation: Relation, key: Expression, skew: Skew, session: ResolveContext) -> tuple[Relation, Expression]:
-    """The other side with each row once for each place, and the column that says for which."""
-    if not isinstance(key, Column):
-        relation = extended(relation, [key], session.place(skew.at))
-        key = column(relation.scope, len(relation.scope) - 1)
-    asked = _asked(relation, key, skew, session)
+def _copied(
+    relation: Relation, asked: Expression, at: exp.Expr, session: ResolveContext
+) -> tuple[Relation, Expression]:
+    """The other side with each row that is `asked` for once for each place, and the column that says for which."""
     numbers = ", ".join(map(str, range(1, PLACES + 1)))
     copies = Call("copies", (asked,), Array(INT), _COPIES.format(numbers=numbers))
-    below = extended(relation, [copies], session.place(skew.at))
+    below = extended(relation, [copies], session.place(at))
     fields = (Field("copy", INT), Field("spread", INT, nullable=False))
     node = Unnest(
         input=below.node,
@@ -151,7 +165,7 @@ def _copied(relation: Relation, key: Expression, skew: Skew, session: ResolveCon
         ordinality=True,
         outer=False,
         fields=(*below.fields, *fields),
-        place=session.place(skew.at),
+        place=session.place(at),
     )
     hidden = tuple(ScopeColumn(f, alias=f"{INTERNAL}{f.name}") for f in fields)
     copied = Relation(node, Scope((*below.scope.columns, *hidden)), relation.windows)

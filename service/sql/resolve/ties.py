@@ -48,12 +48,19 @@ def by_position(node: exp.Expr, outer: Scope, inner: Scope) -> exp.Expr:
 @dataclass(frozen=True, slots=True)
 class TiedByColumns:
     """Inner rows of which the columns at `keys` are equal to what is in `outer`: expressions over the outer relation,
-    each with whether NULL is equal to NULL. What were their own columns begins at `start`."""
+    each with whether NULL is equal to NULL. What were their own columns begins at `start`; `read` are the positions of
+    the outer columns that come before them."""
 
     relation: Relation
     keys: tuple[int, ...]
     outer: tuple[tuple[exp.Expr, bool], ...]
     start: int = 0
+    read: tuple[int, ...] = ()
+
+    def inside(self, node: exp.Expr, width: int) -> exp.Expr:
+        """Return an expression over the `width` outer columns that are read, then the inner ones, as one over these
+        rows."""
+        return renumbered(node, lambda p: self.read.index(p) if p < width else p - width + self.start)
 
     def equations(self, places: Iterable[int], width: int, at: exp.Expr) -> tuple[exp.Expr, ...]:
         """Return the conditions, where the keys are at `places` behind `width` outer columns."""
@@ -64,27 +71,34 @@ class TiedByColumns:
 
 
 def tied_by_columns(
-    outer: Relation, right: Relation, ties: Sequence[exp.Expr], at: exp.Expr, session: ResolveContext
+    outer: Relation,
+    right: Relation,
+    ties: Sequence[exp.Expr],
+    at: exp.Expr,
+    session: ResolveContext,
+    *,
+    ttl: int,
+    also: Iterable[int] = (),
 ) -> TiedByColumns:
     """Return the inner rows with columns that tie them: the inner sides of equations, or all outer columns that they
-    meet."""
-    width = len(outer.scope)
+    meet, and those of `also`, by position. What has to be kept for that is kept for `ttl` ms."""
+    width, more = len(outer.scope), set(also)
     sides = [_equation(each, width) for each in ties]
     known = [side for side in sides if side is not None]
-    if len(known) == len(sides):
+    if len(known) == len(sides) and not more:
         right, keys = with_columns(right, [renumbered(inner, lambda p: p - width) for _, inner, _ in known], session)
         return TiedByColumns(right, keys, tuple((mine, safe) for mine, _, safe in known))
-    read = sorted({place for each in ties for place in _places(each) if place < width})
+    read = sorted(more | {place for each in ties for place in places_in(each) if place < width})
     items = [(f"{INTERNAL}outer{i}", column(outer.scope, place)) for i, place in enumerate(read)]
     place = session.place(at)
-    values = hidden(deduplicated(_listed(projected(replace(outer, windows=()), items, place)), session, place))
+    values = hidden(deduplicated(_listed(projected(replace(outer, windows=()), items, place)), session, place, ttl))
     new = {old: i for i, old in enumerate(read)}
     conditions = [renumbered(each, lambda p: new[p] if p < width else p - width + len(read)) for each in ties]
     found = sort_conditions(conditions, values, right, session)
-    joined = join_of(values, right, JoinKind.INNER, found, (session.ttl, session.ttl), at, session)
+    joined = join_of(values, right, JoinKind.INNER, found, (ttl, ttl), at, session)
     start = len(read) + sum(not isinstance(key, Column) for key, _, _ in found.keys)
     meets = tuple((positional(place, at), True) for place in read)
-    return TiedByColumns(joined, tuple(range(len(read))), meets, start)
+    return TiedByColumns(joined, tuple(range(len(read))), meets, start, tuple(read))
 
 
 def _listed(relation: Relation) -> Relation:
@@ -98,7 +112,7 @@ def _equation(node: exp.Expr, width: int) -> tuple[exp.Expr, exp.Expr, bool] | N
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
     safe = isinstance(node, exp.NullSafeEQ)
-    reads = [{place >= width for place in _places(side)} for side in (node.left, node.right)]
+    reads = [{place >= width for place in places_in(side)} for side in (node.left, node.right)]
     if reads == [{False}, {True}]:
         return node.left, node.right, safe
     if reads == [{True}, {False}]:
@@ -111,8 +125,9 @@ def _place(node: exp.Column) -> int:
     return position(names_of(node))
 
 
-def _places(node: exp.Expr) -> set[int]:
-    """The positions that an expression reads; a function without parentheses looks like a name, and reads none."""
+def places_in(node: exp.Expr) -> set[int]:
+    """Return the positions that an expression reads; a function without parentheses looks like a name, and reads
+    none."""
     return {_place(c) for c in columns_in(node) if c.parts[0].name.startswith(POSITION)}
 
 

@@ -68,6 +68,12 @@ WINDOWS = ("payments", "results_by_window")
 _ROWS = ("payments", "results_by_payment")
 ORDERS = ("orders_and_shipments", "results_by_order")
 _BOTH = (Topic("ORDERS", "orders", 100_000, 0.5), Topic("SHIPMENTS", "shipments", 100_000, 0.5))
+_VERSIONED = (Topic("ORDERS", "orders", 100_000, 0.9), Topic("ACCOUNTS", "accounts", 100_000, 0.1))
+_THREE = (
+    Topic("ORDERS", "orders", 100_000, 0.4),
+    Topic("SHIPMENTS", "shipments", 100_000, 0.3),
+    Topic("INVOICES", "invoices", 100_000, 0.3),
+)
 
 CASES = (
     Case("tumble-1k", "tumble 10 s, 1,000 keys", "tumble", _payments(1_000), native=True, head=WINDOWS),
@@ -85,6 +91,9 @@ MORE = (
     Case("hop-1k", "hop 10 s every second, 1,000 keys", "hop", _payments(1_000), head=WINDOWS),
     Case("top-100k", "Top-3 of 100,000 keys", "top_n", _payments(100_000), head=_ROWS),
     Case("last-3m", "last row of 3,000,000 keys", "last_row", _payments(3_000_000), head=_ROWS),
+    Case("temporal-join", "temporal join, 100,000 keys", "temporal_join", _VERSIONED),
+    Case("window-join", "window join, tumble 10 s", "window_join", _BOTH),
+    Case("three-way-join", "regular join of three tables", "three_way_join", _THREE),
 )
 """Cases that run where they are named, since those of the table take an hour."""
 

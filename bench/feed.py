@@ -1,7 +1,8 @@
 """Generated rows in Kafka: always the same ones for the same topic and number of rows.
 
 Event time advances one millisecond a row; a row is up to two seconds older than that, in any order. Orders and
-shipments go side by side: each order is shipped once, up to six seconds later, and an order's shipment has its number.
+shipments go side by side: each order is shipped once, up to six seconds later, and an order's shipment has its number,
+as has its invoice. Of the accounts there is a version for every nine orders, each newer than those before it.
 """
 
 from __future__ import annotations
@@ -54,12 +55,33 @@ def _shipments(random: np.random.Generator, numbers: np.ndarray, keys: int) -> t
     return columns, """'{"order_id":' || id || ',"carrier":' || carrier || ',"ms":' || ms || '}'"""
 
 
+def _invoices(random: np.random.Generator, numbers: np.ndarray, keys: int) -> tuple[Columns, str]:
+    columns = {"id": numbers, "cents": random.integers(1, 50_000, len(numbers))}
+    return columns, """'{"order_id":' || id || ',"cents":' || cents || '}'"""
+
+
+def _accounts(random: np.random.Generator, numbers: np.ndarray, keys: int) -> tuple[Columns, str]:
+    """Every account once, then any of them again: a table that a database sends, with as much event time as orders of
+    which there are nine times as many."""
+    account = np.where(numbers < keys, numbers, random.integers(0, keys, len(numbers)))
+    columns = {"account": account, "tier": random.integers(0, 5, len(numbers)), "ms": START_MS + 18 * numbers}
+    row = """'{"account":' || account || ',"tier":' || tier || ',"ms":' || ms || '}'"""
+    return columns, f"""'{{"before":null,"after":' || {row} || ',"op":"c"}}'"""
+
+
 def _payer(random: np.random.Generator, numbers: np.ndarray, keys: int) -> Columns:
     cents = random.integers(1, 50_000, len(numbers))
     return {"id": numbers, "account": random.integers(0, keys, len(numbers)), "amount": cents / 100}
 
 
-MAKERS: dict[str, Maker] = {"payments": _payments, "orders": _orders, "shipments": _shipments, "nexmark": events}
+MAKERS: dict[str, Maker] = {
+    "payments": _payments,
+    "orders": _orders,
+    "shipments": _shipments,
+    "invoices": _invoices,
+    "accounts": _accounts,
+    "nexmark": events,
+}
 
 
 def blocks(topic: Topic, rows: int) -> Iterable[list[bytes]]:

@@ -101,7 +101,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.schema_registry",
     },
+    "service.deployment.awaited_tables": {"service.deployment.bounds", "service.plan", "service.runtime"},
     "service.deployment.planning": {
+        "service.databases",
         "service.deployment.schemas",
         "service.deployment.clusters",
         "service.deployment.kafka_identity",
@@ -169,6 +171,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "operators",
         "service.archives",
         "service.deployment.planning",
+        "service.deployment.awaited_tables",
         "service.deployment.bounds",
         "service.deployment.clusters",
         "service.deployment.end_offsets",

@@ -50,7 +50,7 @@ class DatabaseTable:
         self._pause = pause
         self._now = now
         self._readers = [reader(column.type) for column in table.columns]
-        self._engine = _engine(table)
+        self._engine = opened(table)
         self._threads = ThreadPoolExecutor(table.options.connections, "lookup")
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class DatabaseTable:
                 half = len(keys) // 2
                 return self._piece(keys[:half]) | self._piece(keys[half:])
             except DBAPIError as error:
-                failure = self._failure(error)
+                failure = failure_of(self._table, error)
                 pause = min(_PAUSE * 2**tries, _LONGEST_PAUSE)
                 tries += 1
                 late = (self._now() - began + pause) * 1000 > self._table.options.patience
@@ -134,18 +134,19 @@ class DatabaseTable:
             values[place] = value
         return FoundRow(tuple(values), why)
 
-    def _failure(self, error: DBAPIError) -> DatabaseConfigError | DatabaseUnreachable:
-        """What an error of the driver says, by its code where it has one."""
-        told = f"the database of table {self._table.name}"
-        if isinstance(error.orig, SqliteError):
-            name = getattr(error.orig, "sqlite_errorname", "")
-            refused = not name.startswith(_BUSY)
-        else:
-            state = getattr(error.orig, "sqlstate", None) or ""
-            refused = state[:2] in _REFUSED
-        if refused:
-            return DatabaseConfigError(f"{told} refuses the lookup: {_first_line(error)}")
-        return DatabaseUnreachable(f"{told} cannot be reached: {_first_line(error)}")
+
+def failure_of(table: LookedUpTable, error: DBAPIError) -> DatabaseConfigError | DatabaseUnreachable:
+    """Return what an error of the driver says, by its code where it has one."""
+    told = f"the database of table {table.name}"
+    if isinstance(error.orig, SqliteError):
+        name = getattr(error.orig, "sqlite_errorname", "")
+        refused = not name.startswith(_BUSY)
+    else:
+        state = getattr(error.orig, "sqlstate", None) or ""
+        refused = state[:2] in _REFUSED
+    if refused:
+        return DatabaseConfigError(f"{told} refuses the lookup: {_first_line(error)}")
+    return DatabaseUnreachable(f"{told} cannot be reached: {_first_line(error)}")
 
 
 def _first_line(error: DBAPIError) -> str:
@@ -154,8 +155,9 @@ def _first_line(error: DBAPIError) -> str:
     return lines[0] if lines else type(error.orig).__name__
 
 
-def _engine(table: LookedUpTable) -> sa.Engine:
-    """Connections of which each statement is a transaction of its own. One that has died is noticed by its error."""
+def opened(table: LookedUpTable) -> sa.Engine:
+    """Return connections of which each statement is a transaction of its own; they are made when they are needed, and
+    one that has died is noticed by its error. Raises DatabaseConfigError for a URL that nothing can be done with."""
     arguments: dict[str, Any] = {"connect_timeout": _CONNECTING} if "postgresql" in table.url.split(":")[0] else {}
     if table.url.startswith("sqlite"):
         arguments = {"check_same_thread": False}

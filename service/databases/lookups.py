@@ -68,6 +68,13 @@ def _rows_of(
     return answer.get(key, ()) if rows is None else rows
 
 
+def mistakes_of(lookup: Lookup) -> list[str]:
+    """Return what is wrong with the declared table, as its database tells now."""
+    from service.databases.check import mistakes
+
+    return mistakes(looked_up_table(lookup))
+
+
 @lru_cache(_TABLES)
 def _lookup(table: LookedUpTable) -> TableLookup:
     return TableLookup(table)

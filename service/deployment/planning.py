@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from service.databases.lookups import mistakes_of
 from service.deployment.clusters import Address, address_of, address_of_table
 from service.deployment.kafka_identity import UNKNOWN, KafkaIdentity
 from service.deployment.matched_topics import match_topics
@@ -194,8 +195,9 @@ def plan_deployment(program: Program, settings: Settings) -> Deployment:
             where[identifier] = address
         if not endless:
             bounded.add(identifier)
+    troubles += [each for operator in program.operators if operator.lookup for each in mistakes_of(operator.lookup)]
     if troubles:
-        raise KafkaConfigError("\n".join(troubles))
+        raise KafkaConfigError("\n".join(dict.fromkeys(troubles)))
     program = match_topics(program, sources, outputs, settings.topics)
     side = _side(settings, [*outputs.values(), *sources.values()])
     assignment = Deployment(

@@ -10,6 +10,7 @@ import pytest
 from service.databases.client import DatabaseTable
 from service.databases.errors import DatabaseConfigError, DatabaseFailure, DatabaseUnreachable
 from service.databases.looked_up_table import looked_up_table
+from service.databases.lookups import mistakes_of
 from service.databases.rows import FoundRow
 from service.plan.program import Lookup
 from service.plan.table import LookupOptions
@@ -148,3 +149,16 @@ def test_errors_show_neither_the_url_nor_what_was_asked_for(tmp_path: Path, open
 def test_a_url_whose_driver_is_not_there_says_what_to_do():
     with pytest.raises(DatabaseConfigError, match="needs its driver for Python"):
         DatabaseTable(looked_up_table(lookup_of("oracle+cx_oracle://ann:secret@db/shop")))
+
+
+def test_before_anything_is_looked_up_the_names_of_a_table_are_compared_with_those_of_its_database(tmp_path: Path):
+    url = sqlite_file(tmp_path, TABLE)
+    assert mistakes_of(lookup_of(url)) == []
+    assert mistakes_of(lookup_of(url, columns=(("id", INT), ("nam", STRING), ("x", INT)))) == [
+        'table customers: its table in the database has no column "nam"\n'
+        "  detail: it has id, name\n"
+        '  hint:   did you mean "name"?',
+        'table customers: its table in the database has no column "x"\n  detail: it has id, name',
+    ]
+    (gone,) = mistakes_of(lookup_of(url, LookupOptions("people")))
+    assert gone.startswith('table customers: its database has no table "people"')

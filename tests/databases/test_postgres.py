@@ -15,7 +15,7 @@ from operators.names import REASON
 from service.databases.client import DatabaseTable
 from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
 from service.databases.looked_up_table import looked_up_table
-from service.databases.lookups import TableLookup
+from service.databases.lookups import TableLookup, mistakes_of
 from service.plan.program import Lookup
 from service.plan.table import LookupOptions
 from service.plan.types import (
@@ -206,3 +206,48 @@ def test_rows_that_are_remembered_are_not_asked_for(server: Postgres, opened: Op
     server.run("UPDATE cached SET name = 'new'", "INSERT INTO cached VALUES (2, 'two')")
     assert lookup.found(keys([1, 2]), 9).column("c1").to_pylist() == ["old"]
     assert lookup.found(keys([1, 2]), 10).column("c1").to_pylist() == ["new", "two"]
+
+
+def test_a_table_whose_columns_are_as_declared_has_no_mistakes(server: Postgres):
+    server.run("CREATE TYPE size AS ENUM ('s', 'm')", "CREATE TABLE sizes (id bigint, t size, c varchar(3), u uuid)")
+    sizes: Columns = (("id", BIGINT), ("t", STRING), ("c", Text(3)), ("u", STRING))
+    assert mistakes_of(table(server, "public.sizes", sizes)) == []
+    server.run(
+        "CREATE TABLE checked (id bigint, s smallint, b boolean, f real, d double precision, n numeric(10, 2), t text,"
+        " c varchar(3), u uuid, y bytea, day date, clock time, at timestamp, instant timestamptz, list int[])",
+        "CREATE VIEW seen AS SELECT * FROM checked",
+    )
+    assert mistakes_of(table(server, "checked", TYPES)) == mistakes_of(table(server, "seen", TYPES)) == []
+
+
+def test_all_mistakes_of_a_declared_table_are_told_at_once(server: Postgres):
+    server.run("CREATE TABLE wrong (id bigint, told jsonb, city text, at timestamptz, list int[])")
+    columns: Columns = (("id", STRING), ("told", STRING), ("cty", STRING), ("at", Timestamp(3)), ("list", BIGINT))
+    assert [each.splitlines() for each in mistakes_of(table(server, "wrong", columns))] == [
+        [f'table customers: column "{name}" is declared {declared}, and is {there} in the database', HINT]
+        if declared
+        else [
+            'table customers: its table in the database has no column "cty"',
+            "  detail: it has id, told, city, at, list",
+            '  hint:   did you mean "city"?',
+        ]
+        for name, declared, there in (
+            ("id", "STRING", "BIGINT"),
+            ("told", "STRING", "JSONB"),
+            ("cty", "", ""),
+            ("at", "TIMESTAMP(3)", "TIMESTAMP WITH TIME ZONE"),
+            ("list", "BIGINT", "INTEGER[]"),
+        )
+    ]
+
+
+HINT = "  hint:   declare it as the database has it, or make a view there that casts it"
+
+
+def test_a_table_that_is_not_there_is_a_mistake_and_a_server_that_is_away_is_none(server: Postgres):
+    (gone,) = mistakes_of(table(server, "public.nobody", TYPES))
+    assert gone.startswith('table customers: its database has no table "public.nobody"')
+    known = table(server, "checked", TYPES)
+    nowhere = {"url": "jdbc:postgresql://127.0.0.1:1/postgres"}
+    away = replace(known, table=replace(known.table, connector=replace(known.table.connector, properties=nowhere)))
+    assert mistakes_of(away) == []

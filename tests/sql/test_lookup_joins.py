@@ -216,3 +216,33 @@ def test_a_url_of_another_database_says_what_is_known_and_not_itself():
 )
 def test_columns_that_a_lookup_cannot_give_are_refused(more: str, told: str):
     assert told in refused(more=more)
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys", "rest"),
+    [
+        ("o.customer = c.id AND c.age = 18", ["id", "age"], False),
+        ("'Ann' = c.name AND o.customer = c.id", ["id", "name"], False),
+        ("c.age = -1", ["age"], False),
+        ("o.customer = c.id AND c.age = 5000000000", ["id"], True),
+        ("o.customer = c.id AND c.age = 18.5", ["id"], True),
+        ("o.customer = c.id AND c.age > 18", ["id"], True),
+    ],
+)
+def test_a_constant_of_the_type_of_its_column_is_asked_for_too(condition: str, keys: list[str], rest: bool):
+    join = join_of(f"SELECT c.name FROM orders AS o LEFT JOIN customers {AS_OF} ON {condition}")
+    assert [fields(join.right)[k].name for k in join.right_keys] == keys
+    assert (join.residual is not None) is rest
+
+
+def test_the_hint_of_flink_for_lookups_is_not_needed():
+    query = f"SELECT {{}} c.name FROM orders AS o JOIN customers {AS_OF} ON o.customer = c.id"
+    hint = "/*+ LOOKUP('table'='c', 'async'='true', 'output-mode'='allow_unordered', 'shuffle'='true') */"
+    found = read(f"{TABLES} EXPLAIN {query.format(hint)}")
+    assert [note.primary for note in found.notes] == ["the hint LOOKUP has no effect"]
+    for options, said in (
+        ("'table'='x'", 'LOOKUP names "x", which the query does not join'),
+        ("'table'='c', 'retry-predicate'='lookup_miss'", "a lookup that finds no row is not tried again"),
+        ("'table'='c', 'asinc'='true'", 'LOOKUP has no option "asinc"'),
+    ):
+        assert [m.splitlines()[0] for m in mistakes(query.format(f"/*+ LOOKUP({options}) */"))] == [said]

@@ -15,11 +15,13 @@ from service.plan.table import TimeKind
 from service.plan.types import DataType, Decimal, Simple, Text, flink
 from service.plan.walk import in_order
 from service.sql.errors import SqlError
+from service.sql.expressions.casts import cast, common_type
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.join_conditions import Conditions, Equality, sort_conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
 from service.sql.resolve.relation import Relation
+from service.sql.resolve.syntax import positions
 from service.sql.resolve.windows import time_attribute
 from service.sql.scope import Scope
 
@@ -60,12 +62,14 @@ def lookup_join(
             hint="declare a column AS PROCTIME() with the left table, and write FOR SYSTEM_TIME AS OF it",
             at=version,
         )
-    found = sort_conditions(nodes, left, right, session)
+    fixed = {id(node): equality for node in nodes if (equality := _constant(node, right, session)) is not None}
+    found = sort_conditions([node for node in nodes if id(node) not in fixed], left, right, session)
+    found.keys += fixed.values()
     keys, rest = _keys(found, right, len(left.scope), name, at)
     if not keys:
         raise SqlError(
             f'this join does not say which rows of "{name}" are looked up',
-            detail="there is no equality between a column of it and the left input",
+            detail="there is no equality between a column of it and the left input, or a constant",
             hint=f"add {name}.<column> = <column>",
             at=at,
         )
@@ -86,6 +90,20 @@ def lookup_join(
         place=session.place(at),
     )
     return Relation(node, scope, left.windows)
+
+
+def _constant(node: exp.Expr, right: Relation, session: ResolveContext) -> Equality | None:
+    """The equality of a column of the table with a constant of its type, which the database is asked by, too."""
+    if not isinstance(node, exp.EQ):
+        return None
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        read = positions(one, right.scope)
+        if not isinstance(one, exp.Column) or not read or not isinstance(other, exp.Literal | exp.Neg):
+            continue
+        column, value = session.compile(one, right.scope), session.compile(other, Scope())
+        if isinstance(column, Column) and value is not None and common_type([column.type, value.type]) == column.type:
+            return cast(value, column.type, implicit=True, zone=session.zone), column, False
+    return None
 
 
 def _keys(

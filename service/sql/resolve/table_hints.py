@@ -20,6 +20,11 @@ _OF_BATCHES = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
 _OF_JOINS = ("LEADING", "SKEW")
 """Hints that say how tables are joined."""
 
+_RETRIES = ("retry-predicate", "retry-strategy", "fixed-delay", "max-attempts")
+"""Options of LOOKUP that have a row which found none wait for another try."""
+
+_LOOKUP = ("table", "async", "output-mode", "capacity", "timeout", "shuffle", *_RETRIES)
+
 
 def with_options(table: Table, node: exp.Table, session: ResolveContext) -> Table:
     """Return `table` with the options of an OPTIONS hint in place of its own."""
@@ -64,6 +69,10 @@ def state_ttls(
                 f"the hint {call.name} has no effect", detail="it is one for joins of batches", at=call
             )
             continue
+        if call.name.upper() == "LOOKUP":
+            if not inner:
+                _lookup(call, known, session)
+            continue
         if call.name.upper() != "STATE_TTL":
             session.mistakes.add(
                 f"the hint {call.name} has no meaning here",
@@ -79,6 +88,32 @@ def state_ttls(
                 name, value = _pair(pair, known)
                 found[name] = value
     return found
+
+
+def _lookup(call: exp.Expr, known: tuple[str, ...], session: ResolveContext) -> None:
+    """Flink's hint for lookup joins: keys of a batch are always asked for together, and rows of a key meet."""
+    for pair in call.expressions:
+        name = pair.left.name if isinstance(pair, exp.EQ) else ""
+        if name not in _LOOKUP:
+            hint = did_you_mean(name, _LOOKUP)
+            session.mistakes.add(f'LOOKUP has no option "{name}"', detail="it is for lookup joins", hint=hint, at=pair)
+        elif name == "table" and pair.right.name not in known:
+            session.mistakes.add(
+                f'LOOKUP names "{pair.right.name}", which the query does not join',
+                detail=f"it reads {', '.join(known)}",
+                hint=did_you_mean(pair.right.name, known),
+                at=pair,
+            )
+        elif name in _RETRIES:
+            session.mistakes.add(
+                "a lookup that finds no row is not tried again",
+                detail="a row meets what the table holds when it comes",
+                hint="leave the option out; a database that does not answer is waited for in any case",
+                at=pair,
+            )
+    session.mistakes.note(
+        "the hint LOOKUP has no effect", detail="the keys of a batch are always asked for together", at=call
+    )
 
 
 def _pair(pair: exp.Expr, known: tuple[str, ...]) -> tuple[str, int]:

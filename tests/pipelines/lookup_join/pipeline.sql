@@ -39,6 +39,14 @@ CREATE TABLE rich (
   'format' = 'json'
 );
 
+CREATE TABLE osloans (
+  id BIGINT,
+  name STRING
+) WITH (
+  'connector' = 'kafka', 'topic' = 'osloans',
+  'format' = 'json'
+);
+
 INSERT INTO enriched
 SELECT o.id, c.name, c.city, c.credit
 FROM orders AS o
@@ -51,3 +59,9 @@ FROM orders AS o
 JOIN customers FOR SYSTEM_TIME AS OF o.now_ AS c
   ON o.customer = c.id AND c.credit > o.amount
 WHERE c.city <> 'Rome';
+
+INSERT INTO osloans
+SELECT o.id, c.name
+FROM orders AS o
+LEFT JOIN customers FOR SYSTEM_TIME AS OF o.now_ AS c
+  ON o.customer = c.id AND c.city = 'Oslo';

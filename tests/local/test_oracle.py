@@ -210,6 +210,14 @@ QUERIES = {
         "SELECT /*+ SKEW('a', 'k', 2) */ a.g, b.h, c.w FROM a LEFT JOIN b ON a.k = b.k"
         " LEFT JOIN (SELECT k, SUM(w) AS w FROM b GROUP BY k) AS c ON a.k = c.k",
     ),
+    "a hot key of a condition": (
+        "g STRING, v BIGINT",
+        "SELECT /*+ SKEW('a', 'k', 1) */ g, v FROM a WHERE k IN (SELECT k FROM b WHERE w > 2)",
+    ),
+    "a hot key of NOT IN": (
+        "g STRING, v BIGINT",
+        "SELECT /*+ SKEW('a', 'k') */ g, v FROM a WHERE k NOT IN (SELECT k FROM b WHERE w > 5)",
+    ),
     "one group": ("s BIGINT, m BIGINT", "SELECT SUM(v), MAX(v) FROM a HAVING COUNT(*) > 0"),
 }
 

@@ -21,6 +21,7 @@ from service.sql.resolve.grouping_sets import is_grouping_sets
 from service.sql.resolve.inner_aggregates import Grouping, Items, aggregated, ranked
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
+from service.sql.resolve.skew import check_taken
 from service.sql.resolve.syntax import (
     call_name,
     columns_in,
@@ -151,19 +152,20 @@ def _tied(query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: 
     """The rows of FROM and WHERE, and what ties them to the outer ones."""
     from service.sql.resolve.semi_joins import resolve_query_condition  # conditions nest, so the modules do
 
-    right, where = resolve_from(query, session)
+    right, where, hot = resolve_from(query, session)
     ttls = {**ttls, **state_ttls(query, right.scope.qualifiers, session)}
     ttl = next((ttls[q] for q in right.scope.qualifiers if q in ttls), session.ttl)
     ties: list[exp.Expr] = []
     for each in where:
         if has_query(each):
-            right = resolve_query_condition(right, each, ttls, session)
+            right = resolve_query_condition(right, each, ttls, hot, session)
         elif _reads_outer(each, outer.scope, right.scope):
             ties.append(each)
         else:
             condition = session.compile(each, right.scope)
             if condition is not None:
                 right = filtered(right, condition, session.place(each))
+    check_taken(hot, session)
     return _Tied(right, tuple(by_position(each, outer.scope, right.scope) for each in ties), ttls, ttl)
 
 

@@ -7,6 +7,7 @@ INNER or LEFT: there, filtering before and after give the same rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -19,17 +20,25 @@ from service.sql.resolve.join_conditions import checked_condition, sort_conditio
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.join_order import by_leading
 from service.sql.resolve.relation import Relation, filtered, visible
-from service.sql.resolve.skew import Skew, not_compared, skews, spread
+from service.sql.resolve.skew import Skew, check_taken, skews, spread_all
 from service.sql.resolve.syntax import conjuncts, has_query, positions
 from service.sql.resolve.table_hints import leading, state_ttls
 from service.sql.resolve.temporal_joins import is_temporal, resolve_versioned, temporal_join
 from service.sql.resolve.unnest import single_row, unnested
 from service.sql.resolve.using import equations, merged_columns, reordered, shown_once
-from service.sql.resolve.window_joins import joined_windows
 
 
-def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
-    """Return the relation of FROM, and the conjuncts of WHERE that are still to be filtered by."""
+class From(NamedTuple):
+    """The relation of FROM, the conjuncts of WHERE that are still to be filtered by, and the hints that no join of FROM
+    has taken: one with a query of WHERE may."""
+
+    relation: Relation
+    where: list[exp.Expr]
+    hot: list[Skew]
+
+
+def resolve_from(select: exp.Select, session: ResolveContext) -> From:
+    """Return what FROM says, with the conditions of WHERE that belong to its joins."""
     where = list(conjuncts(select.args["where"].this)) if select.args.get("where") else []
     joins: list[exp.Join] = select.args.get("joins") or []
     first = select.args["from_"].this
@@ -38,10 +47,10 @@ def resolve_from(select: exp.Select, session: ResolveContext) -> tuple[Relation,
     if led is None:
         return _chain(first, joins, where, select, session)
     where = [c for condition in led.conditions for c in conjuncts(condition)] + where
-    joined, where = _chain(led.first, led.joins, where, select, session)
+    joined, where, hot = _chain(led.first, led.joins, where, select, session)
     written = [i for name in led.written for i, c in enumerate(joined.scope) if c.qualifier == name]
     hidden = [i for i in range(len(joined.scope)) if i not in set(written)]
-    return reordered(joined, [*written, *hidden], session.place(select)), where
+    return From(reordered(joined, [*written, *hidden], session.place(select)), where, hot)
 
 
 def _chain(
@@ -52,7 +61,7 @@ def _chain(
     session: ResolveContext,
     *,
     inner: bool = False,
-) -> tuple[Relation, list[exp.Expr]]:
+) -> From:
     """Tables that are joined from left to right, and the conditions of `where` that no join has taken.
 
     Hints are those of `select`, of which this may be an `inner` part.
@@ -77,16 +86,12 @@ def _chain(
             taken = [c for c in where if not has_query(c) and _spans(positions(c, scope), width)]
             where = [c for c in where if not any(c is t for t in taken)]
             conditions += taken
-        spreads = [skew for skew in hot if skew.side in joined.scope.qualifiers + right.scope.qualifiers]
         kept = (left_ttl, _ttl(right, ttls, session))
-        joined, applied = _join(joined, right, kind, conditions, kept, join, spreads, session)
-        hot = [skew for skew in hot if not any(skew is each for each in applied)]
+        joined = _join(joined, right, kind, conditions, kept, join, hot, session)
         left_ttl = session.ttl
-    for skew in hot:
-        session.mistakes.add_error(not_compared(skew))
-    if hot:
-        raise QueryRejected
-    return joined, where
+    if not any(map(has_query, where)):
+        check_taken(hot, session)
+    return From(joined, where, hot)
 
 
 def _all(sources: Sequence[exp.Expr], select: exp.Select, session: ResolveContext) -> list[Relation]:
@@ -115,7 +120,7 @@ def _in_parentheses(source: exp.Expr, select: exp.Select, session: ResolveContex
     first = source.this.copy()
     joins = first.args.get("joins") or []
     first.set("joins", None)
-    joined, _ = _chain(first, joins, [], select, session, inner=True)
+    joined, _, _ = _chain(first, joins, [], select, session, inner=True)
     if source.args.get("alias") is None:
         return joined
     return aliased(visible(joined, session.place(source)), source, session)
@@ -213,25 +218,19 @@ def _join(
     nodes: list[exp.Expr],
     ttls: tuple[int, int],
     join: exp.Join,
-    hot: Sequence[Skew],
+    hot: list[Skew],
     session: ResolveContext,
-) -> tuple[Relation, list[Skew]]:
-    """The join of two inputs, and which of the `hot` keys it has spread."""
-    applied: list[Skew] = []
+) -> Relation:
+    """The join of two inputs, with those of the `hot` keys spread that it compares."""
     merged = merged_columns(join, left, right, session)
     nodes = [*equations(merged, len(left.scope), join.this), *nodes]
     if is_temporal(join.this):
-        joined = temporal_join(left, right, kind, nodes, ttls[0], join.this, session)
+        joined = temporal_join(left, right, kind, nodes, ttls[0], join.this, hot, session)
         # Between both inputs stand the left keys that are no columns, under names of their own.
         start = next(i for i in range(len(left.scope), len(joined.scope)) if not joined.scope.columns[i].internal)
     else:
         found = sort_conditions(nodes, left, right, session)
-        if found.times() is None and joined_windows(left, right, found) is None:
-            for skew in hot:
-                wide = spread(left, right, kind, found, skew, session)
-                if wide is not None:
-                    applied.append(skew)
-                    left, right, found = wide
+        left, right, found = spread_all(left, right, kind, found, hot, session)
         joined = join_of(left, right, kind, found, ttls, join.this, session)
         start = len(left.scope) + sum(not isinstance(key, Column) for key, _, _ in found.keys)
-    return shown_once(joined, merged, start, kind, join.this, session) if merged else joined, applied
+    return shown_once(joined, merged, start, kind, join.this, session) if merged else joined

@@ -151,7 +151,7 @@ class _Values:
     def _mark(self, inner: InnerQuery, asked: Quantified, at: exp.Expr, *, or_null: bool) -> exp.Expr:
         inner = inner.beside(len(self.relation.scope))
         conditions = compared(self.relation, inner, asked, at, self.session, or_null=or_null)
-        self.relation = tied(self.relation, inner, JoinKind.MARK, conditions, at, self.session)
+        self.relation = tied(self.relation, inner, JoinKind.MARK, conditions, at, [], self.session)
         return positional(len(self.relation.scope) - 1, at)
 
     def _value(self, query: exp.Expr) -> exp.Expr:

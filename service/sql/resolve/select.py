@@ -14,13 +14,14 @@ from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.group_by import is_grouped, resolve_grouped
 from service.sql.resolve.join_conditions import checked_condition
-from service.sql.resolve.joins import resolve_from
+from service.sql.resolve.joins import From, resolve_from
 from service.sql.resolve.ordering import MODIFIERS, hidden_items, ordered, with_names
 from service.sql.resolve.over import resolve_over
 from service.sql.resolve.query_values import with_aggregated_queries, with_query_values
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
 from service.sql.resolve.single_values import with_single_values
+from service.sql.resolve.skew import Skew, check_taken
 from service.sql.resolve.stream_windows import resolve_stream_window, stream_window_of
 from service.sql.resolve.syntax import has_query, output_name, positions, replaced
 from service.sql.resolve.table_hints import state_ttls
@@ -54,11 +55,12 @@ def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
 
 def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[tuple[str, Expression]], int]:
     """The relation that the SELECT list is computed over, the list, and the TTL of what keeps state after it."""
-    relation, where = _from(select, session)
+    relation, where, hot = _from(select, session)
     ttls = state_ttls(select, relation.scope.qualifiers, session)
     window = stream_window_of(select, session)
     if window is None:
-        relation = _where(relation, where, ttls, session)
+        relation = _where(relation, where, ttls, session, hot)
+    check_taken(hot, session)
     items = list(_items(select, relation.scope, session))
     items += hidden_items(select, items, session)
     having = select.args["having"].this if select.args.get("having") else None
@@ -118,7 +120,7 @@ def _check_clauses(select: exp.Select, session: ResolveContext) -> None:
             raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at))
 
 
-def _from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[exp.Expr]]:
+def _from(select: exp.Select, session: ResolveContext) -> From:
     """The relation of FROM; without FROM, a single row without columns."""
     if select.args.get("from_"):
         return resolve_from(select, session)
@@ -127,8 +129,8 @@ def _from(select: exp.Select, session: ResolveContext) -> tuple[Relation, list[e
             SqlError("WHERE needs FROM", detail="without it the query has one row", at=select.args["where"])
         )
     if any(map(has_query, select.expressions)):
-        return single_row(), []
-    return Relation(Values(rows=((),), fields=()), Scope()), []
+        return From(single_row(), [], [])
+    return From(Relation(Values(rows=((),), fields=()), Scope()), [], [])
 
 
 def _single_row(items: list[tuple[str, Expression]], place: Place) -> Relation:
@@ -138,9 +140,14 @@ def _single_row(items: list[tuple[str, Expression]], place: Place) -> Relation:
 
 
 def _where(
-    relation: Relation, conditions: list[exp.Expr], ttls: Mapping[str, int], session: ResolveContext
+    relation: Relation,
+    conditions: list[exp.Expr],
+    ttls: Mapping[str, int],
+    session: ResolveContext,
+    hot: list[Skew] | None = None,
 ) -> Relation:
-    """The rows for which all conditions are true: plain ones first, then those with a query in them."""
+    """The rows for which all conditions are true: plain ones first, then those with a query in them, whose joins may
+    spread keys that are `hot`."""
     compiled: list[Expression] = []
     for node in conditions:
         condition = None if has_query(node) else session.compile(node, relation.scope)
@@ -152,7 +159,7 @@ def _where(
         relation = filtered(relation, condition, session.place(conditions[0]))
     for node in conditions:
         if has_query(node):
-            relation = resolve_query_condition(relation, node, ttls, session)
+            relation = resolve_query_condition(relation, node, ttls, [] if hot is None else hot, session)
     return relation
 
 

@@ -19,6 +19,7 @@ from service.sql.resolve.inner_queries import InnerQuery, resolve_inner
 from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, filtered
+from service.sql.resolve.skew import Skew, spread_all
 from service.sql.resolve.syntax import has_query, positional, positions
 from service.sql.resolve.ties import by_position, hidden
 from service.sql.resolve.unknown_rows import joined_with_unknown
@@ -71,9 +72,10 @@ def _parts(node: exp.Expr) -> tuple[exp.Expr, ...]:
 
 
 def resolve_query_condition(
-    relation: Relation, node: exp.Expr, ttls: Mapping[str, int], session: ResolveContext
+    relation: Relation, node: exp.Expr, ttls: Mapping[str, int], hot: list[Skew], session: ResolveContext
 ) -> Relation:
-    """Return the rows of `relation` for which `node`, a condition with a query in it, is true."""
+    """Return the rows of `relation` for which `node`, a condition with a query in it, is true. Keys that it spreads
+    are no more `hot` then."""
     from service.sql.resolve.query_values import with_query_values  # values hold conditions, and conditions values
 
     condition, negated = _unwrapped(node)
@@ -94,7 +96,7 @@ def resolve_query_condition(
         relation = joined_with_unknown(relation, inner, asked.values[0], kind, kept, condition, session)
         inner = inner.beside(len(relation.scope))
     conditions = compared(relation, inner, asked, condition, session, or_null=kind is JoinKind.ANTI and not apart)
-    return tied(relation, inner, kind, conditions, condition, session)
+    return tied(relation, inner, kind, conditions, condition, hot, session)
 
 
 def _unwrapped(node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -169,12 +171,16 @@ def tied(
     kind: JoinKind,
     conditions: Sequence[exp.Expr],
     at: exp.Expr,
+    hot: list[Skew],
     session: ResolveContext,
 ) -> Relation:
-    """Return the join of `relation` with the rows of a query inside it, whose names it does not show."""
+    """Return the join of `relation` with the rows of a query inside it, whose names it does not show; keys that it
+    compares are no more `hot` then."""
     right = hidden(inner.relation)
+    ttls = ttls_of(relation, inner, session)
     found = sort_conditions([*inner.ties, *conditions], relation, right, session)
-    return join_of(relation, right, kind, found, ttls_of(relation, inner, session), at, session)
+    relation, right, found = spread_all(relation, right, kind, found, hot, session)
+    return join_of(relation, right, kind, found, ttls, at, session)
 
 
 def ttls_of(relation: Relation, inner: InnerQuery, session: ResolveContext) -> tuple[int, int]:

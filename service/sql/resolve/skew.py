@@ -30,6 +30,12 @@ from service.sql.scope import INTERNAL, Scope, ScopeColumn
 PLACES = 8
 """Over so many places a hot key is spread: the other side's rows of that key are kept as often."""
 
+_SPREADABLE = (
+    (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI),
+    (JoinKind.INNER, JoinKind.RIGHT),
+)
+"""The joins in which rows of the left and of the right input can be spread: those of the other are not shown alone."""
+
 _SPREAD = (
     "(CASE WHEN {{0}} THEN CAST(md5_number_lower(concat_ws('/', {columns})) % {places} AS INTEGER) + 1 ELSE 1 END)"
 )
@@ -79,7 +85,7 @@ def spread(
             mine, theirs = (one, two) if place == 0 else (two, one)
             if not isinstance(mine, Column) or not _is(hot.scope.columns[mine.index], skew):
                 continue
-            if kind not in (JoinKind.INNER, (JoinKind.LEFT, JoinKind.RIGHT)[place]):
+            if kind not in _SPREADABLE[place]:
                 raise session.give_up(
                     SqlError(
                         f'SKEW cannot spread "{skew.side}" in a {kind.value.upper()} JOIN',
@@ -97,8 +103,22 @@ def spread(
                 return left, copied, replace(found, keys=[*found.keys, (number, copy, False)])
             by = len(copied.scope) - len(left.scope)
             rest = [shifted(c, len(left.scope), by) for c in found.rest]
-            return copied, right, replace(found, keys=[*found.keys, (copy, number, False)], rest=rest)
+            bounds = [(replace(bound, right=bound.right + by), node) for bound, node in found.bounds]
+            keys = [*found.keys, (copy, number, False)]
+            return copied, right, replace(found, keys=keys, bounds=bounds, rest=rest)
     return None
+
+
+def spread_all(
+    left: Relation, right: Relation, kind: JoinKind, found: Conditions, hot: list[Skew], session: ResolveContext
+) -> tuple[Relation, Relation, Conditions]:
+    """Return the same for all hints that the join takes, which are no more `hot` then."""
+    for skew in list(hot):
+        wide = spread(left, right, kind, found, skew, session)
+        if wide is not None:
+            hot.remove(skew)
+            left, right, found = wide
+    return left, right, found
 
 
 def place_by(value: Expression) -> Expression:
@@ -111,11 +131,17 @@ def everywhere(relation: Relation, at: exp.Expr, session: ResolveContext) -> tup
     return _copied(relation, boolean(True), at, session)
 
 
-def not_compared(skew: Skew) -> SqlError:
-    """Return the mistake of a hint for a key that no join compares."""
+def check_taken(hot: Iterable[Skew], session: ResolveContext) -> None:
+    """Note each hint that no join has taken; raises QueryRejected if there are any."""
+    with session.all_or_nothing():
+        for skew in hot:
+            session.mistakes.add_error(_not_compared(skew))
+
+
+def _not_compared(skew: Skew) -> SqlError:
     return SqlError(
         f'no join compares "{skew.key}" of "{skew.side}" that SKEW could spread',
-        detail="it spreads a column that a regular join compares by equality",
+        detail="it spreads a column that a join compares by equality, lookup joins left out",
         hint="name the column as it is written in ON or USING",
         at=skew.at,
     )

@@ -23,6 +23,7 @@ from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
 from service.sql.resolve.lookup_joins import looked_up, lookup_join
 from service.sql.resolve.relation import Relation
+from service.sql.resolve.skew import Skew, spread_all
 from service.sql.resolve.temporal_functions import (
     declared_function,
     function_call,
@@ -60,10 +61,11 @@ def temporal_join(
     conditions: Sequence[exp.Expr],
     ttl: int,
     source: exp.Expr,
+    hot: list[Skew],
     session: ResolveContext,
 ) -> Relation:
     """Return each row of `left` with the row that `right`, the relation of `source`, had for its key at the row's
-    time."""
+    time. Keys of `left` that it spreads are no more `hot` then."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
         raise session.give_up(
             SqlError(
@@ -74,8 +76,9 @@ def temporal_join(
             )
         )
     with session.mistakes.collecting(source):
-        join = _joined if looked_up(right.node) is None else lookup_join
-        return join(left, right, kind, conditions, ttl, source, session)
+        if looked_up(right.node) is not None:
+            return lookup_join(left, right, kind, conditions, ttl, source, session)
+        return _joined(left, right, kind, conditions, ttl, source, hot, session)
     raise QueryRejected
 
 
@@ -86,6 +89,7 @@ def _joined(
     nodes: Sequence[exp.Expr],
     ttl: int,
     at: exp.Expr,
+    hot: list[Skew],
     session: ResolveContext,
 ) -> Relation:
     name = right.scope.qualifiers[0] if right.scope.qualifiers else "the right input"
@@ -105,8 +109,13 @@ def _joined(
         )
     rest += compiled_conditions([node for _, node in found.bounds], left, right, session)
     rest += [Column(len(left.scope) + c, BOOLEAN, right.scope.field(c).name) for c in stream.conditions]
-    ordered = [chosen[k] for k in stream.key]
-    keyed = Keyed.of(left, right, Conditions(ordered), rest, session.place(at))
+    conditions = Conditions([chosen[k] for k in stream.key], rest=rest)
+    # Versions of one key stay together: only left rows are spread.
+    own = [skew for skew in hot if skew.side in left.scope.qualifiers]
+    hot[:] = [skew for skew in hot if skew not in own]
+    left, right, conditions = spread_all(left, right, kind, conditions, own, session)
+    hot += own
+    keyed = Keyed.of(left, right, Conditions(conditions.keys), conditions.rest, session.place(at))
     own = keyed.left.scope
     theirs = joined_columns(keyed, kind)[len(own) :]
     scope = Scope((*own.columns, *Scope(theirs).without_time().columns))

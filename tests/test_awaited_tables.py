@@ -23,11 +23,11 @@ def start(kept: Kept, end: int = 100, *, planned: bool = False) -> AwaitedTables
 def test_a_table_is_read_when_all_tables_that_it_waits_for_have_been() -> None:
     tables = start(Kept())
     assert tables.names == {"orders": ("users", "rates"), "rates": ("users",)}
-    tables.read(1, {"u": {0: 99, 1: 0}})
+    tables.read(1, {"u": {"0": 99, "1": 0}})
     assert tables.waiting == {0: (1, 2), 2: (1,)}
-    tables.read(1, {"u": {0: 100, 1: 7}})
+    tables.read(1, {"u": {"0": 100, "1": 7}})
     assert tables.waiting == {0: (2,)}
-    tables.read(2, {"r": {0: 100, 1: 0}})
+    tables.read(2, {"r": {"0": 100, "1": 0}})
     assert not tables.waiting
 
 
@@ -35,7 +35,7 @@ def test_what_is_waited_for_does_not_grow_with_the_topic() -> None:
     kept = Kept()
     start(kept, 100)
     again = start(kept, 200, planned=True)
-    again.read(1, {"u": {0: 150, 1: 0}})
+    again.read(1, {"u": {"0": 150, "1": 0}})
     assert again.waiting == {0: (2,)}
 
 

@@ -47,7 +47,7 @@ class AwaitedTables:
         known = {SourceChannel.of(name).source for name in ends}
         self._after = {source.id: set(source.after) & known for source in program.sources}
 
-    def read(self, source: int, offsets: Ends) -> None:
+    def read(self, source: int, offsets: Mapping[str, Mapping[str, int]]) -> None:
         """Note that batches are planned up to `offsets` of a source."""
         if reached(source, self._ends, offsets):
             for others in self._after.values():

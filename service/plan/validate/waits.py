@@ -18,8 +18,8 @@ def wait_problems(job: Job) -> Iterator[Problem]:
         after[id(scan)] = {id(table) for table in tables}
     # What is left when all have been read that wait for none of the others are those that never are.
     while free := [scan for scan, others in after.items() if not others & after.keys()]:
-        for scan in free:
-            del after[scan]
+        for each in free:
+            del after[each]
     if not after:
         return
     names = sorted({scans[each].table.name for each in after})

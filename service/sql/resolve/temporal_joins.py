@@ -111,10 +111,10 @@ def _joined(
     rest += [Column(len(left.scope) + c, BOOLEAN, right.scope.field(c).name) for c in stream.conditions]
     conditions = Conditions([chosen[k] for k in stream.key], rest=rest)
     # Versions of one key stay together: only left rows are spread.
-    own = [skew for skew in hot if skew.side in left.scope.qualifiers]
-    hot[:] = [skew for skew in hot if skew not in own]
-    left, right, conditions = spread_all(left, right, kind, conditions, own, session)
-    hot += own
+    mine = [skew for skew in hot if skew.side in left.scope.qualifiers]
+    hot[:] = [skew for skew in hot if skew not in mine]
+    left, right, conditions = spread_all(left, right, kind, conditions, mine, session)
+    hot += mine
     keyed = Keyed.of(left, right, Conditions(conditions.keys), conditions.rest, session.place(at))
     own = keyed.left.scope
     theirs = joined_columns(keyed, kind)[len(own) :]

@@ -33,7 +33,7 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ),
         (
             "SELECT * FROM payments",
-            'table "payments" does not exist\n  detail: known here: pay, ship, item, a, b',
+            'table "payments" does not exist\n  detail: known here: pay, ship, item, shelf, a, b',
         ),
         ("SELECT x.* FROM a", "x.* stands for no columns\n  detail: the query reads a"),
         (

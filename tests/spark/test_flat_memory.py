@@ -139,8 +139,10 @@ def test_a_worker_holds_no_more_after_many_batches_than_after_a_few(tmp_path: Pa
     for number in range(WARM):
         assert worker.batch(number) == ROWS
     warm = _held()
+    print(f"{warm >> 20} MiB after {WARM} batches")
     for number in range(WARM, BATCHES):
         assert worker.batch(number) == ROWS
+        if (number + 1) % max(1, BATCHES // 10) == 0:
+            print(f"{_held() >> 20} MiB after {number + 1}")
     held = _held()
-    print(f"{warm >> 20} MiB after {WARM} batches, {held >> 20} MiB after {BATCHES}")
     assert held - warm < ALLOWED

@@ -1,0 +1,182 @@
+"""`tailrace upgrade --from` from its arguments to its exit code: what it does to a checkpoint, and when.
+
+The filling itself is in the checkpoint already; a stand-in for the service says when all is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from operators.sql import Sql
+from service.checkpoint.small_files import SmallFiles
+from service.cli import main
+from service.commands import upgrade_fill
+from service.deployment.filling import FOLDER, FillingRange, FillingRecord
+from service.deployment.planning import Deployment
+from service.deployment.upgrading import QUERY, remembered
+from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
+from tests.spark import test_upgrades as upgrades
+from tests.spark.test_taking_over import BATCHES, FILLED, FOR_EVER, Filled, text_of
+from tests.spark.test_upgrades import program_of
+
+sql = upgrades.sql
+CHANGED = text_of(FILLED["another aggregate"])
+ENDS = {"orders": {"0": 300}, "users": {"0": 300}}
+
+
+class Command:
+    """The command on a checkpoint whose new operators are filled; `runs` is what the service does meanwhile."""
+
+    def __init__(self, folder: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.filled = Filled(folder, sql, CHANGED)
+        self.checkpoint = folder / "going"
+        self.runs: Callable[[Deployment], int] = lambda deployment: 0
+        self._folder = folder
+        self._file = folder / "going.sql"
+        monkeypatch.setattr(
+            upgrade_fill,
+            "plan_deployment",
+            lambda program, settings: Deployment(
+                program=program,
+                settings=settings,
+                source_addresses={},
+                output_addresses={},
+                side=None,
+                bounded=frozenset(),
+                partitions=2,
+            ),
+        )
+        monkeypatch.setattr(upgrade_fill, "filling_range", lambda *_: FillingRange({0: "{}"}, ("so many",), ()))
+        monkeypatch.setattr(upgrade_fill, "Service", self._service)
+
+    def _service(self, programs: Any, settings: Any, observer: Any, *, plan: Any, place: Any) -> Any:
+        assert place() == str(self.checkpoint / FOLDER)
+        assert programs[0].meaning == self.filled.part.program.meaning
+        return SimpleNamespace(run=lambda: self.runs(plan(programs[0], settings)))
+
+    def __call__(self, *arguments: str, text: str = CHANGED) -> int:
+        self._file.write_text(f"SET 'pipeline.name' = 'going';\n{text}")
+        return main(["upgrade", *arguments, str(self._file), str(self._folder)])
+
+    def taken(self) -> bool:
+        """Whether the checkpoint is that of the changed query."""
+        known = SmallFiles(self.filled.going.files).read(QUERY)
+        after, before = (json.loads(json.dumps(remembered(program_of(t).meaning))) for t in (CHANGED, FOR_EVER))
+        assert known in (after, before)
+        return bool(known == after)
+
+
+@pytest.fixture
+def command(tmp_path: Path, sql: Sql, monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(tmp_path, sql, monkeypatch)
+
+
+def read_all(deployment: Deployment) -> bool:
+    """Whether the filling is told that it is at its end, where it has read what the first query has."""
+    assert deployment.ends is not None
+    return deployment.ends.final({source.id: ENDS for source in deployment.program.sources})
+
+
+def test_it_takes_over_when_all_is_read_and_the_running_query_is_stopped(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ExitStack() as running:
+        running.enter_context(CheckpointLock(str(command.checkpoint)))
+
+        def runs(deployment: Deployment) -> int:
+            assert deployment.checkpoint == str(command.checkpoint / FOLDER)
+            assert not read_all(deployment), "the first query runs"
+            running.close()
+            assert read_all(deployment)
+            with pytest.raises(CheckpointInUse):
+                CheckpointLock(str(command.checkpoint)).__enter__()
+            assert not command.taken()
+            return 0
+
+        command.runs = runs
+        assert command("--from", "earliest") == 0
+    assert command.taken()
+    assert f"the changed query has taken over, and goes on with batch {BATCHES}" in capsys.readouterr().out
+    assert not (command.checkpoint / FOLDER).exists()
+    with CheckpointLock(str(command.checkpoint)):
+        command.filled.going.start(CHANGED)
+        assert any(command.filled.going.do(2).values())
+    assert command("--from", "earliest") == 0
+    assert "the checkpoint is that of this query" in capsys.readouterr().out
+
+
+def test_what_is_stopped_on_the_way_leaves_the_query_and_goes_on_from_where_it_began(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("--from", "earliest") == 1  # SIGTERM: the service ends well, but has not read all
+    assert "the same command goes on" in capsys.readouterr().out
+    assert not command.taken()
+    monkeypatch.setattr(upgrade_fill, "filling_range", lambda *_: FillingRange({0: '{"later": {}}'}, (), ()))
+
+    def runs(deployment: Deployment) -> int:
+        assert deployment.starts == {0: "{}"}
+        assert read_all(deployment)
+        return 0
+
+    command.runs = runs
+    assert command("--from", "earliest") == 0
+    assert command.taken()
+
+
+def test_a_batch_that_is_planned_and_not_done_is_the_first_querys(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.filled.going.files.put(f"offsets/{BATCHES}", [b'v1\n{}\n{"orders":{"0":400}}\n-\n-'])
+    assert command("--from", "earliest") == 1
+    assert f"batch {BATCHES} was planned by the query before and is not done" in capsys.readouterr().out
+    assert not command.taken()
+    with CheckpointLock(str(command.checkpoint)):
+        pass  # it may run again
+
+
+def test_the_filling_of_another_query_is_in_the_way_until_it_is_discarded(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = text_of(FILLED["another window"])
+    assert command("--from", "earliest") == 1
+    assert command("--from", "earliest", text=other) == 2
+    assert "holds the filling of another query" in capsys.readouterr().out
+    assert command("--discard", text=other) == 0
+    assert not (command.checkpoint / FOLDER).exists()
+    assert FillingRecord.read(command.filled.filling.files) is None
+
+
+def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(path.name for path in command.checkpoint.rglob("*"))
+    assert command("--check", "--from", "2024-05-01T00:00:00Z") == 0
+    said = capsys.readouterr().out
+    assert "so many" in said
+    assert "it can be filled from there" in said
+    assert "what stands in totals, cities, best, minutes stays as it is" in said
+    assert command("--check") == 2
+    assert "what is new can be filled" in capsys.readouterr().out
+    assert sorted(path.name for path in command.checkpoint.rglob("*")) == before
+
+
+def test_what_is_in_the_way_of_any_filling_is_told_with_the_way_out(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("--from", "earliest", text=CHANGED.replace("'topic' = 'totals'", "'topic' = 'sums'")) == 2
+    said = capsys.readouterr().out
+    assert "topic was totals and is sums" in said
+    assert "hint:   let what is new be a job of its own" in said
+    assert not command.taken()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--from", "yesterday")])
+def test_it_is_told_what_to_do(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["upgrade", *arguments, str(tmp_path / "none.sql")])
+    assert ended.value.code == 2

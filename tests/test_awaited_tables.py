@@ -40,10 +40,16 @@ def test_what_is_waited_for_does_not_grow_with_the_topic() -> None:
 
 
 def test_a_checkpoint_of_a_version_that_did_not_wait_goes_on_without_waiting() -> None:
+    assert not start(Kept(), planned=True).waiting
+
+
+def test_until_a_batch_is_planned_another_query_may_wait_for_others() -> None:
     kept = Kept()
-    assert not start(kept, planned=True).waiting
-    assert kept.files[AWAITED] == {}
-    assert not start(kept).waiting
+    alone = Program("q", (USERS,), (), (), 1, "f")
+    assert agree_on_awaited(kept, alone, lambda _: {}, planned=False) == {}
+    assert AWAITED not in kept.files
+    assert start(kept).waiting
+    assert start(kept, planned=True).waiting
 
 
 def test_a_table_that_has_no_records_is_not_waited_for() -> None:

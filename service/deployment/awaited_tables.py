@@ -18,24 +18,23 @@ AWAITED = "awaited"
 
 
 def agree_on_awaited(store: Store, program: Program, ends: Callable[[int], Ends], *, planned: bool) -> dict[str, int]:
-    """Return the end offset of each channel of the sources that others are read after, as it was when the checkpoint
-    was made; nothing where a batch was `planned` before it was known, by a version that did not wait.
+    """Return the end offset of each channel of the sources that others are read after, as it was at the last start
+    before a batch was `planned`; nothing where that was one of a version that did not wait.
 
     `ends` asks for those of one source, once. Raises KafkaFailure.
     """
+    if planned:
+        return dict(store.read(AWAITED) or {})
     tables = sorted({table for source in program.sources for table in source.after})
-    known: dict[str, int] | None = store.read(AWAITED)
-    if known is None:
-        known = {}
-        if tables and not planned:
-            known = {
-                channel_name(table, topic, partition): end
-                for table in tables
-                for topic, by_partition in ends(table).items()
-                for partition, end in by_partition.items()
-            }
-        store.write(AWAITED, known)
-    return known
+    found = {
+        channel_name(table, topic, partition): end
+        for table in tables
+        for topic, by_partition in ends(table).items()
+        for partition, end in by_partition.items()
+    }
+    if found or store.read(AWAITED):
+        store.write(AWAITED, found)
+    return found
 
 
 class AwaitedTables:

@@ -64,8 +64,7 @@ class GroupBy(KernelDefaults):
     `output` has the keys, then the aggregates, with the types that the query gives them. A group that has not been
     written for `ttl` ms of processing time is forgotten (0 = never); with a TTL a group that is touched without
     changing comes out with weight 0: written again, unchanged. `ends` is the position of a key (BIGINT) by which groups
-    are forgotten instead: whoever owns this state expires its traces up to a value of that key. Rows are spread by the
-    first `placing` keys (None = all).
+    are forgotten instead, by `forget`. Rows are spread by the first `placing` keys (None = all).
     """
 
     partial: GroupPartial
@@ -120,6 +119,11 @@ class GroupBy(KernelDefaults):
             for i, table in enumerate(sets)
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
+
+    def forget(self, state: State, upto: int) -> None:
+        """Forget the groups whose key `ends` is `upto` or less."""
+        for table in self.tables():
+            table.expire_upto(state, upto)
 
     def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
         """What the batch adds to each group: one row a key."""

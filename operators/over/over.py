@@ -18,8 +18,11 @@ from operators.columns import as_changes, no_changes
 from operators.kernel import Step
 from operators.lateness import has_passed
 from operators.names import WEIGHT
-from operators.over.calls import Frame, OverCallSpec
-from operators.over.frame_state import FrameState, frame_states_of
+from operators.over.calls import NEIGHBOURS, NUMBERINGS, Frame, OverCallSpec
+from operators.over.frame_state import FrameState
+from operators.over.range_frame import RangeFrameState
+from operators.over.rows_frame import RowsFrameState
+from operators.over.unbounded_frame import UnboundedFrameState
 from operators.over.waiting import Due, Waiting, WaitingForRows, WaitingForTime
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
@@ -77,8 +80,14 @@ class OverOperator(KernelDefaults):
         return traces
 
     def _frame_states(self) -> list[FrameState]:
+        kinds: dict[type[FrameState], dict[int, tuple[OverCallSpec, pa.DataType]]] = {}
         types = self.output.types[len(self.input) :]
-        return frame_states_of(self.input, self.partition, self.calls, types, self.ttl)
+        for i, (call, type_) in enumerate(zip(self.calls, types, strict=True)):
+            kinds.setdefault(_frame_state_of(call), {})[i] = (call, type_)
+        return [
+            kind(schema=self.input, partition=self.partition, calls=calls, ttl=self.ttl)
+            for kind, calls in kinds.items()
+        ]
 
     def _waiting(self) -> Waiting:
         if self._rows_ahead:
@@ -105,8 +114,7 @@ class OverOperator(KernelDefaults):
         due = waiting.take(state, rows.filter(pa.array(~late)), times[~late], clock, sql)
         changes.append(self._answers(frame_states, state, due, clock.now, sql))
         for frame_state in frame_states:
-            if frame_state.reach is not None:
-                state[frame_state.name].expire(clock.watermark - frame_state.reach)
+            frame_state.forget(state, clock.watermark)
         return Step(
             changes=pa.concat_tables(changes),
             late={0: weigh(late_rows, 1)} if late_rows.num_rows else {},
@@ -155,3 +163,12 @@ class OverOperator(KernelDefaults):
             answers |= frame_state.evaluate(state, due, now, sql)
         columns = [*due.rows.columns, *(answers[i] for i in range(len(self.calls)))]
         return as_changes(weigh(pa.table(columns, names=self.output.names), 1), self.output)
+
+
+def _frame_state_of(call: OverCallSpec) -> type[FrameState]:
+    """The kind of state that `call` is answered from."""
+    if call.function in NEIGHBOURS:
+        return RowsFrameState
+    if call.function in NUMBERINGS or call.frame.preceding is None:
+        return UnboundedFrameState
+    return RowsFrameState if call.frame.rows else RangeFrameState

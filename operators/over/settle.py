@@ -21,7 +21,9 @@ from operators.lateness import has_passed
 from operators.names import PLACE, WEIGHT, column, columns
 from operators.sql import Sql
 from operators.sql_text import select, total
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
 
@@ -43,17 +45,19 @@ class SettleOperator(KernelDefaults):
         return (self.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        key = tuple(columns(self.partition))
-        return {"changes": TraceSpec(schema=weighted(self.output), kind=TableKind.TIME_ORDERED, key=key)}
+        return specs_of(self._waiting)
+
+    @property
+    def _waiting(self) -> TimedTable:
+        """The changes ahead of the watermark."""
+        return TimedTable(name="changes", schema=weighted(self.output), key=tuple(columns(self.partition)))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        waiting = state["changes"]
         changes, dead = timed(inputs[0], self.time)
         times = milliseconds(changes.column(self.time))
         behind, reached = has_passed(times, clock.previous), has_passed(times, clock.watermark)
-        waiting.add(changes.filter(pa.array(~reached)), times[~reached])
-        due = [waiting.between(clock.previous, clock.watermark), changes.filter(pa.array(reached & ~behind))]
-        waiting.expire(clock.watermark)
+        self._waiting.add(state, changes.filter(pa.array(~reached)), times[~reached])
+        due = [self._waiting.take(state, clock.watermark), changes.filter(pa.array(reached & ~behind))]
         names = weighted(self.output).names
         there, missing = self._net(pa.concat_tables([each.select(names) for each in due]), sql)
         late, taken_back = self._net(changes.filter(pa.array(behind)), sql)

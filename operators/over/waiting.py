@@ -22,16 +22,14 @@ from operators.names import ORDER_NUMBER, ORDER_TIME, WRITTEN, columns
 from operators.over.sequence import in_order, newer
 from operators.sql import Sql
 from operators.sql_text import named, over, select
-from operators.state.block import SortKeys, distinct
-from operators.state.lookup import find, find_between, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
-from operators.time import END_OF_TIME, MIN_TIME, Clock
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable
+from operators.state.tables.history import HistoryTable
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
+from operators.time import END_OF_TIME, Clock
 from operators.windows.event_time import milliseconds
-from operators.windows.history import PartitionHistory
 from operators.windows.slices import Times
-
-_ALL = np.array([0], dtype=np.uint64), np.array([2**64 - 1], dtype=np.uint64)
-"""From where to where all sort keys lie."""
 
 
 class Due(NamedTuple):
@@ -88,38 +86,40 @@ class WaitingForTime(Waiting):
     ahead: int = 0
 
     @property
-    def _history(self) -> PartitionHistory:
+    def _by_time(self) -> TimedTable:
+        """The waiting rows."""
+        return TimedTable(name="rows", schema=self.schema, key=self._columns)
+
+    @property
+    def _by_partition(self) -> HistoryTable:
         """The waiting rows, to be read by partition."""
-        return PartitionHistory(self.schema, self.partition, self.ahead)
+        return HistoryTable(name="ahead", schema=self.schema, keys=self.partition, length=self.ahead)
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return a table by time, and where frames read what is ahead, one by partition."""
-        by_time = TraceSpec(schema=self.schema, kind=TableKind.TIME_ORDERED, key=self._columns)
-        return {"rows": by_time, **({"ahead": self._history.spec()} if self.ahead else {})}
+        return specs_of(self._by_time, *([self._by_partition] if self.ahead else []))
 
     def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
         return np.ones(rows.num_rows, dtype=np.bool_)
 
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
-        waiting = state["rows"]
-        after, upto = self._answered(clock.previous), self._answered(clock.watermark)
+        upto = self._answered(clock.watermark)
         at_once = has_passed(times, upto)
-        due = [waiting.between(after, upto).select(self.schema.names), rows.filter(pa.array(at_once))]
+        due = [self._by_time.take(state, upto), rows.filter(pa.array(at_once))]
         staying = rows.filter(pa.array(~at_once))
-        waiting.add(staying, times[~at_once])
-        waiting.expire(upto)
+        self._by_time.add(state, staying, times[~at_once])
         answered = pa.concat_tables(due).combine_chunks() if any(each.num_rows for each in due) else self._none()
         answered, of = in_order(answered, milliseconds(answered.column(self.time)))
         if not self.ahead:
             return Due(answered, of, self._none(), _NO_TIMES)
-        trace = state["ahead"]
+        waiting = self._by_partition
         if staying.num_rows:
-            self._history.add(trace, staying, times[~at_once])
-        trace.expire(upto)
+            waiting.add(state, staying, times[~at_once])
+        waiting.expire_upto(state, upto)
         ahead, ahead_times = self._none(), _NO_TIMES
         if answered.num_rows:
-            partitions = self._history.partitions(trace, answered)
-            ahead, ahead_times = self._history.read(trace, partitions, of, of + self.ahead)
+            partitions = waiting.hashes(state, answered)
+            ahead, ahead_times = waiting.read(state, partitions, of, of + self.ahead)
             # Of other partitions what lies between may be found too; all that is due has been taken out by now.
             behind = ahead_times > upto
             ahead, ahead_times = ahead.filter(pa.array(behind)), ahead_times[behind]
@@ -141,74 +141,73 @@ class WaitingForRows(Waiting):
     ttl: int = 0
 
     @property
-    def _by_time(self) -> WaitingForTime:
+    def _unreached(self) -> WaitingForTime:
         """The rows that the watermark has not reached."""
         return WaitingForTime(schema=self.schema, partition=self.partition, time=self.time)
+
+    @property
+    def _pending(self) -> GroupedTable:
+        """The last rows of each partition that the watermark has reached."""
+        schema = pa.schema([*self.schema, pa.field(ORDER_TIME, pa.int64()), pa.field(WRITTEN, pa.int64())])
+        return GroupedTable(name="pending", schema=schema, group=self.partition)
+
+    @property
+    def _timers(self) -> TimedTable:
+        """When to ask whether a partition has ended."""
+        schema = pa.schema([*(self.schema.field(place) for place in self.partition), pa.field(WRITTEN, pa.int64())])
+        return TimedTable(name="timers", schema=schema, key=self._columns)
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return the last rows of each partition, those ahead of the watermark, and when to ask whether a partition has
         ended."""
-        schema = pa.schema([*self.schema, pa.field(ORDER_TIME, pa.int64()), pa.field(WRITTEN, pa.int64())])
-        timers = pa.schema([*(self.schema.field(place) for place in self.partition), pa.field(WRITTEN, pa.int64())])
-        return {
-            **self._by_time.traces(),
-            "pending": TraceSpec(schema=schema, kind=TableKind.KEYED),
-            **(
-                {"timers": TraceSpec(schema=timers, kind=TableKind.TIME_ORDERED, key=self._columns)} if self.ttl else {}
-            ),
-        }
+        return {**self._unreached.traces(), **specs_of(self._pending, *([self._timers] if self.ttl else []))}
 
     def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
-        trace = state["pending"]
-        return newer(rows, times, self.partition, find(trace, distinct(trace.key_hash(rows, self.partition))), sql)
+        pending = self._pending
+        return newer(rows, times, self.partition, pending.read(state, pending.hashes(state, rows)), sql)
 
     def ended(self, state: State, clock: Clock, sql: Sql) -> Due | None:
         if not self.ttl:
             return None
-        bound, timers, trace = clock.now - self.ttl, state["timers"], state["pending"]
-        asked = timers.between(MIN_TIME, bound)
-        timers.expire(bound)
+        bound, pending = clock.now - self.ttl, self._pending
+        asked = self._timers.take(state, bound)
         if asked.num_rows == 0:
             return None
-        places = range(len(self.partition))
-        known = find(trace, distinct(trace.key_hash(asked, places)))
-        found = sort_keys_of(known)
+        known = pending.read(state, pending.hash(state, asked, range(len(self.partition))))
         last = f"MAX({WRITTEN}) {over(self._columns)}"
-        rows = self._placed(known, -known.num_rows)
+        rows = self._numbered(known, -known.num_rows)
         written = sql(select([ORDER_NUMBER, named(last, "last")], "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
         idle = written.column("last").to_numpy() <= bound
         self._wake(state, known.filter(pa.array(~idle)), sql)
-        trace.replace(known.filter(pa.array(~idle)), found[~idle], found)
+        pending.write(state, known, known, stays=~idle)
         due = known.filter(pa.array(idle))
         answered, times = in_order(due.select(self.schema.names), due.column(ORDER_TIME).to_numpy())
         return Due(answered, times, self._none(), _NO_TIMES)
 
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
-        settled, of, _, _ = self._by_time.take(state, rows, times, clock, sql)
-        ended, trace = clock.watermark >= END_OF_TIME, state["pending"]
-        hashes: SortKeys = trace.key_hash(settled, self.partition)
-        known = find_between(trace, *_ALL) if ended else find(trace, distinct(hashes))
+        settled, of, _, _ = self._unreached.take(state, rows, times, clock, sql)
+        ended, pending = clock.watermark >= END_OF_TIME, self._pending
+        known = pending.read_all(state) if ended else pending.read(state, pending.hashes(state, settled))
         if settled.num_rows == 0 and known.num_rows == 0:
             return Due(settled, of, self._none(), _NO_TIMES)
-        found = sort_keys_of(known)
         coming = settled.append_column(ORDER_TIME, pa.array(of))
         coming = coming.append_column(WRITTEN, pa.array(np.full(len(of), clock.now)))
-        sequence = pa.concat_tables([known.select(coming.column_names), coming]).combine_chunks()
-        rows = self._placed(sequence, -known.num_rows)
+        sequence = pa.concat_tables([known, pending.placed(state, coming)]).combine_chunks()
+        rows = self._numbered(sequence, -known.num_rows)
         back = f"ROW_NUMBER() {over(self._columns, [f'{ORDER_NUMBER} DESC'])}"
         first = f"MIN({ORDER_NUMBER}) {over(self._columns)}"
         items = [named(back, "back"), named(first, "first")]
         told = sql(select(items, "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
         stay = told.column("back").to_numpy() <= (0 if ended else self.ahead)
         staying = sequence.filter(pa.array(stay))
-        trace.replace(staying, np.concatenate([found, hashes])[stay], found)
+        pending.write(state, known, sequence, stays=stay)
         if self.ttl:
             self._wake(state, sequence.filter(pa.array(stay & (told.column("first").to_numpy() >= 0))), sql)
         answered = sequence.filter(pa.array(~stay))
         due, due_times = in_order(answered.select(self.schema.names), answered.column(ORDER_TIME).to_numpy())
         return Due(due, due_times, staying.select(self.schema.names), staying.column(ORDER_TIME).to_numpy())
 
-    def _placed(self, rows: pa.Table, first: int) -> pa.Table:
+    def _numbered(self, rows: pa.Table, first: int) -> pa.Table:
         """The columns of `rows` that tell partitions apart, the processing time of each, and numbers from `first`."""
         numbers = pa.array(np.arange(first, first + rows.num_rows))
         return rows.select([*dict.fromkeys(self._columns), WRITTEN]).append_column(ORDER_NUMBER, numbers)
@@ -220,4 +219,4 @@ class WaitingForRows(Waiting):
         last = named(f"MAX({WRITTEN})", WRITTEN)
         statement = select([*self._columns, last], "rows", group_by=self._columns)
         timers = sql(statement, {"rows": rows.select([*dict.fromkeys(self._columns), WRITTEN])})
-        state["timers"].add(timers, timers.column(WRITTEN).to_numpy())
+        self._timers.add(state, timers, timers.column(WRITTEN).to_numpy())

@@ -13,12 +13,13 @@ from operators.state.compaction import newest
 from operators.state.trace import TableKind, Trace
 
 PREFIX_BITS = np.uint64(32)
-_LOW_HALF = np.uint64(0xFFFFFFFF)
+LOW_HALF = np.uint64(0xFFFFFFFF)
+"""The bits of a sort key that tell the members of a group apart, the other half being those of the group."""
 
 
 def nested(prefix: Hashes, key: Hashes) -> Hashes:
     """Sort keys by which rows are found by `prefix` as a group and by `key` alone: half of each hash."""
-    return (prefix & ~_LOW_HALF) | (key >> PREFIX_BITS)
+    return (prefix & ~LOW_HALF) | (key >> PREFIX_BITS)
 
 
 def find(trace: Trace, wanted: Hashes) -> pa.Table:
@@ -68,8 +69,8 @@ def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.Recor
 
 def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
     """Return the rows of `trace` whose prefix hash has the upper half of one of `prefixes`."""
-    uppers = distinct(prefixes & ~_LOW_HALF)
-    return find_between(trace, uppers, uppers | _LOW_HALF)
+    uppers = distinct(prefixes & ~LOW_HALF)
+    return find_between(trace, uppers, uppers | LOW_HALF)
 
 
 def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:

@@ -125,6 +125,10 @@ class Firings:
         self._keep(state, rows, shows, due, since, ~phases.over, known)
         return self._shown(rows.filter(pa.array(shows)), sql)
 
+    def forget(self, state: State, upto: int) -> None:
+        """Forget what is held of the windows that end (wall clock) at `upto` or before."""
+        self._held.expire_upto(state, upto)
+
     def _together(self, answers: pa.Table, known: pa.Table, sql: Sql) -> pa.Table:
         """A row for each key: its answer now, the one shown, whether they differ, and when it is due."""
         keys, count = self.keys.names, len(self.values)

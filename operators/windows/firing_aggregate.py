@@ -88,14 +88,18 @@ class FiringAggregateOperator(KernelDefaults):
         if not self.firing.at_once:
             changes = self._firings.fire(state, changes, clock, sql)
         if clock.watermark > MIN_TIME:
-            for name, spec in self.traces().items():
-                if spec.timestamp is not None:
-                    state[name].expire(closed_upto(clock.watermark - self.firing.lateness, partial.zone))
+            self._forget(state, closed_upto(clock.watermark - self.firing.lateness, partial.zone))
         return Step(
             changes=self._answers(changes),
             late_count=late_count,
             unmatched_retractions=step.unmatched_retractions,
         )
+
+    def _forget(self, state: State, upto: int) -> None:
+        """Forget the windows that end (wall clock) at `upto` or before."""
+        self._grouping.forget(state, upto)
+        if not self.firing.at_once:
+            self._firings.forget(state, upto)
 
     def _by_window(self, partials: pa.Table, previous: int, sql: Sql) -> tuple[pa.Table, int]:
         """The partials of each window that takes rows yet, and how many rows were in no such window."""

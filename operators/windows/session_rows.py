@@ -11,14 +11,13 @@ import pyarrow as pa
 from operators.aggregates.partial import key_names, partial_types
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
-from operators.hashing import Hashes, bucket_hash
 from operators.kernel import Step
 from operators.names import AT, FIRST, LAST, SORT_KEY, SPOT, WEIGHT, columns
 from operators.sql import Sql
 from operators.sql_text import inner, join, select, total
-from operators.state.block import among, distinct
-from operators.state.lookup import find, find_groups, nested, sort_keys_of
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.grouped import GroupedTable, numbers_of, places_of
+from operators.state.tables.table import specs_of
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.open_sessions import Settled, session_traces, settle
@@ -49,8 +48,13 @@ class SessionRows(KernelDefaults):
         return pa.schema([*self.partial.input, *bounds_])
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        kept = pa.schema([*self.partial.input, pa.field(SPOT, pa.int64()), pa.field(WEIGHT, pa.int64())])
-        return {**session_traces(self.partial), "rows": TraceSpec(schema=kept, kind=TableKind.KEYED)}
+        return {**session_traces(self.partial), **specs_of(self._rows)}
+
+    @property
+    def _rows(self) -> GroupedTable:
+        """The rows of open sessions, by key; where rows are taken back, each once, with its weight."""
+        schema = pa.schema([*self.partial.input, pa.field(SPOT, pa.int64()), pa.field(WEIGHT, pa.int64())])
+        return GroupedTable(name="rows", schema=schema, group=self.partial.keys, members=len(self.partial.input))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         partial, rows = self.partial, inputs[0]
@@ -70,46 +74,35 @@ class SessionRows(KernelDefaults):
         )
 
     def _keep(self, state: State, rows: pa.Table, settled: Settled, sql: Sql) -> None:
-        """Add the rows that are not late; where rows are taken back, each row once, with its weight."""
-        partial, trace = self.partial, state["rows"]
+        """Add the rows that are not late."""
+        partial, table = self.partial, self._rows
         if settled.late.num_rows:
             rows = rows.filter(pa.array(_sessions_of(partial, rows, settled.late, sql).firsts == _NONE))
         if rows.num_rows == 0:
             return
         rows = rows.append_column(SPOT, pa.array(milliseconds(rows.column(partial.time))))
-        prefixes = trace.key_hash(rows, partial.keys)
         if partial.append:
             count = state.notes.get("rows", 0)
             state.notes["rows"] = count + rows.num_rows
-            trace.replace(rows, _numbered(prefixes, count), np.empty(0, dtype=np.uint64))
+            table.write(state, None, table.numbered(state, rows, count))
             return
-        width = range(len(partial.input))
-        sort_keys = nested(prefixes, bucket_hash(rows, width))
-        known = find(trace, distinct(sort_keys))
-        found = sort_keys_of(known)
-        together = pa.concat_tables(
-            [known, rows.append_column(SORT_KEY, pa.array(sort_keys)).select(known.column_names)]
-        )
+        known = table.read_members(state, rows)
+        together = pa.concat_tables([known, table.placed(state, rows).select(known.column_names)])
         by = [*partial.input.names, SPOT, SORT_KEY]
         statement = select([*by, total(WEIGHT)], "together", group_by=by, having=f"SUM({WEIGHT}) > 0")
-        summed = sql(statement, {"together": together})
-        trace.replace(summed.select(trace.spec.schema.names), sort_keys_of(summed), found)
+        table.write(state, known, sql(statement, {"together": together}))
 
     def _released(self, state: State, settled: Settled, sql: Sql) -> pa.Table:
         """The rows of the sessions that close; they leave the state."""
-        partial, trace = self.partial, state["rows"]
+        partial, table = self.partial, self._rows
         if settled.closing.num_rows == 0:
             return no_changes(self.output)
-        kept = find_groups(trace, sort_keys_of(settled.closing))
-        sort_keys = sort_keys_of(kept)
+        kept = table.read(state, places_of(settled.closing))
         found = _sessions_of(partial, kept, settled.closing, sql)
         leaves = found.firsts != _NONE
-        touched = distinct(sort_keys[leaves])
-        stays = ~leaves & among(sort_keys, touched)
-        left = kept.filter(pa.array(stays)).select(trace.spec.schema.names)
-        trace.replace(left, sort_keys[stays], sort_keys[among(sort_keys, touched)])
+        table.write(state, kept, kept, stays=~leaves, changed=leaves)
         firsts, lasts = found.firsts[leaves], found.lasts[leaves]
-        order = pa.array(np.lexsort((sort_keys[leaves] & _LOW, lasts)))
+        order = pa.array(np.lexsort((numbers_of(kept)[leaves], lasts)))
         out = kept.filter(pa.array(leaves)).take(order)
         spans = pa.table([firsts, lasts], names=[FIRST, LAST]).take(order)
         added = sql(select(bounds(partial), "spans"), {"spans": spans})
@@ -119,15 +112,6 @@ class SessionRows(KernelDefaults):
 
 _NONE = np.iinfo(np.int64).min
 """The first time of a row that is in none of the sessions asked for."""
-
-_LOW = np.uint64(0xFFFFFFFF)
-
-
-def _numbered(prefixes: Hashes, count: int) -> Hashes:
-    """Sort keys by which rows are found by the half of a hash, and of which no two that are kept are equal: the other
-    half counts the rows, four billion of them before it begins anew."""
-    numbers = np.arange(count, count + len(prefixes), dtype=np.uint64)
-    return (prefixes & ~_LOW) | (numbers & _LOW)
 
 
 def _sessions_of(partial: SessionPartial, rows: pa.Table, pieces: pa.Table, sql: Sql) -> Extents:

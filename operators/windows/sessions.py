@@ -17,7 +17,7 @@ from operators.hashing import bucket_hash
 from operators.names import AT, END, FIRST, LAST, START
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select
-from operators.state.pairing import same_keys
+from operators.state.tables.keyed import same_keys
 from operators.windows.slices import Times
 
 _SAFE = 2**62

@@ -34,7 +34,9 @@ from operators.names import (
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, select, total
 from operators.state.block import distinct
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock, window_columns
 from operators.windows.lateness import closed_at, split_closed
@@ -60,18 +62,22 @@ class WindowAggregateOperator(KernelDefaults):
         return (self.partial.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
+        return specs_of(self._slices)
+
+    @property
+    def _slices(self) -> TimedTable:
+        """The partials, by the starts of their slices."""
         schema = pa.schema(list(partial_types(self.partial).items()))
-        key = tuple(key_names(self.partial))
-        return {"slices": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=key)}
+        return TimedTable(name="slices", schema=schema, key=tuple(key_names(self.partial)))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
-        partial, slices = self.partial, state["slices"]
+        partial, slices = self.partial, self._slices
         clock = running_clock(state, clock, partial.processing)
         rows = inputs[0].drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
         rows, late_count = self.split_late(rows, clock.previous)
         if rows.num_rows:
-            slices.add(rows, rows.column(START).to_numpy())
-        slices.combine = lambda merged: _combined(partial, merged, sql)
+            slices.add(state, rows, rows.column(START).to_numpy())
+        slices.combine(state, lambda merged: _combined(partial, merged, sql))
         after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
         changes, unmatched = [no_changes(self.output)], 0
         if partial.processing and rows.num_rows:
@@ -79,11 +85,11 @@ class WindowAggregateOperator(KernelDefaults):
             again = Clock(now=clock.now, watermark=clock.previous, previous=MIN_TIME)
             changes.append(self._closing(rows, again, sql)[0])
         if clock.watermark > clock.previous:
-            due = slices.between(after, upto).drop_columns([SORT_KEY])
+            due = slices.between(state, after, upto)
             if due.num_rows:
                 closing, unmatched = self._closing(due, clock, sql)
                 changes.append(closing)
-            slices.expire(horizon(partial.window, clock.watermark, partial.zone))
+            slices.expire_upto(state, horizon(partial.window, clock.watermark, partial.zone))
         return Step(changes=pa.concat_tables(changes), late_count=late_count, unmatched_retractions=unmatched)
 
     def split_late(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:

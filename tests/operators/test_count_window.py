@@ -138,7 +138,7 @@ def test_a_partition_that_has_just_filled_a_window_of_its_own_rows_leaves_nothin
 
 
 def test_the_numbers_of_a_partition_may_outgrow_the_half_of_a_sort_key_that_is_theirs(monkeypatch):
-    monkeypatch.setattr("operators.windows.stream.partitions._NUMBERS", 7)
+    monkeypatch.setattr("operators.state.tables.numbered._MOST", 7)
     made = batches(7)
     run = Run([rows_out((0,), 5, 2)], restart=True)
     for batch in made:

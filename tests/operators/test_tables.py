@@ -11,9 +11,10 @@ import pytest
 
 from operators.names import FOUND, PREVIOUS
 from operators.state.operator_state import State
-from operators.state.tables.grouped import GroupedTable
+from operators.state.tables.grouped import GroupedTable, numbers_of
 from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.logged import LoggedTable
+from operators.state.tables.numbered import NumberedRows, NumberedTable
 from operators.state.tables.table import StateTable, specs_of
 from operators.state.tables.timed import HashQueue, TimedTable
 from tests.operators.properties import SQL, Row
@@ -165,6 +166,68 @@ def test_a_grouped_table_is_a_dictionary_of_groups(monkeypatch, mask: int, ttl: 
 
 
 @each_hash
+def test_of_a_keyed_table_only_what_is_renewed_lives_on(monkeypatch, mask: int):
+    share_hashes(monkeypatch, mask)
+    table = KeyedTable(name="t", schema=ROWS, keys=2, ttl=LIFE)
+    state = opened(table)
+    rows = table_of([("a", key, "x") for key in range(6)])
+    pairs = table.read(state, rows, SQL)
+    table.write(state, pairs, pairs.rows, 0)
+    pairs = table.read(state, rows, SQL)
+    renewed = pairs.rows.column("key").to_numpy() == 2
+    table.write(state, pairs, pairs.rows, 3, changed=np.zeros(6, np.bool_), renewed=renewed)
+    table.expire(state, LIFE)
+    found = table.read(state, rows, SQL).rows
+    alive = set(found.filter(found.column(FOUND)).column("key").to_pylist())
+    assert alive == {2} if mask == EVERYTHING else alive >= {2}
+
+
+@each_hash
+def test_rows_of_a_group_may_have_numbers_in_place_of_members(monkeypatch, mask: int):
+    share_hashes(monkeypatch, mask)
+    table = GroupedTable(name="t", schema=ROWS, group=(0,), members=3)
+    state = opened(table)
+    for batch in range(3):
+        rows = table_of([(group, 1, "x") for group in "abab"])
+        table.write(state, None, table.numbered(state, rows, 4 * batch))
+    assert table.read_all(state).num_rows == 12
+    kept = table.read(state, table.hashes(state, table_of([("a", 0, "")])))
+    mine = np.array(kept.column("group").to_pylist()) == "a"
+    assert sorted(numbers_of(kept)[mine].tolist()) == [0, 2, 4, 6, 8, 10]
+    table.write(state, kept, kept, stays=~mine, changed=mine)
+    assert table.read_all(state).column("group").to_pylist() == ["b"] * 6
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["one", "keyed"])
+@pytest.mark.parametrize("start", [1, 2**26 - 20], ids=["from one", "where numbers go round"])
+def test_sequences_lose_their_first_rows_and_are_read_by_ranges(keyed: bool, start: int):
+    dice = random.Random(start)
+    table = NumberedTable(name="t", schema=ROWS, keyed=keyed)
+    kept = Reopened(table)
+    count = 3 if keyed else 1
+    places = table.new_places(np.arange(count, dtype=np.uint64) << np.uint64(60), 5)
+    low, following = [start] * count, [start] * count
+    for batch in range(30):
+        first = [dice.randrange(a, b + 1) for a, b in zip(low, following, strict=True)]
+        read = table.read(kept.state, places, np.array(first), np.array(following) - 1)
+        there = sorted(zip(read.owners.tolist(), read.numbers.tolist(), strict=True))
+        assert there == [(i, number) for i in range(count) for number in range(first[i], following[i])]
+        assert read.rows.column("key").to_pylist() == read.numbers.tolist()
+        came = [(i, following[i] + n) for i in range(count) for n in range(dice.randrange(5))]
+        for i, _ in came:
+            following[i] += 1
+        upto = [dice.randrange(a, b + 1) for a, b in zip(low, first, strict=True)]
+        gone = [(i, number) for i in range(count) for number in range(low[i], upto[i])]
+        low = upto
+        owners, numbers = (np.array([each[at] for each in came], np.int64) for at in (0, 1))
+        rows = NumberedRows(table_of([("g", number, str(batch)) for _, number in came]).cast(ROWS), owners, numbers)
+        out = places[[i for i, _ in gone]], np.array([number for _, number in gone], np.int64)
+        table.write(kept.state, rows, out, places)
+        kept.seal()
+        assert kept.rows == sum(following) - sum(low)
+
+
+@each_hash
 def test_rows_of_a_log_are_there_as_often_as_they_came(monkeypatch, mask: int):
     share_hashes(monkeypatch, mask)
     table = LoggedTable(name="t", schema=ROWS, key=(0,), ttl=LIFE)
@@ -189,7 +252,9 @@ def test_a_row_that_waits_is_taken_once_in_the_order_of_times():
         queue.push(kept.state, np.array(times, np.uint64), np.array(times))
         waiting += [(t, batch) for t in times]
         upto = batch * 10 + 10
+        due, of = table.timed_between(kept.state, batch * 10, upto)
         taken = table.take(kept.state, upto)
+        assert (due, of.tolist()) == (taken, taken.column("key").to_pylist())
         assert taken.schema == ROWS
         assert [(t, int(b)) for t, b in tuples(taken, ["key", "value"])] == sorted(w for w in waiting if w[0] <= upto)
         assert queue.pop(kept.state, upto).tolist() == taken.column("key").to_pylist()

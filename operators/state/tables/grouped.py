@@ -15,7 +15,7 @@ import pyarrow as pa
 from operators.hashing import Hashes, bucket_hash
 from operators.names import SORT_KEY, WRITTEN
 from operators.state.block import SortKeys, among, distinct
-from operators.state.lookup import find, find_groups, nested, sort_keys_of
+from operators.state.lookup import LOW_HALF, find, find_between, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
 from operators.state.trace import TableKind
@@ -44,13 +44,25 @@ class GroupedTable(HashedTable):
 
     def placed(self, state: State, rows: pa.Table) -> pa.Table:
         """Return `rows` with their places, as the rows that are read have them."""
-        return rows.append_column(SORT_KEY, pa.array(self._places(state, rows)))
+        return at_places(rows, self._places(state, rows))
+
+    def numbered(self, state: State, rows: pa.Table, first: int) -> pa.Table:
+        """Return `rows` with places of their own, by numbers from `first` on instead of by their members.
+
+        No two rows that are kept share one, as long as these are not four billion rows apart.
+        """
+        numbers = np.arange(first, first + rows.num_rows, dtype=np.uint64)
+        return at_places(rows, (self.hashes(state, rows) & ~LOW_HALF) | (numbers & LOW_HALF))
 
     def read(self, state: State, hashes: Hashes) -> pa.Table:
         """Return all rows of the groups with these `hashes`, and at times of other groups."""
         if self.members is not None:
             return find_groups(self.trace(state), hashes)
         return find(self.trace(state), distinct(hashes))
+
+    def read_all(self, state: State) -> pa.Table:
+        """Return all rows of all groups."""
+        return find_between(self.trace(state), np.array([0], np.uint64), np.array([2**64 - 1], np.uint64))
 
     def read_members(self, state: State, rows: pa.Table) -> pa.Table:
         """Return the kept rows that are the same members of the same groups as `rows`, and at times others."""
@@ -59,7 +71,7 @@ class GroupedTable(HashedTable):
     def write(
         self,
         state: State,
-        kept: pa.Table,
+        kept: pa.Table | None,
         rows: pa.Table,
         now: int = 0,
         *,
@@ -68,7 +80,7 @@ class GroupedTable(HashedTable):
         renewed: Mask | None = None,
         came: pa.Table | None = None,
     ) -> None:
-        """Put `rows` in place of `kept`, which is what was read and has its hidden columns.
+        """Put `rows` in place of `kept`, which is what was read and has its hidden columns; None where nothing was.
 
         `rows` are all of the kept rows and new ones, with their places if they are known. Those that `stays` leaves out
         are deleted. What shares no place with a `changed` row, or with one of those that `came` and may have left no
@@ -84,7 +96,7 @@ class GroupedTable(HashedTable):
             state,
             rows,
             places,
-            sort_keys_of(kept),
+            np.empty(0, dtype=np.uint64) if kept is None else places_of(kept),
             now,
             stays=stays,
             changed=changed,
@@ -95,6 +107,16 @@ class GroupedTable(HashedTable):
     def _places(self, state: State, rows: pa.Table) -> SortKeys:
         hashes = self.hashes(state, rows)
         return hashes if self.members is None else nested(hashes, bucket_hash(rows, range(self.members)))
+
+
+def at_places(rows: pa.Table, places: Hashes) -> pa.Table:
+    """Return `rows` with the `places` that they have."""
+    return rows.append_column(SORT_KEY, pa.array(places))
+
+
+def numbers_of(rows: pa.Table) -> Hashes:
+    """Return the numbers of rows that were `numbered`; of others what orders the members of a group."""
+    return places_of(rows) & LOW_HALF
 
 
 def places_of(rows: pa.Table) -> Hashes:

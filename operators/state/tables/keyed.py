@@ -93,14 +93,15 @@ class KeyedTable(HashedTable):
         *,
         stays: Mask | None = None,
         changed: Mask | None = None,
+        renewed: Mask | None = None,
     ) -> None:
         """Put `rows`, one for each of `pairs.rows` in their order, in place of what was kept.
 
-        A row that does not stay is deleted; all stay where `stays` is None. One that is not `changed` is as it was and
-        costs no write, unless it has a time to live, which begins anew at `now` (ms).
+        A row that does not stay is deleted. One that is not `changed` is as it was and costs no write, unless its time
+        to live is `renewed`: it begins anew at `now` (ms). Each of these is true of all rows where it is None.
         """
         if self.ttl:
-            changed = None
+            changed = None if changed is None or renewed is None else changed | renewed
         others = pairs.others
         if others.num_rows == 0:
             self._rewrite(state, rows, pairs.sort_keys, pairs.found, now, stays=stays, changed=changed, stamps=now)

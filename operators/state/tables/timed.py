@@ -45,10 +45,18 @@ class TimedTable(StateTable):
 
     def between(self, state: State, after: int, upto: int) -> pa.Table:
         """Return the rows with `after` < time <= `upto`, in the order of times and of arrival within one time."""
-        return self.trace(state).between(after, upto).select(self.schema.names)
+        return self.timed_between(state, after, upto)[0]
+
+    def timed_between(self, state: State, after: int, upto: int) -> tuple[pa.Table, Times]:
+        """As `between`, with the time of each row."""
+        rows = self.trace(state).between(after, upto)
+        return rows.select(self.schema.names), rows.column(SORT_KEY).to_numpy()
 
     def combine(self, state: State, combine: Callable[[pa.Table], pa.Table]) -> None:
-        """Pass rows through `combine` when this batch merges them: it gives fewer that stand for the same."""
+        """Pass rows through `combine` when this batch merges them: it gives fewer that stand for the same.
+
+        They have their times in a hidden column, SORT_KEY, and are in the order of these, as what it gives is.
+        """
         self.trace(state).combine = combine
 
 

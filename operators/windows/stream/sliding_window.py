@@ -22,11 +22,11 @@ from operators.names import PARTITION, WEIGHT
 from operators.sql import Sql
 from operators.state.block import Positions, among, distinct
 from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.history import HistoryTable
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import HashQueue
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.history import PartitionHistory
 from operators.windows.slices import Times
 from operators.windows.stream.partitions import first_of_each
 from operators.windows.stream.ranges import Mask, Ordered, Ranges, places_of
@@ -60,8 +60,9 @@ class SlidingWindow(KernelDefaults):
         return self.result.output
 
     @property
-    def _history(self) -> PartitionHistory:
-        return PartitionHistory(self.result.input, self.partition, self.size + self.delay)
+    def _history(self) -> HistoryTable:
+        length = self.size + self.delay
+        return HistoryTable(name="rows", schema=self.result.input, keys=self.partition, length=length)
 
     @property
     def _at_arrival(self) -> bool:
@@ -70,8 +71,7 @@ class SlidingWindow(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return the rows of each partition, and when those that fire a window do."""
-        rows = {"rows": self._history.spec()}
-        return rows if self._at_arrival else {**rows, **specs_of(_FIRING)}
+        return specs_of(self._history, *([] if self._at_arrival else [_FIRING]))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0]
@@ -96,25 +96,25 @@ class SlidingWindow(KernelDefaults):
 
     def _at_once(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """In processing time each row fires when it comes, over those that have come before it."""
-        kept, firing = state["rows"], self._firing(rows)
-        partitions, of = self._history.partitions(kept, rows)[firing], times[firing]
-        before, before_times = self._history.read(kept, partitions, of - self.size + 1, of)
-        self._history.add(kept, rows, times)
-        kept.expire(clock.now - self.size)
+        history, firing = self._history, self._firing(rows)
+        partitions, of = history.hashes(state, rows)[firing], times[firing]
+        before, before_times = history.read(state, partitions, of - self.size + 1, of)
+        history.add(state, rows, times)
+        history.expire_upto(state, clock.now - self.size)
         rows, times = pa.concat_tables([before, rows]), np.concatenate([before_times, times])
         return self._windows(rows, times, np.concatenate([np.zeros(before.num_rows, np.bool_), firing]), sql)
 
     def _passed(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> tuple[Ordered, Ranges]:
         """Each row fires when the watermark, or the clock, has passed its time by the delay."""
-        kept = state["rows"]
+        history = self._history
         clock = running_clock(state, clock, self.time is None)
-        self._history.add(kept, rows, times)
+        history.add(state, rows, times)
         firing = self._firing(rows)
-        _FIRING.push(state, self._history.partitions(kept, rows)[firing], times[firing])
+        _FIRING.push(state, history.hashes(state, rows)[firing], times[firing])
         upto, after = clock.watermark - self.delay, clock.previous - self.delay
         partitions, of = _FIRING.pop_timed(state, upto)
-        read, found = self._history.read(kept, partitions, of - self.size + 1, of + self.delay)
-        kept.expire(upto - self.size)
+        read, found = history.read(state, partitions, of - self.size + 1, of + self.delay)
+        history.expire_upto(state, upto - self.size)
         fires = self._firing(read) & (found > after) & (found <= upto)
         return self._windows(read, found, fires, sql)
 

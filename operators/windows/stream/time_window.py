@@ -11,10 +11,12 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.kernel import Step
-from operators.names import SORT_KEY, TIME, WEIGHT
+from operators.names import TIME, WEIGHT
 from operators.sql import Sql
 from operators.state.block import distinct
-from operators.state.operator_state import State, TableKind, TraceSpec
+from operators.state.operator_state import State, TraceSpec
+from operators.state.tables.table import specs_of
+from operators.state.tables.timed import TimedTable
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.lateness import closed_at
@@ -46,9 +48,13 @@ class TimeWindow(KernelDefaults):
         return self.result.output
 
     def traces(self) -> Mapping[str, TraceSpec]:
-        schema = pa.schema([*self.result.input, pa.field(TIME, pa.int64())])
-        key = tuple(schema.names[place] for place in self.partition)
-        return {"rows": TraceSpec(schema=schema, kind=TableKind.TIME_ORDERED, key=key)}
+        return specs_of(self._waiting)
+
+    @property
+    def _waiting(self) -> TimedTable:
+        """The rows of open windows, by wall clock."""
+        schema = self.result.input.append(pa.field(TIME, pa.int64()))
+        return TimedTable(name="rows", schema=schema, key=tuple(schema.names[place] for place in self.partition))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows = inputs[0]
@@ -70,13 +76,13 @@ class TimeWindow(KernelDefaults):
             if behind.any():
                 late = {0: weigh(rows.filter(pa.array(behind)), 1)}
                 rows, times, local = rows.filter(pa.array(~behind)), times[~behind], local[~behind]
-        kept = state["rows"]
-        kept.add(rows.append_column(TIME, pa.array(times)), local)
+        waiting = self._waiting
+        waiting.add(state, rows.append_column(TIME, pa.array(times)), local)
         after, upto = reach(self.window, clock.previous, clock.watermark, self.zone)
         # What is reached are slices, by their starts: a row is in the slice that starts at or before it.
-        due = kept.between(after, upto + slice_length(self.window) - 1 if upto > after else upto)
-        kept.expire(horizon(self.window, clock.watermark, self.zone))
-        local = due.column(SORT_KEY).to_numpy()
+        last = upto + slice_length(self.window) - 1 if upto > after else upto
+        due, local = waiting.timed_between(state, after, last)
+        waiting.expire_upto(state, horizon(self.window, clock.watermark, self.zone))
         ordered = Ordered(due.select(self.result.input.names), due.column(TIME).to_numpy())
         changes = self.result.changes(ordered, self._closing(local, clock), sql)
         return Step(changes=changes, late=late, late_count=sum(r.num_rows for r in late.values()), dead=dead)

@@ -1,4 +1,4 @@
-"""The rows of each partition by time: what a frame or a window of a few partitions needs is found without the others.
+"""A table of rows by partition and time: what is needed of a few partitions is found without the others.
 
 The sort key of a row is half of the hash of its partition, then its time: one partition's rows of one stretch of time
 are one range of a block.
@@ -9,55 +9,59 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.hashing import Hashes
 from operators.names import TIME
 from operators.state.block import SortKeys
-from operators.state.lookup import find_between
-from operators.state.operator_state import TableKind, TraceSpec
-from operators.state.trace import Trace
-from operators.windows.slices import Times
+from operators.state.lookup import LOW_HALF, find_between
+from operators.state.operator_state import State
+from operators.state.tables.table import StateTable
+from operators.state.tables.timed import Times
+from operators.state.trace import TableKind, TraceSpec
 
-_LOW_HALF = 0xFFFFFFFF
+_UNITS = int(LOW_HALF)
 _STRETCH_BITS = 30
 """A stretch of the expected length has so many bits of units, so that the 32 there are for the time go round behind
 all that is kept: longer stretches have coarser units."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionHistory:
-    """Rows of `schema` in partitions by the columns at `keys`, of which stretches of about `length` ms are read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryTable(StateTable):
+    """Rows in partitions by the columns at `keys`, of which stretches of about `length` ms are read.
 
-    schema: pa.Schema
+    Rows are forgotten by their times, with `expire_upto`.
+    """
+
     keys: tuple[int, ...]
     length: int
 
     def spec(self) -> TraceSpec:
-        """Return a table whose rows expire by their times."""
         schema = pa.schema([*self.schema, pa.field(TIME, pa.int64())])
         return TraceSpec(schema=schema, kind=TableKind.MULTISET, timestamp=TIME)
 
-    def add(self, trace: Trace, rows: pa.Table, times: Times) -> None:
+    def add(self, state: State, rows: pa.Table, times: Times) -> None:
         """Keep `rows`, whose times are in ms."""
-        prefixes = self.partitions(trace, rows) & ~np.uint64(_LOW_HALF)
-        trace.add(rows.append_column(TIME, pa.array(times)), prefixes | self._units(times))
+        prefixes = self.hashes(state, rows) & ~LOW_HALF
+        self.trace(state).add(rows.append_column(TIME, pa.array(times)), prefixes | self._units(times))
 
-    def partitions(self, trace: Trace, rows: pa.Table) -> Hashes:
+    def hashes(self, state: State, rows: pa.Table) -> Hashes:
         """Return the hash of the partition of each of `rows`."""
-        return trace.key_hash(rows, self.keys)
+        return self.trace(state).key_hash(rows, self.keys)
 
-    def read(self, trace: Trace, partitions: Hashes, lows: Times, highs: Times) -> tuple[pa.Table, Times]:
+    def read(self, state: State, partitions: Hashes, lows: Times, highs: Times) -> tuple[pa.Table, Times]:
         """Return the rows of some `partitions`, by their hashes, and their times, in order; rows of one time as they
         came.
 
         Of each partition at least those from the least of its `lows` to the greatest of its `highs`, both included, and
         at times others: of partitions that share half of a hash, and of other times.
         """
+        trace = self.trace(state)
         if len(partitions) == 0 or not trace.blocks():
             return self.schema.empty_table(), np.empty(0, dtype=np.int64)
-        rows = find_between(trace, *self._ranges(partitions & ~np.uint64(_LOW_HALF), lows, highs))
+        rows = find_between(trace, *self._ranges(partitions & ~LOW_HALF, lows, highs))
         times = rows.column(TIME)
         if rows.num_rows:
             inside = pc.and_(pc.greater_equal(times, int(lows.min())), pc.less_equal(times, int(highs.max())))
@@ -66,13 +70,13 @@ class PartitionHistory:
         order = np.argsort(found, kind="stable")
         return rows.select(self.schema.names).take(pa.array(order)), found[order]
 
-    def _unit(self, times: Times) -> Times:
+    def _unit(self, times: Times) -> npt.NDArray[np.int64]:
         """The number of the unit of time that each of `times` is in."""
         unit = max(1, self.length >> _STRETCH_BITS)
         return times // unit
 
     def _units(self, times: Times) -> SortKeys:
-        return (self._unit(times) & _LOW_HALF).astype(np.uint64)
+        return (self._unit(times) & _UNITS).astype(np.uint64)
 
     def _ranges(self, prefixes: Hashes, lows: Times, highs: Times) -> tuple[Hashes, Hashes]:
         """From where to where the sort keys of each partition lie; one whose times go round has two such ranges."""
@@ -83,10 +87,10 @@ class PartitionHistory:
         first = np.minimum.reduceat(lows[order], heads)
         last = np.maximum.reduceat(highs[order], heads)
         starts, ends = self._units(first), self._units(last)
-        whole = self._unit(last) - self._unit(first) >= _LOW_HALF
-        starts[whole], ends[whole] = 0, _LOW_HALF
+        whole = self._unit(last) - self._unit(first) >= _UNITS
+        starts[whole], ends[whole] = 0, _UNITS
         wraps = starts > ends
         return (
             np.concatenate([different | starts, different[wraps]]),
-            np.concatenate([different | np.where(wraps, np.uint64(_LOW_HALF), ends), different[wraps] | ends[wraps]]),
+            np.concatenate([different | np.where(wraps, LOW_HALF, ends), different[wraps] | ends[wraps]]),
         )

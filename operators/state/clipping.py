@@ -19,8 +19,8 @@ from operators.names import SORT_KEY
 from operators.slots import KEYLESS, first_hash
 from operators.state.block import Block, Clip, block_name
 from operators.state.compaction import Run
+from operators.state.contents import Contents, TableKind, TraceSpec
 from operators.state.operator_state import contents_of, manifest_of
-from operators.state.trace import Contents, TableKind, TraceSpec
 
 
 class StatePart(NamedTuple):

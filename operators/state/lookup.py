@@ -10,7 +10,8 @@ from operators.hashing import Hashes
 from operators.names import SORT_KEY
 from operators.state.block import Block, Positions, SortKeys, distinct, spread
 from operators.state.compaction import newest
-from operators.state.trace import TableKind, Trace
+from operators.state.contents import TableKind
+from operators.state.trace import Trace
 
 PREFIX_BITS = np.uint64(32)
 LOW_HALF = np.uint64(0xFFFFFFFF)

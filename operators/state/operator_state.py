@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from operators.state.block import Block, BlockStore, Clip
-from operators.state.trace import Contents, Merge, TableKind, Trace, TraceSpec
+from operators.state.contents import Contents, Merge, TableKind, TraceSpec
+from operators.state.trace import Trace
 
 __all__ = ["SealedState", "State", "TableKind", "TableSize", "TraceSpec"]
 

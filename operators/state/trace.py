@@ -1,16 +1,13 @@
 """A trace: the rows that an operator remembers, as a log-structured merge tree of sorted blocks.
 
 A batch appends what it wrote as one new block, the newest. Runs of similar size are merged into larger ones, a range of
-sort keys at a time, so that the work of a batch follows what it wrote and not what is kept. While a merge is under way
-its sources are seen from its cursor on and its target before it. Every decision depends on numbers in the manifest
-alone, so a replay makes the same blocks.
+sort keys at a time (`upkeep`). While a merge is under way its sources are seen from its cursor on and its target before
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,91 +15,12 @@ import pyarrow.compute as pc
 
 from operators.hashing import Hashes
 from operators.names import SORT_KEY, TOMBSTONE
-from operators.pieces import LARGEST
 from operators.slots import placed_hash
 from operators.state.block import Block, BlockStore, Loaded, SortKeys, distinct, slice_between
-from operators.state.compaction import Run, boundary, mergeable, merged, rows_left, taken
+from operators.state.compaction import rows_left
+from operators.state.contents import Contents, TableKind, TraceSpec
+from operators.state.upkeep import Combine, Upkeep
 from operators.time import MIN_TIME
-
-STEP_ROWS = 32_768
-"""A merge advances by about so many rows at a time."""
-
-STEP_BYTES = LARGEST
-"""And by so many bytes at most, since rows may be of any size."""
-
-Combine = Callable[[pa.Table], pa.Table]
-
-
-class TableKind(Enum):
-    """The kind of a trace: how its rows are found, and what writing a row means."""
-
-    KEYED = "keyed"
-    """By the hash of their key; what is written replaces what was there for that hash."""
-    MULTISET = "multiset"
-    """By the hash of their key; rows are only added, until they are too old."""
-    TIME_ORDERED = "time-ordered"
-    """By time; rows are only added, until they are consumed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSpec:
-    """Describe a state table: the columns of its rows, its kind, and the column by which rows expire.
-
-    `timestamp` names a BIGINT column: rows whose timestamp is at or below the bound of `Trace.expire` are gone. The
-    timestamp of a time-ordered row is its time.
-
-    The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it is told
-    by the columns `key`, those of the operator's key in their order. Where `key_is_hash`, the one column is itself what
-    `Trace.key_hash` has made. Where rows are found by more columns than the operator's key, that is the first `placing`
-    of them. Raises ValueError for a time-ordered table without a `key`, which may be ().
-    """
-
-    schema: pa.Schema
-    kind: TableKind
-    timestamp: str | None = None
-    key: tuple[str, ...] | None = None
-    key_is_hash: bool = False
-    placing: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.key is None) is (self.kind is TableKind.TIME_ORDERED):
-            raise ValueError("the slots of a time-ordered table are told by its key, those of others by their sort key")
-
-    @property
-    def stored(self) -> pa.Schema:
-        """The columns of a block."""
-        sort_key = pa.field(SORT_KEY, pa.int64() if self.kind is TableKind.TIME_ORDERED else pa.uint64())
-        tombstone = [pa.field(TOMBSTONE, pa.bool_())] if self.kind is TableKind.KEYED else []
-        return pa.schema([*self.schema, sort_key, *tombstone])
-
-    @property
-    def expires_by(self) -> str | None:
-        """The column by which rows expire, if they do."""
-        return SORT_KEY if self.kind is TableKind.TIME_ORDERED else self.timestamp
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """A merge under way: the run `target` takes the rows of the `sources` next to it, step by step."""
-
-    target: int
-    sources: tuple[int, ...]
-    fuel: int
-
-
-@dataclass(slots=True)
-class Contents:
-    """The contents of one trace as the manifest says them: runs by number, newest first, and the merges under way.
-
-    `live` is the number of keys of a keyed trace that does not age, None as long as it has rows of states of other
-    slots, which nobody has counted.
-    """
-
-    runs: dict[int, Run]
-    merges: list[Merge]
-    next_run: int = 0
-    expired_upto: int = MIN_TIME
-    live: int | None = 0
 
 
 class Trace:
@@ -123,7 +41,7 @@ class Trace:
 
     def blocks(self) -> list[Block]:
         """Return all blocks, newest run first."""
-        return [block for run in self.contents.runs.values() for block in run]
+        return self.contents.blocks()
 
     def load(self, block: Block) -> Loaded:
         """Return the rows of `block`."""
@@ -259,142 +177,13 @@ class Trace:
                 if block.newest <= expired_upto:
                     self._store.drop(block)
             contents.runs[number] = tuple(b for b in run if b.newest > expired_upto)
-        busy = {n for m in contents.merges for n in (m.target, *m.sources)}
+        busy = contents.busy()
         contents.runs = {n: run for n, run in contents.runs.items() if run or n in busy}
-
-    # -- keeping the tree in shape
 
     def compact(self) -> None:
-        """Advance the merges by what this batch wrote, and begin those that are due."""
-        contents = self.contents
-        written, self._written = self._written, 0
-        self._sweep(max(STEP_ROWS, 8 * written))
-        self._begin()
-        step = min(max(STEP_ROWS, written), self._rows_in(STEP_BYTES))
-        batch_fuel = max(STEP_ROWS, 8 * written)
-        for merge in sorted(contents.merges, key=self._rows_left):
-            left = self._rows_left(merge)
-            fuel = merge.fuel + 2 * written
-            while left and batch_fuel > 0 and (left <= step or fuel >= step):
-                moved = self._advance(merge, step)
-                fuel, batch_fuel = fuel - moved, batch_fuel - moved
-                left = self._rows_left(merge)
-            at = contents.merges.index(merge)
-            contents.merges[at] = replace(merge, fuel=max(0, fuel))
-            if left == 0:
-                del contents.merges[at]
-                for number in merge.sources:
-                    for block in contents.runs.pop(number):
-                        self._store.drop(block)
-                if not contents.runs[merge.target]:
-                    contents.runs.pop(merge.target)
-        self.combine = None
-        if contents.live is None:
-            self._recount()
-
-    def _recount(self) -> None:
-        """Count the keys again once all that others wrote has been merged away."""
-        contents = self.contents
-        if contents.merges or len(contents.runs) > 1 or any(block.clip is not None for block in self.blocks()):
-            return
-        counted = 0
-        for block in self.blocks():
-            loaded = self._store.load(block)
-            first, last = slice_between(loaded, block.start, None)
-            gone = loaded.rows.column(TOMBSTONE).slice(first, last - first)
-            counted += len(gone) - (pc.sum(gone).as_py() or 0)
-        contents.live = counted
-
-    def _rows_in(self, size: int) -> int:
-        """About how many rows are in `size` bytes of blocks, at least one."""
-        blocks = self.blocks()
-        return max(1, size * sum(b.rows for b in blocks) // max(1, sum(b.bytes for b in blocks)))
-
-    def _rows_left(self, merge: Merge) -> int:
-        return sum(rows_left(self.contents.runs[n], self._store) for n in merge.sources)
-
-    def _begin(self) -> None:
-        """Begin merging neighbouring runs of one size, where no merge of theirs is under way."""
-        contents = self.contents
-        busy = {n for m in contents.merges for n in (m.target, *m.sources)}
-        while True:
-            idle: list[int] = []
-            for number in contents.runs:
-                if number in busy:
-                    break
-                idle.append(number)
-            sizes = [sum(b.rows for b in contents.runs[n]) for n in idle]
-            span = mergeable(sizes)
-            if span is None:
-                return
-            sources = tuple(idle[span[0] : span[1]])
-            target = contents.next_run
-            contents.next_run += 1
-            runs: dict[int, Run] = {}
-            for number, run in contents.runs.items():
-                if number == sources[0]:
-                    runs[target] = ()
-                runs[number] = run
-            contents.runs = runs
-            contents.merges.append(Merge(target, sources, 0))
-            busy |= {target, *sources}
-
-    def _advance(self, merge: Merge, step: int) -> int:
-        """Move one step from the sources of `merge` to its target; returns how many rows that read."""
-        contents, store = self.contents, self._store
-        sources = [contents.runs[n] for n in merge.sources]
-        bound = boundary(sources, step, store)
-        parts: list[list[pa.RecordBatch]] = []
-        finished: list[Block] = []
-        for number, run in zip(merge.sources, sources, strict=True):
-            rows, contents.runs[number], used = taken(run, bound, store)
-            parts.append(rows)
-            finished += used
-        moved: int = sum(batch.num_rows for run in parts for batch in run)
-        if moved:
-            numbers = list(contents.runs)
-            oldest = numbers[-1] == merge.sources[-1]
-            table = merged(parts, replacing=self.spec.kind is TableKind.KEYED, oldest=oldest)
-            self._keep(merge.target, table)
-        for block in finished:
-            store.drop(block)
-        return moved
-
-    def _keep(self, target: int, rows: pa.Table) -> None:
-        """Add what is not too old of the merged `rows` to the run `target`."""
-        expires_by = self.spec.expires_by
-        if expires_by is not None and self.contents.expired_upto > MIN_TIME:
-            rows = rows.filter(pc.greater(rows.column(expires_by), self.contents.expired_upto))
-        if self.combine is not None and rows.num_rows:
-            rows = self.combine(rows)
-        if rows.num_rows:
-            self.contents.runs[target] = (*self.contents.runs[target], *self._store.write(rows, expires_by))
-
-    def _sweep(self, fuel: int) -> None:
-        """Write those blocks anew that hold more of what is too old than of what is not, as many as `fuel` rows allow:
-        the blocks of a large run are all of one age."""
-        contents, expires_by = self.contents, self.spec.expires_by
-        if expires_by is None or self.spec.kind is TableKind.TIME_ORDERED or contents.expired_upto == MIN_TIME:
-            return
-        busy = {n for m in contents.merges for n in (m.target, *m.sources)}
-        for number, run in list(contents.runs.items()):
-            if number in busy:
-                continue
-            kept: list[Block] = []
-            for block in run:
-                if fuel <= 0 or contents.expired_upto - block.oldest <= block.newest - contents.expired_upto:
-                    kept.append(block)
-                    continue
-                fuel -= block.rows
-                loaded = self._store.load(block)
-                first, last = slice_between(loaded, block.start, None)
-                rows = pa.Table.from_batches([loaded.rows.slice(first, last - first)])
-                rows = rows.filter(pc.greater(rows.column(expires_by), contents.expired_upto))
-                self._store.drop(block)
-                if rows.num_rows:
-                    kept.extend(self._store.write(rows, expires_by))
-            contents.runs[number] = tuple(kept)
-        contents.runs = {n: run for n, run in contents.runs.items() if run or n in busy}
+        """Keep the tree in shape, by a work that follows what this batch wrote."""
+        Upkeep(self.spec, self.contents, self._store, self.combine).advance(self._written)
+        self.combine, self._written = None, 0
 
 
 def _without(found: SortKeys, written: SortKeys) -> SortKeys:

@@ -50,7 +50,7 @@ def test_a_block_of_which_only_a_part_would_be_seen_is_refused() -> None:
 
 
 def test_merges_advance_by_bytes_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.state.trace.STEP_BYTES", 20 * ROW)
+    monkeypatch.setattr("operators.state.upkeep.STEP_BYTES", 20 * ROW)
     spec = TraceSpec(schema=TEXTS.schema, kind=TableKind.KEYED)
     blocks: dict[str, pa.Buffer] = {}
     state = State.open({"t": spec}, None, blocks.__getitem__)

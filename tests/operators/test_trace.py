@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from operators.names import SORT_KEY
-from operators.state import trace as tree
+from operators.state import upkeep
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State, TableKind, TraceSpec
 
@@ -40,7 +40,7 @@ class Shelf:
 
 @pytest.fixture(params=[8, 100, 32_768])
 def stretch(request, monkeypatch):
-    monkeypatch.setattr(tree, "STEP_ROWS", request.param)
+    monkeypatch.setattr(upkeep, "STEP_ROWS", request.param)
     monkeypatch.setattr("operators.state.compaction._SMALLEST", request.param // 8)
     return request.param
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from operators.hashing import Hashes, bucket_hash
 from operators.names import SORT_KEY, WRITTEN
 from operators.state.block import SortKeys, among, distinct
+from operators.state.contents import TableKind
 from operators.state.lookup import LOW_HALF, find, find_between, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
-from operators.state.trace import TableKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from operators.hashing import Hashes
 from operators.names import WRITTEN
 from operators.state.block import SortKeys, among, repeated
+from operators.state.contents import TableKind, TraceSpec
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
-from operators.state.trace import TableKind, TraceSpec
 
 Stamps = npt.NDArray[np.int64]
 """The processing time (ms) at which each row was last written."""

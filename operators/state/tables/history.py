@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from operators.hashing import Hashes
 from operators.names import TIME
 from operators.state.block import SortKeys
+from operators.state.contents import TableKind, TraceSpec
 from operators.state.lookup import LOW_HALF, find_between
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
 from operators.state.tables.timed import Times
-from operators.state.trace import TableKind, TraceSpec
 
 _UNITS = int(LOW_HALF)
 _STRETCH_BITS = 30

@@ -20,10 +20,10 @@ from operators.names import AT, FOUND, PREVIOUS, SORT_KEY, WRITTEN
 from operators.sql import Sql
 from operators.sql_text import join, named, of, same, select
 from operators.state.block import SortKeys, among, distinct
+from operators.state.contents import TableKind
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable, Mask, Stamps
-from operators.state.trace import TableKind
 
 
 class KeyedRows(NamedTuple):

@@ -10,10 +10,10 @@ import pyarrow as pa
 from operators.hashing import Hashes
 from operators.names import WRITTEN
 from operators.state.block import distinct
+from operators.state.contents import TableKind
 from operators.state.lookup import find
 from operators.state.operator_state import State
 from operators.state.tables.hashed import HashedTable
-from operators.state.trace import TableKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

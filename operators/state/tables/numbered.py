@@ -17,10 +17,10 @@ from operators.hashing import Hashes
 from operators.names import NUMBER, SORT_KEY
 from operators.slots import KEYLESS, SLOT_BITS, first_hash, slots_of
 from operators.state.block import Positions, SortKeys
+from operators.state.contents import TableKind, TraceSpec
 from operators.state.lookup import find_between
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
-from operators.state.trace import TableKind, TraceSpec
 
 Numbers = npt.NDArray[np.int64]
 

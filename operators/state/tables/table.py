@@ -8,8 +8,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from operators.state.contents import TraceSpec
 from operators.state.operator_state import State
-from operators.state.trace import Trace, TraceSpec
+from operators.state.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

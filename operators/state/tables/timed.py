@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from operators.hashing import Hashes
 from operators.names import SORT_KEY
+from operators.state.contents import TableKind, TraceSpec
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
-from operators.state.trace import TableKind, TraceSpec
 from operators.time import MIN_TIME
 
 Times = npt.NDArray[np.int64]

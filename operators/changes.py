@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask
 from operators.columns import as_changes
 from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.sql_text import select, total
-
-Mask = npt.NDArray[np.bool_]
 
 
 def weigh(rows: pa.Table, weight: int) -> pa.Table:

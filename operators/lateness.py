@@ -7,18 +7,15 @@ All times and watermarks are in milliseconds.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-Mask = npt.NDArray[np.bool_]
+from operators.arrays import Mask, Times
 
 
-def has_passed(times: npt.NDArray[np.int64], watermark: int) -> Mask:
+def has_passed(times: Times, watermark: int) -> Mask:
     """Return which `times` the watermark has reached."""
     passed: Mask = times <= watermark
     return passed
 
 
-def out_of_reach(times: npt.NDArray[np.int64], reach: int, watermark: int) -> Mask:
+def out_of_reach(times: Times, reach: int, watermark: int) -> Mask:
     """Return which rows nothing can meet any more: the watermark has passed their `times` by `reach`."""
     return has_passed(times + reach, watermark)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Numbers
+
 LARGEST = 64 << 20
 """Bytes of a piece: far below the 2 GiB that Arrow, a JVM and an object store put up with."""
-
-Sizes = npt.NDArray[np.int64]
 
 
 def pieces(table: pa.Table, largest: int = LARGEST) -> Iterator[pa.Table]:
@@ -39,7 +38,7 @@ def gathered(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
         yield held
 
 
-def row_bytes(table: pa.Table) -> Sizes:
+def row_bytes(table: pa.Table) -> Numbers:
     """Return the bytes of each row, near enough: texts as long as they are, what is nested as long as the mean."""
     sizes = np.zeros(table.num_rows, dtype=np.int64)
     if not table.num_rows:
@@ -52,7 +51,7 @@ def row_bytes(table: pa.Table) -> Sizes:
     return sizes
 
 
-def runs(sizes: Sizes, most: int) -> Iterator[slice]:
+def runs(sizes: Numbers, most: int) -> Iterator[slice]:
     """Cut items into runs whose sizes add up to at most `most`; an item that is larger is a run of its own."""
     total = np.cumsum(sizes)
     start = base = 0

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Numbers
 from operators.hashing import Hashes, bucket_hash
 
 SLOT_BITS = 12
@@ -24,7 +24,7 @@ _SLOT = np.uint64((SLOTS - 1) << (64 - SLOT_BITS))
 _WITHIN = np.uint64(SLOT_BITS)
 
 
-def slots_of(hashes: Hashes) -> npt.NDArray[np.int64]:
+def slots_of(hashes: Hashes) -> Numbers:
     """Return the slot of each hash."""
     return (hashes >> _SHIFT).astype(np.int64)
 

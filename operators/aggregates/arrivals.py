@@ -13,11 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.distinct_values import (
-    Moved,
-    combined,
-    left_column,
-)
+from operators.aggregates.distinct_values import Moved, combined, left_column
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
 from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE
 from operators.sql import Sql

@@ -14,15 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from operators.changes import Mask
-from operators.joins.versions import Places
+from operators.arrays import Mask, Positions, Times
 from operators.lateness import has_passed
 from operators.names import AT, COUNT, FOUND, GROUP, MET, PLACE, PREVIOUS, TIME, WEIGHT, key_columns
 from operators.sql import Sql
 from operators.sql_text import join, named, of, same, select, total
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedRows, KeyedTable
-from operators.windows.slices import Times
 
 
 class Recalled(NamedTuple):
@@ -30,7 +28,7 @@ class Recalled(NamedTuple):
     version, -1 for none, in `versions`: those that were given, then those that were kept."""
 
     late: Mask
-    places: Places
+    places: Positions
     versions: pa.Table
 
 
@@ -60,7 +58,7 @@ class Answered:
         rows: pa.Table,
         keys: Sequence[int],
         times: Times,
-        found: tuple[Places, pa.Table],
+        found: tuple[Positions, pa.Table],
         previous: int,
         now: int,
         sql: Sql,
@@ -92,7 +90,7 @@ class Answered:
         group = self._groups(pairs.rows, told, names, sql)
         return Recalled(late[group], mine[group], versions)
 
-    def _groups(self, groups: pa.Table, told: pa.Table, names: Sequence[str], sql: Sql) -> Places:
+    def _groups(self, groups: pa.Table, told: pa.Table, names: Sequence[str], sql: Sql) -> Positions:
         """The group of each row."""
         numbered = groups.select([*names, TIME]).append_column(GROUP, pa.array(np.arange(groups.num_rows)))
         by = [*names, TIME]
@@ -101,7 +99,9 @@ class Answered:
         group[answer.column(AT).to_numpy()] = answer.column(GROUP).to_numpy()
         return group
 
-    def _keep(self, state: State, pairs: KeyedRows, versions: pa.Table, places: Places, late: Mask, now: int) -> None:
+    def _keep(
+        self, state: State, pairs: KeyedRows, versions: pa.Table, places: Positions, late: Mask, now: int
+    ) -> None:
         before = pairs.rows.column(PREVIOUS + COUNT).fill_null(0).to_numpy()
         count = before + pairs.rows.column(WEIGHT).to_numpy()
         names = key_columns(len(self.keys))

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions, Times, distinct
 from operators.base import KernelDefaults
-from operators.changes import Mask, weigh
+from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import Hashes
 from operators.joins.keys import joined_types
@@ -26,13 +27,11 @@ from operators.lateness import has_passed, out_of_reach
 from operators.names import WEIGHT, column, columns
 from operators.pieces import gathered
 from operators.sql import Sql
-from operators.state.block import distinct
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import StateTable, specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.slices import Times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +187,7 @@ class IntervalJoinOperator(KernelDefaults):
                 for _, mine_rows, others in taken(left.rows, right.rows, pairs):
                     yield self._weighed([*mine_rows.columns, *others.columns])
 
-    def _first(self, left: TouchedRows, pairs: Pairs, state: State, sql: Sql) -> np.ndarray:
+    def _first(self, left: TouchedRows, pairs: Pairs, state: State, sql: Sql) -> Positions:
         """The rows of left that match for the first time."""
         first = distinct(pairs.left)
         before = first[first >= left.split]

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Mask, Numbers
 from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes, positional
@@ -30,9 +30,6 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.grouped import GroupedTable
 from operators.state.tables.table import specs_of
 from operators.time import Clock
-
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions
 from operators.failures import reason_of
 from operators.hashing import bucket_hash
 from operators.names import REASON, WEIGHT, column, columns
@@ -16,8 +16,6 @@ from operators.pieces import LARGEST, row_bytes, runs
 from operators.sql import NOT_COMPUTABLE, Sql
 from operators.sql_text import every, join, select, union_all
 from operators.time import time_parameter
-
-Places = npt.NDArray[np.int64]
 
 PAIRS = 1 << 20
 """Pairs that one statement finds, unless that is less than a few for each row: what is worked out of each takes up to a
@@ -35,8 +33,8 @@ _BINS = 1 << 20
 class Pairs(NamedTuple):
     """Pair i is row `left[i]` of one table and row `right[i]` of the other."""
 
-    left: Places
-    right: Places
+    left: Positions
+    right: Positions
 
 
 def condition(left: Sequence[int], right: Sequence[int], null_safe: Sequence[bool], width: int) -> str:
@@ -62,7 +60,7 @@ class Matches(NamedTuple):
     failed: Pairs
     reason: str = ""
 
-    def dead(self, left: pa.Table, emitted: npt.NDArray[np.bool_]) -> pa.Table | None:
+    def dead(self, left: pa.Table, emitted: Mask) -> pa.Table | None:
         """Return the rows of `left` in those failed pairs that `emitted` picks, each once, for the dead letters."""
         rows = np.unique(self.failed.left[emitted])
         if not len(rows):
@@ -131,7 +129,7 @@ def match_in_pieces(
             yield match_where_computable(sql, on, residual, [piece], width, now)
 
 
-def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequence[int]], most: int) -> Places:
+def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequence[int]], most: int) -> Positions:
     """How many rows of `right` each row of `left` may match, by its key; too many are told rather than too few."""
     if not keys[0]:
         return np.full(left.num_rows, right.num_rows, dtype=np.int64)
@@ -139,7 +137,7 @@ def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequ
     # By a part of the hash first, which needs no sorting: mostly that says already that the pairs are few.
     mask = np.uint64(_BINS - 1)
     bins = np.bincount((known & mask).astype(np.int64), minlength=_BINS)
-    counts: Places = bins[(asked & mask).astype(np.int64)]
+    counts: Positions = bins[(asked & mask).astype(np.int64)]
     if int(counts.sum()) <= most:
         return counts
     different, times = np.unique(known, return_counts=True)

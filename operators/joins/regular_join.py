@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Numbers
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
-from operators.joins.side import Numbers, Side, TouchedRows, matches_of
+from operators.joins.side import Side, TouchedRows, matches_of
 from operators.kernel import Step, together
 from operators.names import WEIGHT
 from operators.pieces import gathered

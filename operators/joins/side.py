@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Numbers
 from operators.changes import net
 from operators.hashing import Hashes
 from operators.joins.keys import split_matchable
@@ -25,8 +25,6 @@ from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedRows, KeyedTable
 from operators.state.tables.logged import LoggedTable
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions, Times, in_order
 from operators.base import KernelDefaults
-from operators.changes import Mask, weigh
+from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional, weighted
 from operators.joins.answered import Answered
 from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import holding
-from operators.joins.versions import Places, Versions, asof
+from operators.joins.versions import Versions, asof
 from operators.kernel import Step
 from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
@@ -33,7 +34,6 @@ from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, timed
-from operators.windows.slices import Times
 
 
 class _Rows(NamedTuple):
@@ -162,14 +162,11 @@ class TemporalJoinOperator(KernelDefaults):
         parts = [waiting.take(state, clock.watermark), rows.filter(pa.array(~early & ~behind))]
         parts = [weigh(part, 1) if WEIGHT not in part.column_names else part for part in parts]
         due = pa.concat_tables([part.select([*self.left.names, WEIGHT]) for part in parts]).combine_chunks()
-        due_times = milliseconds(due.column(self.left_time))
-        if len(due_times) > 1 and not bool((due_times[1:] >= due_times[:-1]).all()):
-            order = np.argsort(due_times, kind="stable")
-            due, due_times = due.take(pa.array(order)), due_times[order]
-        return _Rows(due, due_times), _Rows(rows.filter(pa.array(behind)), times[behind])
+        due_rows = _Rows(*in_order(due, milliseconds(due.column(self.left_time))))
+        return due_rows, _Rows(rows.filter(pa.array(behind)), times[behind])
 
     def _answers(
-        self, rows: pa.Table, versions: pa.Table, places: Places, clock: Clock, sql: Sql, dead: dict[int, pa.Table]
+        self, rows: pa.Table, versions: pa.Table, places: Positions, clock: Clock, sql: Sql, dead: dict[int, pa.Table]
     ) -> pa.Table:
         """Each row beside the version at its place, -1 being none."""
         meets: Mask = places >= 0

@@ -7,23 +7,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from operators.changes import Mask
+from operators.arrays import Mask, Positions, Times, repeated
 from operators.hashing import Hashes
 from operators.names import AT, GONE, TIME, WEIGHT, columns, key_columns
 from operators.sql import Sql
 from operators.sql_text import every, of, over, window
-from operators.state.block import repeated
 from operators.state.operator_state import State
 from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
 from operators.windows.event_time import milliseconds
-from operators.windows.slices import Times
-
-Places = npt.NDArray[np.int64]
 
 
 class KnownVersions(NamedTuple):
@@ -119,7 +114,7 @@ class Versions:
 
 def asof(
     sql: Sql, rows: pa.Table, times: Times, keys: Sequence[int], known: KnownVersions, version_keys: Sequence[int]
-) -> Places:
+) -> Positions:
     """Return the place in `known` of the version that is in force for each row at its time; -1 for none."""
     places = np.full(rows.num_rows, -1, dtype=np.int64)
     if rows.num_rows == 0 or known.rows.num_rows == 0:
@@ -144,5 +139,5 @@ def _keyed(rows: pa.Table, keys: Sequence[int], times: Times, name: str) -> pa.T
     return pa.table([*chosen, pa.array(times), pa.array(_count(times))], names=names)
 
 
-def _count(times: Times) -> Places:
+def _count(times: Times) -> Positions:
     return np.arange(len(times), dtype=np.int64)

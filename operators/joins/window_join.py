@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask
 from operators.base import KernelDefaults
-from operators.changes import Mask, weigh
+from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask, Times
 from operators.names import ORDER_NUMBER
 from operators.over.calls import OverCallSpec, bounded
 from operators.over.sequence import numbered
@@ -22,7 +22,6 @@ from operators.sql import Sql
 from operators.sql_text import all_named, inner, named, select
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import StateTable, specs_of
-from operators.windows.slices import Times
 
 Calls = Mapping[int, tuple[OverCallSpec, pa.DataType]]
 
@@ -45,7 +44,7 @@ class FrameState(ABC):
         return specs_of(*self.tables())
 
     @abstractmethod
-    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         """Return which `rows` behind the watermark `previous` are on time: they can still be evaluated and emitted."""
 
     @abstractmethod

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Times
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -28,7 +29,6 @@ from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import END_OF_TIME, MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.slices import Times
 
 __all__ = ["Frame", "OverCallSpec", "OverOperator"]
 
@@ -141,7 +141,7 @@ class OverOperator(KernelDefaults):
         times: Times,
         clock: Clock,
         sql: Sql,
-    ) -> np.ndarray:
+    ) -> Mask:
         """Which rows are late: of those behind the watermark, those that answers have been given without."""
         late = np.zeros(rows.num_rows, dtype=np.bool_)
         behind = np.flatnonzero(has_passed(times, clock.previous))

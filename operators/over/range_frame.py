@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask, Times
 from operators.lateness import out_of_reach
 from operators.names import ORDER_TIME
 from operators.over.frame_state import FrameState, in_sequence
@@ -16,7 +16,6 @@ from operators.over.waiting import Due
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.state.tables.history import HistoryTable
-from operators.windows.slices import Times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class RangeFrameState(FrameState):
     def forget(self, state: State, watermark: int) -> None:
         self._answered.expire_upto(state, watermark - 2 * (self.behind + self.ahead))
 
-    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         partitions = self._answered.hashes(state, rows)
         highs = np.full(len(times), previous)
         answered, of = self._answered.read(state, partitions, times - self.ahead, highs)

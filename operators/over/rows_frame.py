@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask, Times
 from operators.names import AHEAD, ORDER_NUMBER, ORDER_TIME, columns
 from operators.over.frame_state import FrameState, in_sequence
 from operators.over.sequence import newer
@@ -16,7 +16,6 @@ from operators.sql import Sql
 from operators.sql_text import over
 from operators.state.operator_state import State
 from operators.state.tables.grouped import GroupedTable, at_places, places_of
-from operators.windows.slices import Times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +42,7 @@ class RowsFrameState(FrameState):
     def forget(self, state: State, watermark: int) -> None:
         """Keys go with the time to live alone."""
 
-    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         recent = self._recent
         return newer(rows, times, self.partition, recent.read(state, recent.hashes(state, rows)), sql)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask, Times
 from operators.names import ORDER_NUMBER, ORDER_TIME, columns
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, of, same, select
-from operators.windows.slices import Times
 
 
 def numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
@@ -20,15 +19,7 @@ def numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
     return rows.append_column(ORDER_TIME, pa.array(times)).append_column(ORDER_NUMBER, pa.array(numbers))
 
 
-def in_order(rows: pa.Table, times: Times) -> tuple[pa.Table, Times]:
-    """Return `rows` by their times; those of one time stay as they are."""
-    if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
-        order = np.argsort(times, kind="stable")
-        return rows.take(pa.array(order)), times[order]
-    return rows, times
-
-
-def newer(rows: pa.Table, times: Times, partition: Sequence[int], others: pa.Table, sql: Sql) -> npt.NDArray[np.bool_]:
+def newer(rows: pa.Table, times: Times, partition: Sequence[int], others: pa.Table, sql: Sql) -> Mask:
     """Return which `rows` are newer than all the `others` (whose times are in `_t`) of their partitions."""
     asked = numbered(rows, times, 0)
     keys = columns(partition)

@@ -6,19 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from operators.names import (
-    FOUND,
-    ORDER_NUMBER,
-    PREVIOUS,
-    ROWS,
-    VALUE,
-    column,
-    columns,
-    key_columns,
-)
+from operators.arrays import Mask, Times
+from operators.names import FOUND, ORDER_NUMBER, PREVIOUS, ROWS, VALUE, column, columns, key_columns
 from operators.over.frame_state import FrameState, in_sequence
 from operators.over.running import RunningCall, running
 from operators.over.waiting import Due
@@ -26,7 +17,6 @@ from operators.sql import Sql
 from operators.sql_text import all_named, inner, join, named, same, select
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedTable
-from operators.windows.slices import Times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +84,7 @@ class UnboundedFrameState(FrameState):
     def forget(self, state: State, watermark: int) -> None:
         """Keys go with the time to live alone."""
 
-    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, previous: int, sql: Sql) -> Mask:
         return np.zeros(rows.num_rows, dtype=np.bool_)
 
     def evaluate(self, state: State, due: Due, now: int, sql: Sql) -> dict[int, pa.ChunkedArray]:
@@ -128,9 +118,7 @@ class UnboundedFrameState(FrameState):
     def _named_keys(self) -> list[str]:
         return all_named(columns(self.partition), self._key_columns)
 
-    def _first_of_values(
-        self, state: State, rows: pa.Table, count: int, at: int, now: int, sql: Sql
-    ) -> npt.NDArray[np.bool_]:
+    def _first_of_values(self, state: State, rows: pa.Table, count: int, at: int, now: int, sql: Sql) -> Mask:
         """Which `rows` bring a value of set `at` that their key has not had; those of the first `count` are noted."""
         (value, condition), seen = self._sets[at], self._seen(at)
         keys = self._key_columns

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask, Times, in_order
 from operators.lateness import has_passed
 from operators.names import ORDER_NUMBER, ORDER_TIME, WRITTEN, columns
-from operators.over.sequence import in_order, newer
+from operators.over.sequence import newer
 from operators.sql import Sql
 from operators.sql_text import named, over, select
 from operators.state.operator_state import State, TraceSpec
@@ -29,7 +29,6 @@ from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import END_OF_TIME, Clock
 from operators.windows.event_time import milliseconds
-from operators.windows.slices import Times
 
 
 class Due(NamedTuple):
@@ -59,7 +58,7 @@ class Waiting(ABC):
         """Take in `rows`, which are on time, and take out those that are answered."""
 
     @abstractmethod
-    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> Mask:
         """Return which `rows` behind the watermark come behind all those of their partitions that others count as the
         next."""
 
@@ -99,7 +98,7 @@ class WaitingForTime(Waiting):
         """Return a table by time, and where frames read what is ahead, one by partition."""
         return specs_of(self._by_time, *([self._by_partition] if self.ahead else []))
 
-    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> Mask:
         return np.ones(rows.num_rows, dtype=np.bool_)
 
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
@@ -162,7 +161,7 @@ class WaitingForRows(Waiting):
         ended."""
         return {**self._unreached.traces(), **specs_of(self._pending, *([self._timers] if self.ttl else []))}
 
-    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> npt.NDArray[np.bool_]:
+    def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> Mask:
         pending = self._pending
         return newer(rows, times, self.partition, pending.read(state, pending.hashes(state, rows)), sql)
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Mask
 from operators.changes import weigh
 from operators.columns import as_changes, positional
 from operators.names import AT, WEIGHT, columns
@@ -25,9 +26,7 @@ def ranked_schema(input: pa.Schema, ranking: Ranking) -> pa.Schema:
     return positional([*input.types, ranking.function.type]) if ranking.shown else input
 
 
-def rank_changes(
-    rows: pa.Table, before: Ranks, after: Ranks, refreshed: npt.NDArray[np.bool_], ranking: Ranking, sql: Sql
-) -> pa.Table:
+def rank_changes(rows: pa.Table, before: Ranks, after: Ranks, refreshed: Mask, ranking: Ranking, sql: Sql) -> pa.Table:
     """Return what is taken back, then what is new, each row of the answer once.
 
     `before` and `after` are the ranks of `rows`. A row whose answer is the same comes out with weight 0 if it is
@@ -39,7 +38,7 @@ def rank_changes(
     names = [name for name in rows.column_names if name != WEIGHT]
     output = ranked_schema(pa.schema([rows.schema.field(name) for name in names]), ranking)
 
-    def part(mask: npt.NDArray[np.bool_], ranks: Ranks, weight: int) -> pa.Table:
+    def part(mask: Mask, ranks: Ranks, weight: int) -> pa.Table:
         table = rows.filter(pa.array(mask))
         if ranking.shown:
             table = table.append_column(output.names[-1], pa.array(ranks[mask]))

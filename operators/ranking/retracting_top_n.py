@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Numbers
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -35,8 +35,6 @@ from operators.time import Clock
 
 SPARE = 64
 """A head that is filled again gets so many ranks beyond N, or N more; it gives rows back when it has twice as many."""
-
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ class RetractingTopNOperator(KernelDefaults):
         return known
 
     def _keep(
-        self, state: State, table: GroupedTable, kept: pa.Table, rows: pa.Table, counts: Counts, now: int
+        self, state: State, table: GroupedTable, kept: pa.Table, rows: pa.Table, counts: Numbers, now: int
     ) -> None:
         """Write the rows of one table whose count is another now, or that were written again."""
         written = rows.column("written_now").to_numpy()
@@ -229,10 +227,10 @@ class RetractingTopNOperator(KernelDefaults):
         return f"coalesce(SUM({count}) FILTER (WHERE {condition}) {over(group)}, 0)"
 
 
-def _wanted(ranking: Ranking, positions: Counts, counts: Counts) -> Counts:
+def _wanted(ranking: Ranking, positions: Numbers, counts: Numbers) -> Numbers:
     """How many of the `counts` equal rows that begin at each rank have one that is asked for."""
     if ranking.function is not RankFunction.ROW_NUMBER:
         return np.where((ranking.first <= positions) & (positions <= ranking.last), counts, 0)
     ends = np.minimum(positions + counts, ranking.last + 1)
-    wanted: Counts = np.maximum(ends - np.maximum(positions, ranking.first), 0)
+    wanted: Numbers = np.maximum(ends - np.maximum(positions, ranking.first), 0)
     return wanted

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Numbers
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -26,8 +26,6 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.table import specs_of
 from operators.time import Clock
-
-Numbers = npt.NDArray[np.int64]
 
 
 class SetKind(StrEnum):

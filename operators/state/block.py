@@ -19,7 +19,6 @@ from operators.pieces import LARGEST, pieces
 from operators.slots import first_hash, slots_of
 
 SortKeys = npt.NDArray[Any]
-Positions = npt.NDArray[np.int64]
 
 
 class Clip(NamedTuple):
@@ -166,43 +165,3 @@ def slice_between(loaded: Loaded, low: int, high: int | None) -> tuple[int, int]
     first = int(np.searchsorted(loaded.sort_keys, kind(low), "left"))
     last = len(loaded.sort_keys) if high is None else int(np.searchsorted(loaded.sort_keys, kind(high), "left"))
     return first, max(first, last)
-
-
-def spread(starts: Positions, counts: Positions) -> Positions:
-    """Return the positions starts[i], starts[i] + 1, ..., counts[i] of them for each i, one after the other."""
-    total = int(counts.sum())
-    if total == len(counts) and bool((counts == 1).all()):
-        return starts
-    ends = np.cumsum(counts)
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - ends + counts, counts)
-
-
-def distinct(sort_keys: SortKeys) -> SortKeys:
-    """Return the different ones among `sort_keys`, sorted: numpy's own `unique` hashes, which takes ten times as
-    long."""
-    ordered: SortKeys = np.sort(sort_keys)
-    if len(ordered) < 2:
-        return ordered
-    different: SortKeys = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
-    return different
-
-
-def among(sort_keys: SortKeys, wanted: SortKeys) -> npt.NDArray[np.bool_]:
-    """Return which of `sort_keys` are among the `wanted`: numpy's own `isin` is as slow as its `unique`."""
-    if len(wanted) == 0:
-        return np.zeros(len(sort_keys), dtype=np.bool_)
-    ordered = np.sort(wanted)
-    at = np.minimum(np.searchsorted(ordered, sort_keys), len(ordered) - 1)
-    found: npt.NDArray[np.bool_] = ordered[at] == sort_keys
-    return found
-
-
-def repeated(sort_keys: SortKeys) -> npt.NDArray[np.bool_]:
-    """Return which of `sort_keys` occur more than once."""
-    order = np.argsort(sort_keys, kind="stable")
-    same = sort_keys[order][1:] == sort_keys[order][:-1]
-    found = np.zeros(len(sort_keys), dtype=np.bool_)
-    if same.any():
-        found[order[1:][same]] = True
-        found[order[:-1][same]] = True
-    return found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Numbers, Positions
 from operators.names import SORT_KEY, TOMBSTONE
 from operators.state.block import Block, BlockStore, SortKeys, slice_between
 
@@ -93,7 +93,7 @@ def taken(run: Run, below: int | None, store: BlockStore) -> tuple[list[pa.Recor
     return slices, tuple(left), used
 
 
-def newest(sort_keys: SortKeys, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def newest(sort_keys: SortKeys, ages: Numbers) -> Positions:
     """Return the positions, in sort-key order, of the newest rows of each sort key; `ages` count up from the newest."""
     sequence = np.argsort(sort_keys, kind="stable")
     ordered, ages = sort_keys[sequence], ages[sequence]
@@ -101,7 +101,7 @@ def newest(sort_keys: SortKeys, ages: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     if len(starts) == len(ordered):
         return sequence
     youngest = np.repeat(ages[starts], np.diff(np.append(starts, len(ordered))))
-    kept: npt.NDArray[np.int64] = sequence[ages == youngest]
+    kept: Positions = sequence[ages == youngest]
     return kept
 
 

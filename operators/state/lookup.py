@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Numbers, Positions, distinct, spread
 from operators.hashing import Hashes
 from operators.names import SORT_KEY
-from operators.state.block import Block, Positions, SortKeys, distinct, spread
+from operators.state.block import Block, SortKeys
 from operators.state.compaction import newest
 from operators.state.contents import TableKind
 from operators.state.trace import Trace
@@ -80,7 +80,7 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
     Rows that are only added come out oldest first, as far as they have the same sort key.
     """
     parts: list[pa.RecordBatch] = []
-    ages: list[npt.NDArray[np.int64]] = []
+    ages: list[Numbers] = []
     lowest, highest = (int(lows.min()), int(highs.max())) if len(lows) else (1, 0)
     runs = list(enumerate(trace.contents.runs.values()))
     for age, run in runs if trace.spec.kind is TableKind.KEYED else reversed(runs):

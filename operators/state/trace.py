@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import ascends, distinct
 from operators.hashing import Hashes
 from operators.names import SORT_KEY, TOMBSTONE
 from operators.slots import placed_hash
-from operators.state.block import Block, BlockStore, Loaded, SortKeys, distinct, slice_between
+from operators.state.block import Block, BlockStore, Loaded, SortKeys, slice_between
 from operators.state.compaction import rows_left
 from operators.state.contents import Contents, TableKind, TraceSpec
 from operators.state.upkeep import Combine, Upkeep
@@ -150,7 +151,7 @@ class Trace:
         self._append(table, np.concatenate([sort_keys, emptied]))
 
     def _append(self, rows: pa.Table, sort_keys: SortKeys) -> None:
-        if len(sort_keys) > 1 and not bool((sort_keys[1:] >= sort_keys[:-1]).all()):
+        if not ascends(sort_keys):
             rows = rows.combine_chunks().take(pa.array(np.argsort(sort_keys, kind="stable")))
         contents = self.contents
         contents.runs = {contents.next_run: self._store.write(rows, self.spec.expires_by), **contents.runs}
@@ -190,7 +191,7 @@ def _without(found: SortKeys, written: SortKeys) -> SortKeys:
     """The sort keys among `found` that are not `written`, each once."""
     if len(found) == 0 or len(written) == 0:
         return distinct(found)
-    if not bool((written[1:] >= written[:-1]).all()):
+    if not ascends(written):
         written = np.sort(written)
     at = np.minimum(np.searchsorted(written, found), len(written) - 1)
     return distinct(found[written[at] != found])

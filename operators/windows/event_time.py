@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Times
 from operators.names import REASON
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
-from operators.windows.slices import Times, instants
+from operators.windows.slices import instants
 
 NO_TIME = "the row has no time: its time attribute is NULL"
 
@@ -42,7 +42,7 @@ def running_clock(state: State, clock: Clock, processing: bool) -> Clock:
 
 def milliseconds(column: pa.ChunkedArray) -> Times:
     """Return a TIMESTAMP column without NULLs as ms since the epoch."""
-    micros: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    micros: Times = column.cast(pa.int64()).to_numpy()
     return np.floor_divide(micros, 1000)
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Times
 from operators.changes import weigh
-from operators.lateness import Mask
 from operators.names import SORT_KEY, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
 from operators.sql_text import differ, inner, named, select, union_all
@@ -24,7 +24,7 @@ from operators.state.tables.grouped import GroupedTable, places_of
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import HashQueue
 from operators.time import MIN_TIME, Clock
-from operators.windows.slices import Times, instants
+from operators.windows.slices import instants
 
 _NONE = MIN_TIME
 """A time that stands for none."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from operators.aggregates.group_by import GroupBy, GroupPartial
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.arrays import distinct, in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
@@ -23,7 +24,6 @@ from operators.kernel import Step
 from operators.names import ATTACHED_START, START, WEIGHT, WINDOW_END, WINDOW_START, columns
 from operators.sql import Sql
 from operators.sql_text import join, named, of, select
-from operators.state.block import distinct
 from operators.state.operator_state import State, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock, window_columns
@@ -133,9 +133,7 @@ class FiringAggregateOperator(KernelDefaults):
         if changes.num_rows == 0:
             return no_changes(self.output)
         count = len(self.partial.keys)
-        ends = changes.column(count + 1).to_numpy()
-        if not bool((ends[1:] >= ends[:-1]).all()):
-            changes = changes.combine_chunks().take(pa.array(np.argsort(ends, kind="stable")))
+        changes, _ = in_order(changes, changes.column(count + 1).to_numpy())
         starts, ends = (changes.column(count + i).to_numpy() for i in range(2))
         bounds = window_columns(starts, ends, self.partial.zone)
         *values, weights = changes.columns

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from operators.lateness import Mask, has_passed
+from operators.arrays import Mask, Times
+from operators.lateness import has_passed
 from operators.time import MIN_TIME
-from operators.windows.slices import Times, instants
+from operators.windows.slices import instants
 
 
 def closed_at(watermark: int, ends: Times, zone: str | None) -> Mask:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.arrays import Mask
 from operators.lateness import out_of_reach
 from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, value_of
 from operators.sql import Sql
@@ -78,14 +79,14 @@ class _Queued(NamedTuple):
     """The pieces with their place in the queue, and which of them were given another."""
 
     pieces: pa.Table
-    moved: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    moved: Mask
 
 
 def _queue(
     partial: SessionPartial,
     state: State,
     pieces: pa.Table,
-    closing: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    closing: Mask,
     watermark: int,
 ) -> _Queued:
     """Queue the pieces that stay and are not in the queue, or have come to their turn while their session grew."""

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.arrays import in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -76,8 +77,7 @@ class SessionAggregate(KernelDefaults):
         groups = inner(totals(layout, by, inner(select(["*"], "closing"))))
         statement = select([*keys, *layout.read("", names, types), FIRST, LAST], groups, where=f"{ROWS} > 0")
         answers = sql(select([*keys, *names, *bounds(self.partial)], inner(statement)), {"closing": closing})
-        times = answers.column(answers.num_columns - 1).cast(pa.int64()).to_numpy()
-        answers = answers.take(pa.array(np.argsort(times, kind="stable")))
+        answers, _ = in_order(answers, milliseconds(answers.column(answers.num_columns - 1)))
         return as_changes(weigh(answers.rename_columns(self.output.names), 1), self.output)
 
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Times
 from operators.hashing import bucket_hash
 from operators.names import AT, END, FIRST, LAST, START
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select
 from operators.state.tables.keyed import same_keys
-from operators.windows.slices import Times
 
 _SAFE = 2**62
 """Below this, times moved apart by key do not overflow."""

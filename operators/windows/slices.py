@@ -12,15 +12,12 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Times, distinct
 from operators.sql import Sql
 from operators.sql_text import select
-from operators.state.block import distinct
 from operators.windows.shapes import Attached, Cumulate, Hop, Window
-
-Times = npt.NDArray[np.int64]
 
 _FAR = 2**53
 """Times beyond this (in ms) are no dates: they stand for before and after everything."""

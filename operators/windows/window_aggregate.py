@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
+from operators.arrays import distinct, in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
@@ -33,7 +34,6 @@ from operators.names import (
 )
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, select, total
-from operators.state.block import distinct
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
@@ -131,9 +131,7 @@ class WindowAggregateOperator(KernelDefaults):
         answers = answers.drop_columns([ROWS])
         if not self.partial.append:
             answers = answers.filter(pa.array(counts > 0))
-        ends = answers.column(WINDOW_END).to_numpy()
-        if len(ends) > 1 and not bool((ends[1:] >= ends[:-1]).all()):
-            answers = answers.take(pa.array(np.argsort(ends, kind="stable")))
+        answers, _ = in_order(answers, answers.column(WINDOW_END).to_numpy())
         bounds = [answers.column(name).to_numpy() for name in (WINDOW_START, WINDOW_END)]
         columns = [
             *answers.drop_columns([WINDOW_START, WINDOW_END]).columns,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.partial import PartialAggregate
+from operators.arrays import Times
 from operators.columns import no_changes
 from operators.kernel import Step
 from operators.names import ATTACHED_START, START, column
@@ -19,7 +20,7 @@ from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import event_clock, milliseconds, timed
 from operators.windows.lateness import split_closed
 from operators.windows.shapes import Attached, Window
-from operators.windows.slices import Times, last_ends, local, slice_text
+from operators.windows.slices import last_ends, local, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

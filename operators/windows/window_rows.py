@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import distinct
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
 from operators.names import START, WEIGHT, column, columns
 from operators.sql import Sql
 from operators.sql_text import named, select
-from operators.state.block import distinct
 from operators.state.operator_state import State
 from operators.time import Clock
 from operators.windows.event_time import timed, window_columns

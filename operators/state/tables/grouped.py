@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Times, among, distinct
 from operators.hashing import Hashes, bucket_hash
 from operators.names import SORT_KEY, WRITTEN
-from operators.state.block import SortKeys, among, distinct
+from operators.state.block import SortKeys
 from operators.state.contents import TableKind
 from operators.state.lookup import LOW_HALF, find, find_between, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
-from operators.state.tables.hashed import HashedTable, Mask, Stamps
+from operators.state.tables.hashed import HashedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class GroupedTable(HashedTable):
         WRITTEN. Each of these is true of all rows where it is None.
         """
         places: SortKeys = sort_keys_of(rows) if SORT_KEY in rows.column_names else self._places(state, rows)
-        stamps: Stamps | int = now
+        stamps: Times | int = now
         if self.ttl and renewed is not None:
             stamps = np.where(renewed, now, rows.column(WRITTEN).fill_null(now).to_numpy())
         self._rewrite(

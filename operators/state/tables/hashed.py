@@ -7,21 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Mask, Times, among, repeated
 from operators.hashing import Hashes
 from operators.names import WRITTEN
-from operators.state.block import SortKeys, among, repeated
+from operators.state.block import SortKeys
 from operators.state.contents import TableKind, TraceSpec
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
-
-Stamps = npt.NDArray[np.int64]
-"""The processing time (ms) at which each row was last written."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +65,7 @@ class HashedTable(StateTable):
         *,
         stays: Mask | None,
         changed: Mask | None,
-        stamps: Stamps | int,
+        stamps: Times | int,
         touched: SortKeys | None = None,
     ) -> None:
         """Put those of `rows` that stay in the `places` given, in place of the rows that were `found` there.

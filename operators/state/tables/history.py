@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Numbers, Times
 from operators.hashing import Hashes
 from operators.names import TIME
 from operators.state.block import SortKeys
@@ -20,7 +20,6 @@ from operators.state.contents import TableKind, TraceSpec
 from operators.state.lookup import LOW_HALF, find_between
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
-from operators.state.tables.timed import Times
 
 _UNITS = int(LOW_HALF)
 _STRETCH_BITS = 30
@@ -70,7 +69,7 @@ class HistoryTable(StateTable):
         order = np.argsort(found, kind="stable")
         return rows.select(self.schema.names).take(pa.array(order)), found[order]
 
-    def _unit(self, times: Times) -> npt.NDArray[np.int64]:
+    def _unit(self, times: Times) -> Numbers:
         """The number of the unit of time that each of `times` is in."""
         unit = max(1, self.length >> _STRETCH_BITS)
         return times // unit

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.arrays import Mask, Positions, Times, among, distinct
 from operators.hashing import Hashes, bucket_hash
 from operators.names import AT, FOUND, PREVIOUS, SORT_KEY, WRITTEN
 from operators.sql import Sql
 from operators.sql_text import join, named, of, same, select
-from operators.state.block import SortKeys, among, distinct
+from operators.state.block import SortKeys
 from operators.state.contents import TableKind
 from operators.state.lookup import find, find_groups, nested, sort_keys_of
 from operators.state.operator_state import State
-from operators.state.tables.hashed import HashedTable, Mask, Stamps
+from operators.state.tables.hashed import HashedTable
 
 
 class KeyedRows(NamedTuple):
@@ -144,7 +144,7 @@ class KeyedTable(HashedTable):
         for those that are `changed`, and for rows that share a hash with another.
         """
         there, known = pairs.rows.column(FOUND).to_numpy(), sort_keys_of(beside)
-        stamps: Stamps | int = now
+        stamps: Times | int = now
         if self.ttl:
             kept = beside.column(WRITTEN).to_numpy()
             stamps = np.where(changed, now, np.concatenate([np.full(len(there), now), kept]))
@@ -186,9 +186,7 @@ def same_keys(rows: pa.Table, before: pa.Table, keys: int) -> bool:
     return True
 
 
-def _joined(
-    sql: Sql, rows: pa.Table, before: pa.Table, found: SortKeys, keys: int
-) -> tuple[npt.NDArray[np.int64], pa.Table]:
+def _joined(sql: Sql, rows: pa.Table, before: pa.Table, found: SortKeys, keys: int) -> tuple[Positions, pa.Table]:
     """The place in `before` of each row's key, -1 for none, and the rows of `before` that have no place.
 
     By a join on the keys: different keys share a hash, or Arrow cannot tell whether they do.

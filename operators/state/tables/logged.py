@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import distinct
 from operators.hashing import Hashes
 from operators.names import WRITTEN
-from operators.state.block import distinct
 from operators.state.contents import TableKind
 from operators.state.lookup import find
 from operators.state.operator_state import State

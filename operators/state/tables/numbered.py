@@ -10,19 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Numbers, Positions
 from operators.hashing import Hashes
 from operators.names import NUMBER, SORT_KEY
 from operators.slots import KEYLESS, SLOT_BITS, first_hash, slots_of
-from operators.state.block import Positions, SortKeys
+from operators.state.block import SortKeys
 from operators.state.contents import TableKind, TraceSpec
 from operators.state.lookup import find_between
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
-
-Numbers = npt.NDArray[np.int64]
 
 _BITS = (64 - SLOT_BITS) // 2
 _MOST = (1 << _BITS) - 1

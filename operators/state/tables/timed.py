@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from operators.arrays import Times
 from operators.hashing import Hashes
 from operators.names import SORT_KEY
 from operators.state.contents import TableKind, TraceSpec
 from operators.state.operator_state import State
 from operators.state.tables.table import StateTable
 from operators.time import MIN_TIME
-
-Times = npt.NDArray[np.int64]
-"""Times in ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Times
 from operators.base import KernelDefaults
 from operators.kernel import Step
 from operators.names import WEIGHT
@@ -15,7 +16,6 @@ from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.event_time import milliseconds
-from operators.windows.slices import Times
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
 from operators.windows.stream.ranges import Ordered, extremes
 from operators.windows.stream.window_output import WindowOutput

@@ -15,18 +15,17 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions, Times, distinct, spread
 from operators.names import AT, FOUND, PLACE, PREVIOUS, TIME
 from operators.sql import Sql
 from operators.sql_text import named, over, select
-from operators.state.block import Positions, distinct, spread
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.keyed import KeyedRows, KeyedTable
 from operators.state.tables.numbered import NumberedRows, NumberedTable
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import MIN_TIME, Clock
-from operators.windows.slices import Times
-from operators.windows.stream.ranges import Mask, Ordered, Ranges
+from operators.windows.stream.ranges import Ordered, Ranges
 
 
 class Arrivals(NamedTuple):

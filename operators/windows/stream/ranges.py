@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from operators.state.block import Positions
-from operators.windows.slices import Times
-
-Mask = npt.NDArray[np.bool_]
+from operators.arrays import Mask, Positions, Times
 
 EXPANDED = 262_144
 """About so many rows of windows are looked at at a time: a row is there once for each window that it is in."""
@@ -27,7 +23,7 @@ class Ranges(NamedTuple):
     starts: Times
     ends: Times
 
-    def taken(self, which: npt.NDArray[np.int64] | slice) -> Ranges:
+    def taken(self, which: Positions | slice) -> Ranges:
         """Return some of the windows."""
         return Ranges(*(column[which] for column in self))
 

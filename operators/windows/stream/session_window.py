@@ -16,16 +16,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions, Times
 from operators.base import KernelDefaults
 from operators.kernel import Step
 from operators.sql import Sql
-from operators.state.block import Positions
 from operators.state.operator_state import State, TraceSpec
 from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import running_clock
-from operators.windows.slices import Times, instants, walls
+from operators.windows.slices import instants, walls
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
-from operators.windows.stream.ranges import Mask, following, orbit, places_of
+from operators.windows.stream.ranges import following, orbit, places_of
 from operators.windows.stream.time_order import released, waiting
 from operators.windows.stream.window_output import WindowOutput
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions, Times, among, distinct
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.hashing import bucket_hash
@@ -20,16 +21,14 @@ from operators.kernel import Step
 from operators.lateness import has_passed
 from operators.names import PARTITION, WEIGHT
 from operators.sql import Sql
-from operators.state.block import Positions, among, distinct
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.history import HistoryTable
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import HashQueue
 from operators.time import Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.slices import Times
 from operators.windows.stream.partitions import first_of_each
-from operators.windows.stream.ranges import Mask, Ordered, Ranges, places_of
+from operators.windows.stream.ranges import Ordered, Ranges, places_of
 from operators.windows.stream.window_output import WindowOutput
 
 _FIRING = HashQueue(name="firing", column=PARTITION)

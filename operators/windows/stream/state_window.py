@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Mask, Positions
 from operators.base import KernelDefaults
 from operators.kernel import Step
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.time import Clock
 from operators.windows.stream.partitions import Arrivals, Closed, Partitions
-from operators.windows.stream.ranges import Mask, following, orbit
+from operators.windows.stream.ranges import following, orbit
 from operators.windows.stream.time_order import released, waiting
 from operators.windows.stream.window_output import WindowOutput
 
@@ -95,7 +96,7 @@ def _flags(arrivals: Arrivals, position: int) -> Mask:
     return flags
 
 
-def _behind(found: np.ndarray, places: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _behind(found: Positions, places: Positions, ends: Positions) -> Positions:
     """What is `found` one row behind each of the `places`; len(found) where the partition has no such row."""
     count = len(found)
     inside = places + 1 < ends
@@ -103,7 +104,7 @@ def _behind(found: np.ndarray, places: np.ndarray, ends: np.ndarray) -> np.ndarr
 
 
 def _closed(
-    arrivals: Arrivals, owners: np.ndarray, first: np.ndarray, starts: np.ndarray, last: np.ndarray, *, after: int
+    arrivals: Arrivals, owners: Positions, first: Positions, starts: Positions, last: Positions, *, after: int
 ) -> Closed:
     """The windows that have a `last` row, and the records of those that have none yet; `after` is 1 where the last row
     is in the window."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import in_order
 from operators.changes import weigh
 from operators.lateness import has_passed
 from operators.names import WEIGHT
@@ -59,8 +60,4 @@ def released(state: State, changes: pa.Table, time: int | None, clock: Clock) ->
         kept.add(state, rows.filter(pa.array(ahead)), times[ahead])
         rows = rows.filter(pa.array(~ahead))
     due = pa.concat_tables([due, rows]).combine_chunks()
-    times = milliseconds(due.column(time))
-    if len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
-        order = np.argsort(times, kind="stable")
-        due, times = due.take(pa.array(order)), times[order]
-    return Released(Ordered(due, times), late, dead)
+    return Released(Ordered(*in_order(due, milliseconds(due.column(time)))), late, dead)

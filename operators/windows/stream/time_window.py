@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from operators.arrays import Times, distinct
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.kernel import Step
 from operators.names import TIME, WEIGHT
 from operators.sql import Sql
-from operators.state.block import distinct
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
@@ -21,7 +21,7 @@ from operators.time import MIN_TIME, Clock
 from operators.windows.event_time import milliseconds, running_clock, timed
 from operators.windows.lateness import closed_at
 from operators.windows.shapes import Hop
-from operators.windows.slices import Times, horizon, instants, last_ends, reach, slice_length, walls, windows_of
+from operators.windows.slices import horizon, instants, last_ends, reach, slice_length, walls, windows_of
 from operators.windows.stream.ranges import Ordered, Ranges
 from operators.windows.stream.window_output import WindowOutput
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec
 from operators.aggregates.layout import AccumulatorLayout
+from operators.arrays import Positions, in_order, spread
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
 from operators.names import WINDOW, columns, key_columns, old_answers
 from operators.sql import Sql
 from operators.sql_text import inner, select
-from operators.state.block import Positions, spread
 from operators.windows.stream.ranges import Ordered, Ranges
 from operators.windows.window_totals import totals
 
@@ -80,10 +80,7 @@ class WindowOutput:
             whole = inner(totals(layout, [*names, WINDOW], inner(select(["*"], "partials"))))
         items = [*names, *layout.read("", old_answers(len(types)), types), WINDOW]
         groups = sql(select(items, whole), {"partials": partials})
-        windows: Positions = groups.column(WINDOW).to_numpy()
-        if len(windows) > 1 and not bool((windows[1:] >= windows[:-1]).all()):
-            order = np.argsort(windows, kind="stable")
-            groups, windows = groups.take(pa.array(order)), windows[order]
+        groups, windows = in_order(groups, groups.column(WINDOW).to_numpy())
         return groups.drop_columns([WINDOW]).columns, windows
 
 

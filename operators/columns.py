@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 
-from operators.names import WEIGHT, column
+from operators.names import AT, WEIGHT, column
 from operators.sql_text import comma, quoted
+
+_KNOWN = 1024
+"""So many empty blocks are kept: each batch of each operator asks for one, and to make it takes ten times as long."""
 
 _SIMPLE: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -59,11 +64,12 @@ def as_changes(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table if table.schema == target else table.cast(target)
 
 
+@lru_cache(maxsize=_KNOWN)
 def no_changes(schema: pa.Schema) -> pa.Table:
     """Return an empty block of changes of a relation with the columns `schema`."""
     return weighted(schema).empty_table()
 
 
-def listed(positions: Sequence[int], prefix: str = "") -> str:
-    """Return the columns at `positions` as a SELECT list: 'c0, c2', or 'a.c0, a.c2' with a prefix 'a.'."""
-    return comma(f"{prefix}{column(i)}" for i in positions)
+def numbered(rows: pa.Table) -> pa.Table:
+    """Return `rows` with their numbers, from 0 on, in a column AT."""
+    return rows.append_column(AT, pa.array(np.arange(rows.num_rows)))

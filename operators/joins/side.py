@@ -8,7 +8,7 @@ side, with its degree: the number of rows of the other side that it matches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -103,25 +103,25 @@ class Side:
     tracks_degree: bool = False
     ttl: int = 0
     timed: bool = False
+    table: KeyedTable | LoggedTable = field(init=False)
+    """The rows that are kept."""
+
+    def __post_init__(self) -> None:
+        # Once, and not whenever it is asked for, which is ten times a batch.
+        table = self._log() if self.append and not self.tracks_degree else self._counts()
+        object.__setattr__(self, "table", table)
 
     @property
     def name(self) -> str:
         """The name of the side, and of the table that keeps its rows."""
         return ("left", "right")[self.port]
 
-    @property
-    def table(self) -> KeyedTable | LoggedTable:
-        """The rows that are kept."""
-        return self._log if self.append and not self.tracks_degree else self._counts
-
-    @property
     def _log(self) -> LoggedTable:
         schema = self.schema.append(pa.field(TIME, pa.int64())) if self.timed else self.schema
         return LoggedTable(
             name=self.name, schema=schema, key=self.keys, ttl=self.ttl, expires_by=TIME if self.timed else None
         )
 
-    @property
     def _counts(self) -> KeyedTable:
         numbers = [COUNT, *([DEGREE] if self.tracks_degree else [])]
         schema = pa.schema([*self.schema, *(pa.field(name, pa.int64()) for name in numbers)])
@@ -189,7 +189,8 @@ class Side:
 
     def keep_timed(self, state: State, rows: pa.Table, times: Numbers) -> None:
         """Add `rows` to a log whose rows go by their `times` (ms)."""
-        self._log.add(state, rows.append_column(TIME, pa.array(times)))
+        assert isinstance(self.table, LoggedTable), "the rows of a side that is timed are not counted"
+        self.table.add(state, rows.append_column(TIME, pa.array(times)))
 
     def alone(self, rows: pa.Table, *, shown: bool = False) -> list[pa.ChunkedArray | pa.Array]:
         """Return the columns of the join for `rows` that stand for themselves: with NULLs for the other side where that

@@ -38,7 +38,7 @@ def find(trace: Trace, wanted: Hashes) -> pa.Table:
             if len(wanted) == 0:
                 break
     if not parts:
-        return trace.visible(trace.spec.stored.empty_table())
+        return trace.nothing()
     rows = pa.Table.from_batches(parts).combine_chunks()
     trace.note_read(rows.num_rows)
     return trace.visible(rows)
@@ -96,7 +96,7 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
                 parts.append(rows.take(pa.array(positions)))
                 ages.append(np.full(len(positions), age))
     if not parts:
-        return trace.visible(trace.spec.stored.empty_table())
+        return trace.nothing()
     table = pa.Table.from_batches(parts).combine_chunks()
     trace.note_read(table.num_rows)
     if trace.spec.kind is TableKind.KEYED and len(parts) > 1:

@@ -32,6 +32,7 @@ class Trace:
         self, spec: TraceSpec, contents: Contents, store: BlockStore, order: tuple[int, ...] | None = None
     ) -> None:
         self.spec = spec
+        self._stored = spec.stored
         self._order = order
         self.contents = contents
         self._store = store
@@ -43,6 +44,10 @@ class Trace:
     def blocks(self) -> list[Block]:
         """Return all blocks, newest run first."""
         return self.contents.blocks()
+
+    def nothing(self) -> pa.Table:
+        """Return no rows, as those of a block that was read."""
+        return self.visible(self._stored.empty_table())
 
     def load(self, block: Block) -> Loaded:
         """Return the rows of `block`."""
@@ -92,7 +97,7 @@ class Trace:
                 if count:
                     parts.append(self._store.load(block).rows.slice(first, count))
         if not parts:
-            return self.spec.stored.empty_table()
+            return self._stored.empty_table()
         rows = pa.Table.from_batches(parts)
         self.note_read(rows.num_rows)
         if len(parts) == 1:
@@ -120,10 +125,7 @@ class Trace:
         """Add `rows` in the place that `sort_keys` gives each of them."""
         if rows.num_rows == 0:
             return
-        rows = rows.select(self.spec.schema.names).append_column(SORT_KEY, pa.array(sort_keys))
-        if self.spec.kind is TableKind.KEYED:
-            rows = rows.append_column(TOMBSTONE, pa.repeat(pa.scalar(False), rows.num_rows))
-        self._append(rows.cast(self.spec.stored), sort_keys)
+        self._append(self._as_stored(rows, sort_keys), sort_keys)
 
     def replace(self, rows: pa.Table, sort_keys: SortKeys, found: SortKeys, timestamp: int = 0) -> None:
         """Put `rows` in place of all rows whose sort keys are among `found`, those of the rows found there before."""
@@ -136,7 +138,7 @@ class Trace:
         if len(emptied) == 0:
             self.add(rows, sort_keys)
             return
-        schema = self.spec.stored
+        schema = self._stored
         marks = {
             SORT_KEY: pa.array(emptied),
             TOMBSTONE: pa.repeat(pa.scalar(True), len(emptied)),
@@ -145,10 +147,15 @@ class Trace:
             marks[self.spec.timestamp] = pa.repeat(pa.scalar(timestamp), len(emptied))
         columns = [marks.get(f.name) for f in schema]
         nothing = [pa.nulls(len(emptied), f.type) if c is None else c for f, c in zip(schema, columns, strict=True)]
-        rows = rows.select(self.spec.schema.names).append_column(SORT_KEY, pa.array(sort_keys))
-        rows = rows.append_column(TOMBSTONE, pa.repeat(pa.scalar(False), rows.num_rows)).cast(schema)
-        table = pa.concat_tables([rows, pa.table(nothing, schema=schema)])
+        table = pa.concat_tables([self._as_stored(rows, sort_keys), pa.table(nothing, schema=schema)])
         self._append(table, np.concatenate([sort_keys, emptied]))
+
+    def _as_stored(self, rows: pa.Table, sort_keys: SortKeys) -> pa.Table:
+        """`rows` with the columns that a block has, cast where DuckDB chose a neighbouring type."""
+        rows = rows.select(self.spec.schema.names).append_column(SORT_KEY, pa.array(sort_keys))
+        if self.spec.kind is TableKind.KEYED:
+            rows = rows.append_column(TOMBSTONE, pa.repeat(pa.scalar(False), rows.num_rows))
+        return rows if rows.schema.equals(self._stored, check_metadata=True) else rows.cast(self._stored)
 
     def _append(self, rows: pa.Table, sort_keys: SortKeys) -> None:
         if not ascends(sort_keys):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.arrays import Mask, Positions, Times, among, distinct
+from operators.columns import numbered
 from operators.hashing import Hashes, bucket_hash
 from operators.names import AT, FOUND, PREVIOUS, SORT_KEY, WRITTEN
 from operators.sql import Sql
@@ -60,16 +61,14 @@ class KeyedTable(HashedTable):
         """Pair `rows`, which begin with the columns of the key and have no key twice, with those that are kept.
 
         They come in an order of the table's own, the same on a replay. Where keys may be there twice, `unite` makes one
-        row of those of one key; it is called if any hash is there twice.
+        row of those of one key; it is called if any place is there twice.
         """
-        whole = self._whole(state, rows)
-        if unite is not None and len(distinct(whole)) < len(whole):
+        sequence, sort_keys = self._sorted(state, rows)
+        if unite is not None and _repeats(sort_keys):
             rows = unite(rows)
-            whole = self._whole(state, rows)
-        sort_keys = whole if self.group is None else nested(self.hash(state, rows, self.group), whole)
-        sequence = np.argsort(sort_keys, kind="stable")
-        rows, sort_keys = rows.take(pa.array(sequence)).combine_chunks(), sort_keys[sequence]
-        repeated = len(sort_keys) > 1 and bool((sort_keys[1:] == sort_keys[:-1]).any())
+            sequence, sort_keys = self._sorted(state, rows)
+        repeated = _repeats(sort_keys)
+        rows = rows.take(pa.array(sequence)).combine_chunks()
         before = find(self.trace(state), distinct(sort_keys) if repeated else sort_keys)
         found = sort_keys_of(before)
         before = before.drop_columns([SORT_KEY])
@@ -158,10 +157,20 @@ class KeyedTable(HashedTable):
         assert self.group is not None, f"the rows of {self.name} are not kept in groups"
         return find_groups(self.trace(state), self.hash(state, rows, self.group)).select(self.schema.names)
 
-    def _whole(self, state: State, rows: pa.Table) -> Hashes:
-        """The hash of the key of each row."""
+    def _sorted(self, state: State, rows: pa.Table) -> tuple[Positions, Hashes]:
+        """The order of `rows` by their places, and the places in that order."""
         key = range(self.keys)
-        return self.hash(state, rows, key) if self.group is None else bucket_hash(rows, key)
+        if self.group is None:
+            sort_keys = self.hash(state, rows, key)
+        else:
+            sort_keys = nested(self.hash(state, rows, self.group), bucket_hash(rows, key))
+        sequence = np.argsort(sort_keys, kind="stable")
+        return sequence, sort_keys[sequence]
+
+
+def _repeats(ordered: Hashes) -> bool:
+    """Whether any of the `ordered` hashes is there twice."""
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def side_by_side(rows: pa.Table, before: pa.Table, found: Mask) -> pa.Table:
@@ -191,11 +200,9 @@ def _joined(sql: Sql, rows: pa.Table, before: pa.Table, found: SortKeys, keys: i
 
     By a join on the keys: different keys share a hash, or Arrow cannot tell whether they do.
     """
-    wanted = rows.append_column(AT, pa.array(np.arange(rows.num_rows)))
-    known = before.append_column(AT, pa.array(np.arange(before.num_rows)))
     on = same(of("r", rows.column_names[:keys]), of("b", before.column_names[:keys]))
     statement = select([named(f"r.{AT}", "r"), named(f"b.{AT}", "b")], join("r", "b", on))
-    matches = sql(statement, {"r": wanted, "b": known})
+    matches = sql(statement, {"r": numbered(rows), "b": numbered(before)})
     places = np.full(rows.num_rows, -1, dtype=np.int64)
     places[matches.column("r").to_numpy()] = matches.column("b").to_numpy()
     alone = np.ones(before.num_rows, dtype=np.bool_)

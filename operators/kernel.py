@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from operators.names import column
+from operators.pieces import gathered
 from operators.time import Clock
 
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ def together(steps: Iterable[Step], empty: pa.Table) -> Step:
         unmatched_retractions=sum(s.unmatched_retractions for s in steps),
         late_count=sum(s.late_count for s in steps),
     )
+
+
+def in_steps(tables: Iterable[pa.Table]) -> Generator[Step, None, list[pa.Table]]:
+    """Yield the changes `tables` in steps of a bounded size, but for the last of these: it returns what would be in it,
+    to be put to what the batch answers beside."""
+    held: list[pa.Table] = []
+    for group in gathered(tables):
+        if held:
+            yield Step(changes=pa.concat_tables(held))
+        held = group
+    return held
 
 
 def _by_port(found: list[Mapping[int, pa.Table]]) -> dict[int, pa.Table]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.distinct_values import Moved, combined, left_column
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
+from operators.columns import numbered
 from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE
 from operators.sql import Sql
 from operators.sql_text import inner, join, named, of, over, same, select
@@ -72,17 +72,17 @@ def _numbered(
     """For each key and value: the numbers of the rows that came, and how many have gone."""
     place = layout.places[at]
     rows = partials.filter(pc.equal(partials.column(TAG), place.tag)).select([*keys, place.value, place.times])
-    rows = rows.rename_columns([*keys, VALUE, TIMES]).append_column(AT, pa.array(np.arange(rows.num_rows)))
+    rows = numbered(rows.rename_columns([*keys, VALUE, TIMES]))
     touched = sql(select([*keys, "COUNT(*) AS rows"], "rows", group_by=keys), {"rows": rows})
     found = groups.read(state, touched, sql).rows
     ours, theirs = of("r", keys), of("k", keys)
     number = f"CAST(COALESCE(known, 0) + SUM(GREATEST({TIMES}, 0)) {over(ours, [AT])} AS BIGINT)"
     both = join("rows r", "known k", same(ours, theirs))
-    numbered = select([*ours, VALUE, TIMES, AT, named(number, "s")], both)
+    each = select([*ours, VALUE, TIMES, AT, named(number, "s")], both)
     came = f"FLATTEN(LIST(LIST_RESIZE([s], GREATEST({TIMES}, 0), s) ORDER BY {AT}) FILTER (WHERE {TIMES} > 0))"
     gone = f"CAST(COALESCE(SUM(-{TIMES}) FILTER (WHERE {TIMES} < 0), 0) AS BIGINT)"
     items = [*keys, VALUE, named(f"COALESCE({came}, [])", "came"), named(gone, "gone")]
-    statement = select(items, inner(numbered), group_by=[*keys, VALUE])
+    statement = select(items, inner(each), group_by=[*keys, VALUE])
     before = found.column(PREVIOUS + layout.arrivals)
     known = pa.table([*found.select(list(keys)).columns, before], names=[*keys, "known"])
     return sql(statement, {"rows": rows, "known": known})

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.layout import AccumulatorLayout, ValueSet
-from operators.columns import duckdb_type
+from operators.columns import duckdb_type, numbered
 from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT
 from operators.sql import Sql
 from operators.sql_text import all_named, comma, every, inner, join, named, of, same, select, union_all
@@ -151,5 +151,4 @@ def _read_anew(
         replaced.append(named(f"CAST(CASE WHEN {flag} THEN {again[name]} ELSE {name} END AS {type_})", name))
     source = join("kept", inner(anew, "anew"), same(of("kept", keys), of("anew", keys)), "LEFT JOIN")
     statement = select([f"kept.* REPLACE ({comma(replaced)})"], source, order_by=of("kept", [AT]))
-    numbered = kept.append_column(AT, pa.array(np.arange(kept.num_rows)))
-    return sql(statement, {"kept": numbered, "found": found}).drop_columns([AT])
+    return sql(statement, {"kept": numbered(kept), "found": found}).drop_columns([AT])

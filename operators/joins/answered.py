@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions, Times
+from operators.columns import numbered
 from operators.lateness import has_passed
 from operators.names import AT, COUNT, FOUND, GROUP, MET, PLACE, PREVIOUS, TIME, WEIGHT, key_columns
 from operators.sql import Sql
@@ -68,10 +69,8 @@ class Answered:
         table.expire(state, now)
         places, versions = found
         names = key_columns(len(self.keys))
-        told = pa.table(
-            [*(rows.column(k) for k in keys), pa.array(times), rows.column(WEIGHT), pa.array(places)],
-            names=[*names, TIME, WEIGHT, PLACE],
-        ).append_column(AT, pa.array(np.arange(rows.num_rows)))
+        columns = [*(rows.column(k) for k in keys), pa.array(times), rows.column(WEIGHT), pa.array(places)]
+        told = numbered(pa.table(columns, names=[*names, TIME, WEIGHT, PLACE]))
         by = [*names, TIME]
         groups = sql(
             select([*by, total(WEIGHT), named(f"MIN({PLACE})", PLACE)], "told", group_by=by),
@@ -92,9 +91,9 @@ class Answered:
 
     def _groups(self, groups: pa.Table, told: pa.Table, names: Sequence[str], sql: Sql) -> Positions:
         """The group of each row."""
-        numbered = groups.select([*names, TIME]).append_column(GROUP, pa.array(np.arange(groups.num_rows)))
+        keyed = groups.select([*names, TIME]).append_column(GROUP, pa.array(np.arange(groups.num_rows)))
         by = [*names, TIME]
-        answer = sql(select([AT, GROUP], join("r", "g", same(of("r", by), of("g", by)))), {"r": told, "g": numbered})
+        answer = sql(select([AT, GROUP], join("r", "g", same(of("r", by), of("g", by)))), {"r": told, "g": keyed})
         group = np.empty(told.num_rows, dtype=np.int64)
         group[answer.column(AT).to_numpy()] = answer.column(GROUP).to_numpy()
         return group

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.columns import numbered
 from operators.names import AT, WEIGHT, column, columns
 from operators.sql import Sql
 from operators.sql_text import comma, over
@@ -47,7 +47,7 @@ class UntimedDeletes:
         table, time = self.table, column(self.time)
         names = columns(self.keys)
         keys = comma(names)
-        told = rows.select([*names, time, WEIGHT]).append_column(AT, pa.array(np.arange(rows.num_rows)))
+        told = numbered(rows.select([*names, time, WEIGHT]))
         known = table.read(state, table.hashes(state, told))
         earlier = over(names, [AT], "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
         answer = sql(

@@ -22,10 +22,9 @@ from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
-from operators.kernel import Step, together
+from operators.kernel import Step, in_steps, together
 from operators.lateness import has_passed, out_of_reach
 from operators.names import WEIGHT, column, columns
-from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import StateTable, specs_of
@@ -93,7 +92,8 @@ class IntervalJoinOperator(KernelDefaults):
 
     def _asks(self) -> tuple[bool, bool]:
         """Whether left and right rows wait to learn that nothing matched them."""
-        return self.kind in ("left", "full", "anti"), self.kind in ("right", "full")
+        left = (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
+        return self.kind in left, self.kind in (JoinKind.RIGHT, JoinKind.FULL)
 
     def _reach(self) -> tuple[int, int]:
         """How long after its time a left and a right row can meet a new partner."""
@@ -123,14 +123,9 @@ class IntervalJoinOperator(KernelDefaults):
         )
         met = [np.zeros(rows.split, dtype=np.bool_) for rows in touched]
         failed: list[pa.Table] = [] if 0 not in dead else [dead[0]]
-        held: list[pa.Table] = []
-        for found in gathered(self._together(touched, met, failed, state, clock.now, sql)):
-            if held:
-                yield Step(changes=pa.concat_tables(held))
-            held = found
+        tables = list((yield from in_steps(self._together(touched, met, failed, state, clock.now, sql))))
         if failed:
             dead[0] = pa.concat_tables(failed)
-        tables = list(held)
         late: dict[int, pa.Table] = {}
         for side, asks, reach in zip(sides, self._asks(), self._reach(), strict=True):
             port, rows = side.port, arrived[side.port].rows
@@ -181,9 +176,9 @@ class IntervalJoinOperator(KernelDefaults):
             dead = matches.dead(left.rows, np.ones(len(matches.failed.left), dtype=np.bool_))
             if dead is not None:
                 failed.append(dead)
-            if self.kind == "semi":
+            if self.kind is JoinKind.SEMI:
                 yield self._weighed(left.rows.take(pa.array(self._first(left, pairs, state, sql))).columns)
-            elif self.kind != "anti":
+            elif self.kind is not JoinKind.ANTI:
                 for _, mine_rows, others in taken(left.rows, right.rows, pairs):
                     yield self._weighed([*mine_rows.columns, *others.columns])
 
@@ -198,7 +193,8 @@ class IntervalJoinOperator(KernelDefaults):
 
     def _matched(self, rows: pa.Table, state: State, sql: Sql, port: int = 0) -> Mask:
         """Which `rows` of the side `port` match a row that is kept of the other side."""
-        side, other = self._sides()[port], self._sides()[1 - port]
+        sides = self._sides()
+        side, other = sides[port], sides[1 - port]
         asking = TouchedRows(Touched.logged(rows, old=1), _no_rows(side), counted=False)
         kept = other.matching(state, side.hashes(state, rows))
         known = TouchedRows(_no_rows(other), kept, counted=False)
@@ -218,7 +214,7 @@ class IntervalJoinOperator(KernelDefaults):
     def _forget(self, state: State, watermark: int) -> None:
         """Rows go when no new partner can come, and, where the other side asks for its matches, nobody can ask."""
         asks, span = self._asks(), max(self.upper - self.lower, 0)
-        asked = asks[1], asks[0] or self.kind == "semi"
+        asked = asks[1], asks[0] or self.kind is JoinKind.SEMI
         for side, reach, is_asked in zip(self._sides(), self._reach(), asked, strict=True):
             side.table.expire_upto(state, watermark - (max(reach, span) if is_asked else reach))
 

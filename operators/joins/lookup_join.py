@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from operators.arrays import Mask, Numbers
 from operators.base import KernelDefaults
 from operators.changes import net
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes, numbered, positional
 from operators.joins.keys import joined_types, split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
@@ -192,8 +192,7 @@ class LookupJoinOperator(KernelDefaults):
     ) -> tuple[_Met, dict[int, pa.Table]]:
         """What those rows that are `new` meet; a row that meets nothing is kept as such, or would be unknown when it
         is taken back."""
-        numbered = rows.append_column(AT, pa.array(np.arange(rows.num_rows))).filter(pa.array(new))
-        chosen, dead = self._readable(numbered, found, clock.now, sql)
+        chosen, dead = self._readable(numbered(rows).filter(pa.array(new)), found, clock.now, sql)
         at = chosen.column(AT).to_numpy()
         failures = [] if dead is None else [dead]
         parts = [self.output.empty_table().append_column(AT, pa.array([], pa.int64()))]

@@ -21,9 +21,8 @@ from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
 from operators.joins.side import Side, TouchedRows, matches_of
-from operators.kernel import Step, together
+from operators.kernel import Step, in_steps, together
 from operators.names import WEIGHT
-from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
@@ -118,11 +117,7 @@ class RegularJoin(KernelDefaults):
             TouchedRows(right_changed, right_matching, counted=right.tracks_degree),
         )
         failed: list[pa.Table] = []
-        held: list[pa.Table] = []
-        for tables in gathered(self._pairs(touched, clock.now, sql, failed)):
-            if held:
-                yield Step(changes=pa.concat_tables(held))
-            held = tables
+        held = yield from in_steps(self._pairs(touched, clock.now, sql, failed))
         padded: list[pa.Table] = []
         for side, both, (_, unmatched) in zip(sides, touched, split, strict=True):
             side.keep(state, both, clock.now)

@@ -88,15 +88,14 @@ class Versions:
         shared = np.flatnonzero(repeated(places_of(rows)))
         if settled.num_rows and len(shared):
             keys = columns(self.keys)
-            numbered = rows.select(keys).take(pa.array(shared))
-            numbered = numbered.append_column(TIME, pa.array(times[shared]))
-            numbered = numbered.append_column(AT, pa.array(shared))
+            asked = rows.select(keys).take(pa.array(shared))
+            asked = asked.append_column(TIME, pa.array(times[shared])).append_column(AT, pa.array(shared))
             statement = (
                 f"SELECT {AT}, LEAD({TIME}) OVER w AS next,"
                 f" MAX({TIME}) FILTER (WHERE {TIME} <= {previous}) {over(keys)} AS reached"
                 f" FROM versions WINDOW w AS {window(keys, [TIME, AT])} ORDER BY {AT}"
             )
-            answer = sql(statement, {"versions": numbered})
+            answer = sql(statement, {"versions": asked})
             last[shared] = answer.column("next").is_null().to_numpy()
             valid[shared] = last[shared] | (answer.column("next").fill_null(0).to_numpy() != times[shared])
             reached = np.minimum(answer.column("reached").fill_null(previous).to_numpy(), previous + 1)

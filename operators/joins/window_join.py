@@ -20,10 +20,9 @@ from operators.columns import as_changes, no_changes, positional
 from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
-from operators.kernel import Step, together
+from operators.kernel import Step, in_steps, together
 from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
-from operators.pieces import gathered
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
@@ -86,11 +85,7 @@ class WindowJoinOperator(KernelDefaults):
                 late[port] = behind
         met = [np.zeros(rows.num_rows, dtype=np.bool_) for rows in closed]
         failed = [dead[0]] if 0 in dead else []
-        held: list[pa.Table] = []
-        for found in gathered(self._together(closed[0], closed[1], met, failed, clock.now, sql)):
-            if held:
-                yield Step(changes=pa.concat_tables(held))
-            held = found
+        held = yield from in_steps(self._together(closed[0], closed[1], met, failed, clock.now, sql))
         if failed:
             dead[0] = pa.concat_tables(failed)
         changes = pa.concat_tables([no_changes(self.output), *held, *self._alone(closed[0], closed[1], met)])

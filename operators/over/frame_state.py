@@ -16,7 +16,7 @@ import pyarrow as pa
 from operators.arrays import Mask, Times
 from operators.names import ORDER_NUMBER
 from operators.over.calls import OverCallSpec, bounded
-from operators.over.sequence import numbered
+from operators.over.sequence import sequenced
 from operators.over.waiting import Due
 from operators.sql import Sql
 from operators.sql_text import all_named, inner, named, select
@@ -82,7 +82,7 @@ class FrameState(ABC):
 def in_sequence(before: pa.Table, times: Times, due: Due) -> pa.Table:
     """Return the rows before those that are due, these, and what is ahead of them, numbered; those that are due from 0
     on."""
-    rows = [numbered(before, times, -before.num_rows), numbered(due.rows, due.times, 0)]
+    rows = [sequenced(before, times, -before.num_rows), sequenced(due.rows, due.times, 0)]
     if due.ahead.num_rows:
-        rows.append(numbered(due.ahead, due.ahead_times, due.rows.num_rows))
+        rows.append(sequenced(due.ahead, due.ahead_times, due.rows.num_rows))
     return pa.concat_tables(rows).combine_chunks()

@@ -13,7 +13,7 @@ from operators.sql import Sql
 from operators.sql_text import inner, join, named, of, same, select
 
 
-def numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
+def sequenced(rows: pa.Table, times: Times, first: int) -> pa.Table:
     """Return `rows` with their times (ms) and numbers from `first` on."""
     numbers = np.arange(first, first + rows.num_rows)
     return rows.append_column(ORDER_TIME, pa.array(times)).append_column(ORDER_NUMBER, pa.array(numbers))
@@ -21,7 +21,7 @@ def numbered(rows: pa.Table, times: Times, first: int) -> pa.Table:
 
 def newer(rows: pa.Table, times: Times, partition: Sequence[int], others: pa.Table, sql: Sql) -> Mask:
     """Return which `rows` are newer than all the `others` (whose times are in `_t`) of their partitions."""
-    asked = numbered(rows, times, 0)
+    asked = sequenced(rows, times, 0)
     keys = columns(partition)
     last = inner(select([*keys, named(f"MAX({ORDER_TIME})", "last")], "others", group_by=keys))
     newest = join("rows r", f"{last} a", same(of("r", keys), of("a", keys)))

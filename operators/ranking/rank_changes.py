@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from operators.arrays import Mask
 from operators.changes import weigh
-from operators.columns import as_changes, positional
+from operators.columns import as_changes, numbered, positional
 from operators.names import AT, WEIGHT, columns
 from operators.ranking.ranking import Ranking
 from operators.sql import Sql
@@ -56,8 +56,7 @@ def rank_changes(rows: pa.Table, before: Ranks, after: Ranks, refreshed: Mask, r
 
 def net(table: pa.Table, output: pa.Schema, *, refreshes: bool, sql: Sql) -> pa.Table:
     """Return equal rows as one, with the sum of their weights: two equal rows may have exchanged their places."""
-    numbered = table.append_column(AT, pa.array(np.arange(table.num_rows)))
     names = columns(range(len(output)))
     remains = "" if refreshes else f"SUM({WEIGHT}) <> 0"
     statement = select([*names, total(WEIGHT)], "changes", group_by=names, having=remains, order_by=[f"MIN({AT})"])
-    return sql(statement, {"changes": numbered})
+    return sql(statement, {"changes": numbered(table)})

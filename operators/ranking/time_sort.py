@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, no_changes
+from operators.columns import as_changes, no_changes, numbered
 from operators.kernel import Step
 from operators.lateness import has_passed
 from operators.names import AT, WEIGHT
 from operators.ranking.ranking import OrderBy
-from operators.ranking.top_n_partial import numbered
 from operators.sql import Sql
 from operators.sql_text import select
 from operators.state.operator_state import State, TraceSpec

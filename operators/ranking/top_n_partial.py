@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from operators.base import KernelDefaults
-from operators.columns import as_changes
+from operators.columns import as_changes, numbered
 from operators.kernel import PerBlock, Step, tag_of
 from operators.names import AT
 from operators.ranking.ranking import EVERY_RANK, Ranking
@@ -58,8 +57,3 @@ def top_rows(rows: pa.Table, ranking: Ranking, sql: Sql) -> pa.Table:
     statement = select([AT], "rows", qualify=f"{rank} <= {ranking.last}", order_by=[AT])
     found = sql(statement, {"rows": numbered(rows)})
     return rows if found.num_rows == rows.num_rows else rows.take(found.column(AT))
-
-
-def numbered(rows: pa.Table) -> pa.Table:
-    """Return `rows` with their numbers, from 0 on."""
-    return rows.append_column(AT, pa.array(np.arange(rows.num_rows)))

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, no_changes
+from operators.columns import as_changes, no_changes, numbered
 from operators.kernel import Step
 from operators.lateness import has_passed
 from operators.names import AT, WEIGHT, column, columns
 from operators.ranking.rank_changes import ranked_schema
 from operators.ranking.ranking import Ranking
-from operators.ranking.top_n_partial import numbered, top_rows
+from operators.ranking.top_n_partial import top_rows
 from operators.sql import Sql
 from operators.sql_text import inner, named, over, select
 from operators.state.operator_state import State, TraceSpec

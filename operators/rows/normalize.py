@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from operators.base import KernelDefaults
 from operators.changes import difference
-from operators.columns import no_changes
+from operators.columns import no_changes, numbered
 from operators.kernel import Step
 from operators.names import AT, FOUND, PREVIOUS, WEIGHT, columns
 from operators.sql import Sql
@@ -72,6 +72,6 @@ class NormalizeOperator(KernelDefaults):
     def _latest(self, rows: pa.Table, sql: Sql) -> pa.Table:
         """The last row of each key, in the order of arrival."""
         key = columns(self.key)
-        keys = rows.select(key).append_column(AT, pa.array(np.arange(rows.num_rows)))
+        keys = numbered(rows.select(key))
         last = sql(select([named(f"MAX({AT})", "at")], "keys", group_by=key), {"keys": keys}).column("at").to_numpy()
         return rows.take(pa.array(np.sort(last)))

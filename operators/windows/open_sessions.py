@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from operators.aggregates.layout import ROWS
 from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.arrays import Mask
+from operators.columns import numbered
 from operators.lateness import out_of_reach
 from operators.names import AT, END, FIRST, LAST, SORT_KEY, START, TAG, TIMES, value_of
 from operators.sql import Sql
@@ -127,10 +128,9 @@ def _by_time(partial: SessionPartial, pieces: pa.Table, clock: Clock, sql: Sql) 
     summed = _gathered(partial, pieces, by, replaced, having, sql)
     rows = summed.column(ROWS)
     if layout.sets:
-        numbered = summed.append_column(AT, pa.array(np.arange(summed.num_rows)))
         # The partials of values stand beside the one that counts the rows of their time.
         count = named(f"MAX({ROWS}) {over(['true', *keys, START])}", "rows")
-        rows = sql(select([AT, count], "summed", order_by=[AT]), {"summed": numbered}).column("rows")
+        rows = sql(select([AT, count], "summed", order_by=[AT]), {"summed": numbered(summed)}).column("rows")
     counts = pc.fill_null(rows, 0).to_numpy()
     gone = summed.filter(pa.array(counts <= 0))
     late = out_of_reach(gone.column(END).to_numpy(), partial.gap - 1, clock.previous)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Times
+from operators.columns import numbered
 from operators.hashing import bucket_hash
 from operators.names import AT, END, FIRST, LAST, START
 from operators.sql import Sql
@@ -67,6 +68,5 @@ def _by_statement(pieces: pa.Table, keys: Sequence[str], gap: int, sql: Sql) -> 
     last = f"MAX({END}) {over([*key, FIRST])}"
     in_sessions = inner(select(["*", named(first, FIRST)], inner(select(["*", named(begins, "begins")], "pieces"))))
     statement = select([FIRST, named(last, LAST)], in_sessions, order_by=[AT])
-    numbered = pieces.select([*keys, START, END]).append_column(AT, pa.array(np.arange(pieces.num_rows)))
-    found = sql(statement, {"pieces": numbered})
+    found = sql(statement, {"pieces": numbered(pieces.select([*keys, START, END]))})
     return Extents(found.column(FIRST).to_numpy(), found.column(LAST).to_numpy())

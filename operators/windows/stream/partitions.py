@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.arrays import Mask, Positions, Times, distinct, spread
+from operators.columns import numbered
 from operators.names import AT, FOUND, PLACE, PREVIOUS, TIME
 from operators.sql import Sql
 from operators.sql_text import named, over, select
@@ -224,7 +225,6 @@ def first_of_each(rows: pa.Table, keys: Sequence[int], sql: Sql) -> Positions:
     if not keys or rows.num_rows == 0:
         return np.zeros(rows.num_rows, dtype=np.int64)
     names = [rows.column_names[k] for k in keys]
-    placed = rows.select(names).append_column(AT, pa.array(np.arange(rows.num_rows)))
     statement = select([named(f"MIN({AT}) {over(names)}", "f")], "rows", order_by=[AT])
-    firsts: Positions = sql(statement, {"rows": placed}).column("f").to_numpy()
+    firsts: Positions = sql(statement, {"rows": numbered(rows.select(names))}).column("f").to_numpy()
     return firsts

@@ -18,9 +18,9 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.hashing import Hashes
-from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
+from operators.joins.shown import joined_types
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
 from operators.kernel import Step, in_steps, together
 from operators.lateness import has_passed, out_of_reach

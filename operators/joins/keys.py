@@ -7,15 +7,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.joins.kinds import JoinKind
-
-
-def joined_types(kind: JoinKind, left: pa.Schema, right: pa.Schema) -> list[pa.DataType]:
-    """Return the types of the columns of a join."""
-    if kind is JoinKind.MARK:
-        return [*left.types, pa.bool_()]
-    return [*left.types, *(right.types if kind.shows_right else ())]
-
 
 def split_matchable(rows: pa.Table, keys: Sequence[int], null_safe: Sequence[bool]) -> tuple[pa.Table, pa.Table]:
     """Split `rows` into those whose keys can equal any, and those with a NULL in a key that is not `null_safe`."""

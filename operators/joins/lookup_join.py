@@ -19,9 +19,10 @@ from operators.arrays import Mask, Numbers
 from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes, numbered, positional
-from operators.joins.keys import joined_types, split_matchable
+from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
+from operators.joins.shown import beside_nulls, joined_types
 from operators.kernel import Step, together
 from operators.names import AT, COUNT, MATCHES, REASON, WEIGHT, columns
 from operators.sql import Sql
@@ -226,8 +227,7 @@ class LookupJoinOperator(KernelDefaults):
         return as_changes(self._beside_nothing(rows).append_column(WEIGHT, rows.column(WEIGHT)), self.output)
 
     def _beside_nothing(self, rows: pa.Table) -> pa.Table:
-        nulls = [pa.nulls(rows.num_rows, type_) for type_ in self.right.types]
-        return pa.table([*self._left(rows).columns, *nulls], schema=self.output)
+        return pa.table(beside_nulls(self._left(rows), self.right), schema=self.output)
 
     def _equal(self) -> str:
         return condition(self.left_keys, self.right_keys, (False,) * len(self.left_keys), len(self.left))

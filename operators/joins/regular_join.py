@@ -17,9 +17,9 @@ import pyarrow as pa
 from operators.arrays import Numbers
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
-from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
+from operators.joins.shown import joined_types
 from operators.joins.side import Side, TouchedRows, matches_of
 from operators.kernel import Step, in_steps, together
 from operators.names import WEIGHT

@@ -20,6 +20,7 @@ from operators.hashing import Hashes
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, match_in_pieces
+from operators.joins.shown import beside_nulls
 from operators.names import COUNT, DEGREE, PREVIOUS, TIME, WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State
@@ -199,8 +200,7 @@ class Side:
             return [*rows.columns, pa.array(np.full(rows.num_rows, shown))]
         if not self.kind.shows_right:
             return list(rows.columns)
-        nulls = [pa.nulls(rows.num_rows, type_) for type_ in self.other.types]
-        return [*nulls, *rows.columns] if self.port else [*rows.columns, *nulls]
+        return beside_nulls(rows, self.other, self.port)
 
 
 def matches_of(

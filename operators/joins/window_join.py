@@ -17,9 +17,9 @@ from operators.arrays import Mask
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
-from operators.joins.keys import joined_types
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
+from operators.joins.shown import beside_nulls, joined_types
 from operators.kernel import Step, in_steps, together
 from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
@@ -135,16 +135,10 @@ class WindowJoinOperator(KernelDefaults):
             return [self._weighed([*left.columns, pa.array(met[0])])]
         tables: list[pa.Table] = []
         if self.kind in (JoinKind.LEFT, JoinKind.FULL):
-            alone = left.filter(pa.array(~met[0]))
-            tables.append(self._weighed([*alone.columns, *_nulls(alone.num_rows, self.right)]))
+            tables.append(self._weighed(beside_nulls(left.filter(pa.array(~met[0])), self.right)))
         if self.kind in (JoinKind.RIGHT, JoinKind.FULL):
-            alone = right.filter(pa.array(~met[1]))
-            tables.append(self._weighed([*_nulls(alone.num_rows, self.left), *alone.columns]))
+            tables.append(self._weighed(beside_nulls(right.filter(pa.array(~met[1])), self.left, port=1)))
         return tables
 
     def _weighed(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:
         return as_changes(weigh(pa.table(list(columns), names=self.output.names), 1), self.output)
-
-
-def _nulls(count: int, schema: pa.Schema) -> list[pa.Array]:
-    return [pa.nulls(count, type_) for type_ in schema.types]

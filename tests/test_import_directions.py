@@ -317,6 +317,18 @@ def test_every_room_has_its_place(package: str):
     assert rooms == set(ROOMS[package])
 
 
+def test_operators_reach_state_through_its_tables():
+    insides = ("block", "compaction", "contents", "lookup", "trace", "upkeep")
+    wrong = [
+        f"{name} imports {target}"
+        for name in MODULES
+        if part(name) == "operators" and room_of(name, "operators") != "state"
+        for target in IMPORTS[name]
+        if target in [f"operators.state.{inside}" for inside in insides]
+    ]
+    assert wrong == []
+
+
 def test_modules_import_each_other_in_no_circle_but_those_of_queries_and_plans():
     graph = {
         name: {t for t in IMPORTS[name] if t in MODULES and t != name and not t.startswith(RECURSIVE)}

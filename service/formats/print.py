@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.changes.change_encodings import KINDS, row_by_row
-from service.formats.changes.row_kinds import pair
+from service.formats.changes.change_pairs import pair
 from service.formats.contract import OUT
 from service.formats.json.columns import quoted
 from service.formats.json.parse import whole

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from operators.hashing import bucket_hash
 from operators.sql import Sql
 from service.formats.changes.change_encodings import ChangeEncoding, EncodedChanges
-from service.formats.changes.row_kinds import is_update, pair, split
+from service.formats.changes.change_pairs import is_update, pair, split
 from service.formats.contract import OUT, PartWriter
 from service.formats.headers import own_headers, row_headers
 from service.formats.json.parse import whole

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from operators.names import WEIGHT
 from operators.sql import Sql
-from service.formats.changes.row_kinds import NONE, pair
+from service.formats.changes.change_pairs import NONE, pair
 from service.local import cells
 from service.plan.program import Output
 

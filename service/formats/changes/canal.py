@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.change_pairs import ChangePairs
 from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_of
 from service.formats.changes.partial_rows import Updated, names_in, overlaid
-from service.formats.changes.row_kinds import ChangePairs
 from service.formats.contract import DeadLetter, Positions
 from service.formats.json.parse import Fields
 from service.formats.record_parts import Part

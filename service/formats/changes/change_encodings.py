@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.changes.row_kinds import NONE, ChangePairs
+from service.formats.changes.change_pairs import NONE, ChangePairs
 from service.formats.contract import Positions
 
 INSERT, BEFORE, AFTER, DELETE = range(4)

@@ -16,7 +16,7 @@ from service.formats.changes.change_encodings import (
     texts_at,
     with_tombstones,
 )
-from service.formats.changes.row_kinds import NONE, ChangePairs
+from service.formats.changes.change_pairs import NONE, ChangePairs
 from service.formats.contract import Positions
 from service.formats.framing import HEADER, LONGEST
 

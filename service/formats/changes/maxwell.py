@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.change_pairs import ChangePairs
 from service.formats.changes.decoder import ChangeRows, dead_where, flags, one_of
 from service.formats.changes.partial_rows import Updated, names_in, overlaid
-from service.formats.changes.row_kinds import ChangePairs
 from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
 from service.formats.record_parts import Part

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from service.formats.changes.change_encodings import BEFORE, DELETE, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.change_pairs import NONE, ChangePairs
 from service.formats.changes.decoder import ChangeRows, Flags, dead_where, one_of
-from service.formats.changes.row_kinds import NONE, ChangePairs
 from service.formats.contract import DeadLetter, Positions
 from service.formats.json.parse import Fields
 from service.formats.record_parts import Part

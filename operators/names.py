@@ -60,6 +60,11 @@ MATCHES = "_times"
 MET = "_met"
 """Whether there was a version that a row of a temporal join has met (BOOLEAN)."""
 
+CAME = "_came"
+LEFT_CAME = "_left_came"
+RIGHT_CAME = "_right_came"
+"""Whether a key of a pair join has its row, and that of either side (BOOLEAN)."""
+
 GONE = "_gone"
 """Whether the row of a version is there no more from its time on (BOOLEAN)."""
 

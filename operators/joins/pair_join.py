@@ -16,7 +16,7 @@ from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
 from operators.kernel import Step
-from operators.names import FOUND, PREVIOUS, column, columns, key_columns
+from operators.names import CAME, FOUND, LEFT_CAME, PREVIOUS, RIGHT_CAME, column, columns, key_columns
 from operators.sql import Sql
 from operators.sql_text import all_named, inner, join, named, of, same, select
 from operators.state.operator_state import State, TraceSpec
@@ -25,8 +25,6 @@ from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 _SIDES = ("lefts", "rights")
-_LEFT_CAME, _RIGHT_CAME = "_left_came", "_right_came"
-"""Whether a key has its row of that side (BOOLEAN)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ class PairJoinOperator(KernelDefaults):
             for names, schema, rest in zip(self._names, self.inputs, self._rest, strict=True)
             for name, place in zip(names, rest, strict=True)
         ]
-        came = [pa.field(name, pa.bool_()) for name in (_LEFT_CAME, _RIGHT_CAME)]
+        came = [pa.field(name, pa.bool_()) for name in (LEFT_CAME, RIGHT_CAME)]
         return KeyedTable(name="waiting", schema=pa.schema([*keys, *halves, *came]), keys=len(keys))
 
     @property
@@ -93,10 +91,11 @@ class PairJoinOperator(KernelDefaults):
             return Step(changes=no_changes(self.output))
         waiting = self._waiting()
         keys, (left, right) = self._key_columns, self._names
-        came = [named("a._came IS NOT NULL", _LEFT_CAME), named("b._came IS NOT NULL", _RIGHT_CAME)]
+        came = [named(f"a.{CAME} IS NOT NULL", LEFT_CAME), named(f"b.{CAME} IS NOT NULL", RIGHT_CAME)]
         shown = all_named((f"COALESCE(a.{key}, b.{key})" for key in keys), keys)
+        there = named("true", CAME)
         halves = [
-            inner(select([*all_named(columns(of_key), keys), *all_named(columns(rest), names), "true AS _came"], side))
+            inner(select([*all_named(columns(of_key), keys), *all_named(columns(rest), names), there], side))
             for side, of_key, rest, names in zip(
                 _SIDES, (self.left_keys, self.right_keys), self._rest, self._names, strict=True
             )
@@ -106,7 +105,7 @@ class PairJoinOperator(KernelDefaults):
         pairs = waiting.read(state, sql(statement, dict(zip(_SIDES, inputs, strict=True))), sql)
         known = pairs.rows.column(FOUND).to_numpy()
         kept = {name: pairs.rows.column(name) for name in waiting.schema.names}
-        whole = known | (kept[_LEFT_CAME].to_numpy() & kept[_RIGHT_CAME].to_numpy())
+        whole = known | (kept[LEFT_CAME].to_numpy() & kept[RIGHT_CAME].to_numpy())
         waiting.write(state, pairs, pa.table(kept, schema=waiting.schema), stays=~whole)
         return Step(changes=self._together(pairs.rows, whole, sql))
 
@@ -116,7 +115,7 @@ class PairJoinOperator(KernelDefaults):
             return no_changes(self.output)
         items: list[str] = []
         sides = zip((self.left, self.right), (self.left_keys, self.right_keys), self._rest, self._names, strict=True)
-        for (schema, of_key, rest, names), side in zip(sides, (_LEFT_CAME, _RIGHT_CAME), strict=True):
+        for (schema, of_key, rest, names), side in zip(sides, (LEFT_CAME, RIGHT_CAME), strict=True):
             for place in range(len(schema)):
                 if place in of_key:
                     text = key_columns(len(of_key))[of_key.index(place)]

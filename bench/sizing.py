@@ -50,8 +50,7 @@ BY_KEYS = tuple(Setup(each.name, each.title, each) for each in WORKLOADS)
 """Run with each number of keys."""
 
 BY_SETTINGS = (
-    Setup("tasks-8", "8 tasks", GROUP_BY, variables={"TAILRACE_SPARK__PARTITIONS": "8"}),
-    Setup("tasks-32", "32 tasks", GROUP_BY, variables={"TAILRACE_SPARK__PARTITIONS": "32"}),
+    Setup("one-task", "1 task", GROUP_BY, variables={"TAILRACE_SPARK__PARTITIONS": "1"}),
     Setup("small-batches", "batches of 100,000 rows", GROUP_BY, variables={"TAILRACE_BATCH__ROWS": "100000"}),
     Setup("executors-1", "1 executor", GROUP_BY, "tailrace-1-executor"),
     Setup("executors-2", "2 executors", GROUP_BY, "tailrace-2-executors"),

@@ -111,7 +111,8 @@ class Spark(_Group):
         0,
         ge=0,
         le=MOST_TASKS,
-        description="Tasks of a level (shuffle partitions); another number at any start; 0 = as many as cores.",
+        description="Most tasks of a level (shuffle partitions); another number at any start. There are never more"
+        " than cores; 0 = as many as cores.",
     )
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     secret_file: str = Field(

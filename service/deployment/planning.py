@@ -207,7 +207,7 @@ def plan_deployment(program: Program, settings: Settings) -> Deployment:
         output_addresses=outputs,
         side=side,
         bounded=frozenset(bounded & {s.id for s in program.sources}),
-        partitions=settings.spark.partitions or default_partitions(settings.spark),
+        partitions=tasks_of(settings.spark),
     )
     _check_topics(assignment)
     agree_on_schemas(program)
@@ -343,8 +343,18 @@ def _bytes_of(text: str) -> int:
     return 0 if size is None else int(size[1]) << (_UNITS[size[2]] if size[2] else 0)
 
 
-def default_partitions(spark: Spark) -> int:
-    """As many as tasks run at a time."""
+def tasks_of(spark: Spark) -> int:
+    """Return how many tasks a level has: as many as run at a time, or fewer where the settings say so.
+
+    More would serve narrower ranges of the same keys, one after the other, and each would cost a batch its statements.
+    """
+    most = _tasks_at_a_time(spark)
+    wanted = spark.partitions or most or spark.executor.instances * spark.executor.cores
+    return wanted if most is None else min(wanted, most)
+
+
+def _tasks_at_a_time(spark: Spark) -> int | None:
+    """The cores of all executors; None where nobody says how many Spark is given."""
     if spark.master == "local":
         return 1
     if local := _LOCAL.fullmatch(spark.master):
@@ -352,7 +362,10 @@ def default_partitions(spark: Spark) -> int:
     if cluster := local_cluster(spark.master):
         executors, cores = cluster
         return executors * cores
-    return spark.executor.instances * spark.executor.cores
+    if not spark.master.startswith("k8s://") or spark.conf.get("spark.dynamicAllocation.enabled") == "true":
+        return None
+    instances = spark.conf.get("spark.executor.instances", spark.executor.instances)
+    return int(instances) * int(spark.conf.get("spark.executor.cores", spark.executor.cores))
 
 
 def local_cluster(master: str) -> tuple[int, int] | None:

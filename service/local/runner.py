@@ -151,7 +151,7 @@ class LocalRunner:
         return int(sum(v for name, v in answer.metrics.levels.items() if name.startswith("state_rows{")))
 
     def _ticks(self, tick: Tick, layout: Layout, now: int) -> Iterable[Envelope]:
-        payload = tick.to_json()
+        payload = tick.to_bytes()
         for level in self._levels:
             for shard in range(layout.shards):
                 yield Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, payload)

@@ -22,8 +22,11 @@ class Kind(IntEnum):
     """The content of an envelope, and so the meaning of its `address`."""
 
     ROWS = 0  # payload: changes; address: exchange
-    CLOCK = 1  # address: the producer, a source or an operator; `watermark` is the channel's; payload: as OFFSETS
-    TICK = 2  # payload: JSON of `watermarks.Tick`
+    CLOCK = (
+        1  # address: the producer. Of a source: `watermark` is the newest, payload: `partition_clocks`. Of an operator:
+    )
+    # `watermark` is its own, payload: as OFFSETS
+    TICK = 2  # payload: `watermarks.Tick`
     OUTPUT = 3  # payload: changes; address: output
     LATE = 4  # payload: rows; address: operator, and the `port` of it that they came to
     DEAD_ROWS = 5  # payload: rows that an operator could not compute; address and `port` as those of LATE

@@ -17,6 +17,7 @@ from service.runtime.decoding import BlockDecoder
 from service.runtime.entry_operators import EntryOperators, Produced
 from service.runtime.envelope import EGRESS, Envelope, Kind, packed
 from service.runtime.layout import Layout
+from service.runtime.partition_clocks import PartitionClock, newest, to_bytes
 from service.runtime.record_runs import TOGETHER, Run, gathered, runs
 from service.runtime.source_digest import digest_range
 from service.runtime.task_metrics import TaskMetrics
@@ -58,10 +59,11 @@ class _Channel:
         self._offsets = (first if self._offsets is None else self._offsets[0], last)
         self._count += records.num_rows
 
-    def source_range(self) -> bytes:
-        """The digest of what was read."""
+    def clock(self) -> PartitionClock:
+        """How far its time has come, and the digest of what was read."""
         assert self._offsets is not None
-        return digest_range(self.name, *self._offsets, self._count)
+        source_range = digest_range(self.name, *self._offsets, self._count)
+        return PartitionClock(self.place.topic, self.place.partition, self.watermark, source_range)
 
     def envelope(
         self,
@@ -110,6 +112,7 @@ class Ingest:
         in offset order; what leaves for a partition does not depend on which others there are."""
         metrics = TaskMetrics()
         channel: _Channel | None = None
+        clocks: list[PartitionClock] = []
         for group in gathered(runs(blocks, self._rows)):
             found = self._taken_in(group, metrics)
             with metrics.timed("ingest_operators"):
@@ -121,6 +124,7 @@ class Ingest:
                 place = SourceChannel(self._source.id, run.topic, run.partition)
                 if channel is None or channel.place != place:
                     if channel is not None:
+                        clocks.append(channel.clock())
                         yield from self._close(channel, now)
                     channel = _Channel(place, self._topology, self._layout.shards)
                 channel.read(run.records)
@@ -130,24 +134,26 @@ class Ingest:
                 yield from self._hand_on(produced, channel, now)
         if channel is None:
             return
+        clocks.append(channel.clock())
         yield from self._close(channel, now)
+        yield from self._tell(clocks, channel, now)
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
     def _close(self, channel: _Channel, now: int) -> Iterator[Envelope]:
-        """What a partition gave in all, and how far its time has come."""
+        """What a partition gave in all."""
         for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
             for shard, tables in enumerate(by_shard):
                 for payload in packed(tables):
                     yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
-        source_ranges = channel.source_range()
+        yield self._leave(Kind.OFFSETS, self._source.id, channel, now, channel.clock().source_range)
+
+    def _tell(self, clocks: Sequence[PartitionClock], channel: _Channel, now: int) -> Iterator[Envelope]:
+        """How far the time of all partitions has come, once to each shard; as if the last of them said it."""
+        payload, watermark = to_bytes(clocks), newest(clocks)
         for level in self._topology.levels_heard_by(self._source.id):
             for shard in range(self._layout.shards):
-                yield channel.envelope(
-                    *(shard, level, Kind.CLOCK, self._source.id, now),
-                    watermark=channel.watermark,
-                    payload=source_ranges,
-                )
-        yield self._leave(Kind.OFFSETS, self._source.id, channel, now, source_ranges)
+                place = shard, level, Kind.CLOCK, self._source.id, now
+                yield channel.envelope(*place, watermark=watermark, payload=payload)
 
     def _taken_in(self, group: Sequence[Run], metrics: TaskMetrics) -> list[_Taken]:
         """The rows of each run, and the watermark that they assert."""

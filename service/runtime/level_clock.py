@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from operators.time import MIN_TIME, Clock
 from service.runtime.counting import measure_partitions, measure_time
 from service.runtime.envelope import Envelope, Kind
+from service.runtime.partition_clocks import from_bytes
 from service.runtime.source_digest import brief
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
-from service.runtime.watermarks import SourceClock, Tick, Watermark, WatermarkTracker, combine
+from service.runtime.watermarks import SourceClock, Tick, Watermark, WatermarkTracker, channel_name, combine
 
 
 class Moment(NamedTuple):
@@ -27,15 +28,12 @@ class Moment(NamedTuple):
 
 
 class LevelClock:
-    """Every shard of a level hears the same, so each keeps the same clocks: any of them can tell the others' next run.
+    """Every shard of a level hears the same, so each keeps the same clocks: any of them can tell the others' next run,
+    and the first one tells the time to later levels."""
 
-    A batch hears of every producer of an earlier level from each of `shards` shards.
-    """
-
-    def __init__(self, topology: Topology, level: int, shards: int, saved: Mapping[str, Any] | None) -> None:
+    def __init__(self, topology: Topology, level: int, saved: Mapping[str, Any] | None) -> None:
         self._topology = topology
         self._level = level
-        self._shards = shards
         self._operators = topology.operators_at(level)
         self._clocks = WatermarkTracker(
             {s.id: SourceClock(s.table.connector.idle_timeout) for s in topology.program.sources}
@@ -52,7 +50,7 @@ class LevelClock:
         # The driver's clock may be set back, or another machine take over: what was written would come from the future.
         now = max(self._clocks.last, *(e.now for e in here))
         self._clocks.begin_batch(now)
-        heard = self._take_in(here)
+        heard, source_ranges = self._take_in(here)
         clocks: dict[int, Clock] = {}
         readings: dict[int, Watermark] = {}
         heard_of: dict[str, int] = {}
@@ -64,7 +62,7 @@ class LevelClock:
             clocks[operator.id] = Clock(now, watermark, previous)
             readings[operator.id] = Watermark(operator.kernel.output_watermark(watermark), reading.idle)
         self._clocks.previous = heard_of  # what is gone from the query is forgotten
-        return Moment(now, clocks, readings, brief(e.payload for e in here if e.kind == Kind.CLOCK))
+        return Moment(now, clocks, readings, brief(source_ranges))
 
     def measure(self, metrics: TaskMetrics, moment: Moment) -> None:
         """Tell the time of each operator that is not idle, and of the Kafka partitions first heard in this level."""
@@ -78,29 +76,32 @@ class LevelClock:
         ]
         measure_partitions(metrics, self._clocks, sources)
 
-    def _take_in(self, envelopes: Iterable[Envelope]) -> dict[int, list[Watermark]]:
-        """Learn what the envelopes say of sources; what they say of operators of earlier levels, by operator."""
-        operators: dict[int, list[Watermark]] = {}
+    def _take_in(self, envelopes: Iterable[Envelope]) -> tuple[dict[int, Watermark], list[bytes]]:
+        """Learn what the envelopes say of sources; what they say of operators of earlier levels, by operator, and marks
+        of the source rows that all of it follows from."""
+        operators: dict[int, Watermark] = {}
+        source_ranges: list[bytes] = []
         clocks = self._clocks
         for e in envelopes:
             if e.kind == Kind.TICK:
-                tick = Tick.from_json(e.payload)
+                tick = Tick.from_bytes(e.payload)
                 for source, clock in clocks.sources.items():
                     names, waits = tick.channels.get(source, ()), source in tick.waiting
                     clock.learn(names, source in tick.ended, clocks.running, waiting=waits)
             elif e.kind == Kind.CLOCK and e.address in clocks.sources:
-                clocks.sources[e.address].observe(e.channel, e.watermark, clocks.running)
+                for told in from_bytes(e.payload, e.watermark):
+                    name = channel_name(e.address, told.topic, told.partition)
+                    clocks.sources[e.address].observe(name, told.watermark, clocks.running)
+                    source_ranges.append(told.source_range)
             elif e.kind == Kind.CLOCK:
-                operators.setdefault(e.address, []).append(Watermark(e.watermark, e.idle))
-        return operators
+                operators[e.address] = Watermark(e.watermark, e.idle)
+                source_ranges.append(e.payload)
+        return operators, source_ranges
 
-    def _reading(
-        self, producer: int, readings: Mapping[int, Watermark], heard: Mapping[int, list[Watermark]]
-    ) -> Watermark:
+    def _reading(self, producer: int, readings: Mapping[int, Watermark], heard: Mapping[int, Watermark]) -> Watermark:
         if producer in readings:
             return readings[producer]
         if self._topology.level_of[producer] == 0:
             sources = sorted(self._topology.sources_of(producer))
             return combine([self._clocks.sources[s].read(self._clocks.running) for s in sources])
-        told = heard.get(producer, [])
-        return combine(told) if len(told) == self._shards else Watermark(MIN_TIME, False)
+        return heard.get(producer, Watermark(MIN_TIME, False))

@@ -25,7 +25,7 @@ class Shard:
         self._level = level
         self._number = number
         self._layout = layout
-        self._clock = LevelClock(topology, level, layout.shards, clocks)
+        self._clock = LevelClock(topology, level, clocks)
 
     def save(self) -> dict[str, Any]:
         """Return the clocks after the batch, the same in every shard of the level."""
@@ -47,12 +47,13 @@ class Shard:
         yield from self._tell(moment, metrics)
 
     def _tell(self, moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """What the shard says as a whole: the time, to each shard of the levels that it feeds, and to the sink."""
+        """What the shard says as a whole: to the sink, and the first one the time, to each shard of the levels that it
+        feeds. The others of its level would say the same."""
         channel = f"l{self._level:03d}/s{self._number:05d}/told"
         nothing = Watermark(MIN_TIME, True)
         told: list[tuple[int, int, Kind, int, Watermark, bytes]] = [
             (shard, level, Kind.CLOCK, operator.id, moment.readings[operator.id], moment.source_ranges)
-            for operator in self._topology.operators_at(self._level)
+            for operator in (self._topology.operators_at(self._level) if self._number == 0 else ())
             for level in self._topology.levels_fed_by(operator.id)
             for shard in range(self._layout.shards)
         ]

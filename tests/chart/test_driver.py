@@ -221,7 +221,7 @@ def test_the_notes_tell_what_to_do_next_and_what_is_risky():
 
 def test_the_notes_tell_of_cores_without_work():
     few = merged(KUBERNETES, {"spark": {"partitions": 4, "executor": {"instances": 3, "cores": 2}}})
-    assert "6 cores share 4 partitions" in files(few)["NOTES.txt"]
+    assert "6 cores share 4 tasks" in files(few)["NOTES.txt"]
     assert "WARNING" not in files(KUBERNETES)["NOTES.txt"]
     many = merged(KUBERNETES, {"spark": {"executor": {"instances": 12}}})
     assert "WARNING" not in files(many)["NOTES.txt"], "nobody has said how many partitions: there are enough"

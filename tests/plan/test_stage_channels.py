@@ -7,6 +7,7 @@ from operators.slots import SLOTS, first_hash
 from operators.time import END_OF_TIME, MIN_TIME
 from service.kafka.writer.marker import PLAN
 from service.runtime.layout import Layout
+from service.runtime.partition_clocks import PartitionClock, from_bytes, newest, to_bytes
 from service.runtime.source_digest import brief, digest, digest_range, union
 from service.runtime.watermarks import LONGEST_GAP, SourceClock, Tick, Watermark, WatermarkTracker, combine
 from service.settings import MOST_TASKS
@@ -93,7 +94,19 @@ def test_clocks_are_the_same_after_they_were_saved() -> None:
 
 def test_a_tick_survives_its_payload() -> None:
     tick = Tick({0: (A, B), 2: ()}, (2,), (0,))
-    assert Tick.from_json(tick.to_json()) == tick
+    assert Tick.from_bytes(tick.to_bytes()) == tick
+
+
+@pytest.mark.parametrize("watermarks", [(MIN_TIME, MIN_TIME, MIN_TIME), (MIN_TIME, 0, END_OF_TIME), (70, 127, -128)])
+@pytest.mark.parametrize("partitions", [(0, 1, 2), (127, 128, 2**31 - 1)])
+def test_clocks_of_partitions_survive_their_payload(
+    watermarks: tuple[int, int, int], partitions: tuple[int, int, int]
+) -> None:
+    clocks = [
+        PartitionClock(topic, partition, watermark, digest_range(A, 0, watermark, 1))
+        for topic, partition, watermark in zip(("t", "t", "ä" * 200), partitions, watermarks, strict=True)
+    ]
+    assert list(from_bytes(to_bytes(clocks), newest(clocks))) == clocks
 
 
 def test_a_partition_that_is_not_read_yet_is_not_idle() -> None:

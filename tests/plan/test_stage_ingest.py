@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,10 +16,12 @@ from service.plan.program import Program, discarding
 from service.runtime.envelope import EGRESS, Envelope, Kind, batch_of, unpack
 from service.runtime.ingest import BadInput, Ingest
 from service.runtime.layout import Layout
+from service.runtime.partition_clocks import PartitionClock, from_bytes, newest, to_bytes
 from service.runtime.shard import Shard
 from service.runtime.shard_operators import ShardOperators
 from service.runtime.source_digest import digest_range
 from service.runtime.topology import Topology
+from service.runtime.watermarks import Tick, channel_name
 from service.sql.pipeline import read
 
 PIPELINE = """
@@ -29,29 +32,43 @@ INSERT INTO o SELECT k, SUM(n) FROM t GROUP BY k;
 """
 
 
+NOON = 1_704_110_400_000
+"""Noon of the first day of 2024."""
+
+
 def bytes_of(envelopes: list[Envelope]) -> int:
     """What Spark is handed for them."""
     return int(batch_of(envelopes).nbytes)
 
 
-def test_clocks_of_a_thousand_partitions_cost_a_batch_little() -> None:
+@pytest.mark.parametrize("tasks", [2, 64, 256])
+def test_clocks_of_a_thousand_partitions_cost_a_batch_little(tasks: int) -> None:
     two_levels = PIPELINE.replace(
         "SELECT k, SUM(n) FROM t GROUP BY k",
         "SELECT CAST(s AS STRING), COUNT(*) FROM (SELECT k, SUM(n) AS s FROM t GROUP BY k) GROUP BY s",
     )
     program = compile_job(read(two_levels.format(options="")).jobs[0])
-    topology, layout, sql = Topology(program), Layout.of(64), Sql()
-    one = [e for e in ingested([b'{"k": "a", "n": 1}']) if e.kind == Kind.CLOCK]
-    first = [
-        one[0]._replace(shard=shard, channel=f"s0000/t/{partition:05d}", payload=digest_range("t", partition, 0, 1))
-        for partition in range(1000)
-        for shard in range(layout.shards)
-    ]
+    topology, layout, sql = Topology(program), Layout.of(256), Sql()
+    names = tuple(channel_name(0, "t", partition) for partition in range(1000))
+    tick = Envelope(0, 1, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, Tick({0: names}, ()).to_bytes())
+    (one,) = (e for e in ingested([b'{"k": "a", "n": 1}'], shards=1) if e.kind == Kind.CLOCK)
+    first = [tick]
+    for task in range(tasks):
+        clocks = [
+            PartitionClock("t", partition, NOON - 10_000 * partition, digest_range("t", partition, 0, 1))
+            for partition in range(task, 1000, tasks)
+        ]
+        first.append(one._replace(watermark=newest(clocks), payload=to_bytes(clocks)))
+    for_each_shard = bytes_of(first)
     operators = ShardOperators(topology, 1, 0, layout, sql, None, lambda block: pytest.fail("there is no block"))
-    heard = [e for e in first if e.shard == 0]
-    second = [e for e in Shard(topology, 1, 0, layout, None).advance(heard, lambda: operators) if e.kind == Kind.CLOCK]
-    assert len(second) == layout.shards
-    assert bytes_of(first) + layout.shards * bytes_of(second) < 10_000_000
+    shard = Shard(topology, 1, 0, layout, None)
+    second = [e for e in shard.advance(first, lambda: operators) if e.kind == Kind.CLOCK]
+    assert {e.shard for e in second} == set(range(layout.shards))
+    known = shard.save()["sources"]["0"]["channels"]
+    assert {name: known[name]["watermark"] for name in names} == {n: NOON - 10_000 * i for i, n in enumerate(names)}
+    other = Shard(topology, 1, 1, layout, None)
+    assert [e for e in other.advance(first, lambda: operators) if e.kind == Kind.CLOCK] == []
+    assert layout.shards * for_each_shard + bytes_of(second) < 10_000_000
 
 
 def ingested(
@@ -60,6 +77,7 @@ def ingested(
     limits: dict[str, int] | None = None,
     pipeline: str = PIPELINE,
     prepare: Callable[[Program], Program] = lambda program: program,
+    shards: int = 2,
 ) -> list[Envelope]:
     program = prepare(compile_job(read(pipeline.format(options=options)).jobs[0]))
     source = program.sources[0]
@@ -71,7 +89,7 @@ def ingested(
             "offset": pa.array(range(10, 10 + len(values)), pa.int64()),
         }
     )
-    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(2), Sql(), limits)
+    ingest = Ingest(Topology(program), source, decoder(source.table, source.columns), Layout(shards), Sql(), limits)
     return list(ingest.run([records], now=0))
 
 
@@ -149,7 +167,7 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
     program = compile_job(read(pipeline.format(options="")).jobs[0])
     source, topology = program.sources[0], Topology(program)
 
-    def task(numbers: list[int]) -> list[tuple[object, ...]]:
+    def task(numbers: list[int]) -> list[tuple[Any, ...]]:
         blocks = [
             pa.table(
                 {
@@ -162,19 +180,29 @@ def test_what_leaves_for_a_partition_does_not_depend_on_which_others_share_its_t
             for number in numbers
         ]
         ingest = Ingest(topology, source, decoder(source.table, source.columns), Layout(2), Sql(), rows=3)
-        return [told(e) for e in ingest.run([pa.concat_tables(blocks)], now=0) if e.kind != Kind.METRICS]
+        envelopes = ingest.run([pa.concat_tables(blocks)], now=0)
+        return [said for e in envelopes if e.kind != Kind.METRICS for said in told(e)]
 
-    alone = {name: list(found) for name, found in groupby((e for n in partitions for e in task([n])), itemgetter(0))}
-    assert list(alone) == [f"s0000/t/{number:05d}" for number in partitions]
+    alone = by_channel(said for number in partitions for said in task([number]))
+    assert set(alone) == {f"s0000/t/{number:05d}" for number in partitions}
     for order in (list(partitions), list(partitions)[::-1]):
-        assert {name: list(found) for name, found in groupby(task(order), itemgetter(0))} == alone
+        assert by_channel(task(order)) == alone
 
 
-def told(envelope: Envelope) -> tuple[object, ...]:
-    """What an envelope says, of a block its rows; the channel first."""
+def told(envelope: Envelope) -> Iterator[tuple[Any, ...]]:
+    """What an envelope says, of a block its rows, and of a clock each partition; the channel first."""
+    if envelope.kind == Kind.CLOCK:
+        for clock in from_bytes(envelope.payload, envelope.watermark):
+            channel = channel_name(envelope.address, clock.topic, clock.partition)
+            yield channel, envelope.shard, envelope.level, clock
+        return
     blocks = Kind.ROWS, Kind.OUTPUT, Kind.DEAD_ROWS, Kind.DEAD_RECORDS
     payload = unpack(envelope.payload).to_pylist() if envelope.kind in blocks else envelope.payload
-    return envelope.channel, *envelope._replace(payload=b""), payload
+    yield envelope.channel, *envelope._replace(payload=b""), payload
+
+
+def by_channel(said: Iterable[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
+    return {channel: list(found) for channel, found in groupby(sorted(said, key=itemgetter(0)), itemgetter(0))}
 
 
 TIMES = """

@@ -92,7 +92,7 @@ class Worker:
         decoding = job.spec.decoders[source.id]
         ingest = Ingest(job.topology, source, decoding, job.layout, self._sql, {}, job.spec.block_rows)
         waiting = list(ingest.run([_records(number)], number))
-        tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ()).to_json()
+        tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ()).to_bytes()
         told: list[ShardState] = []
         self._cache.begin(number)
         for level in range(1, self._program.levels + 1):

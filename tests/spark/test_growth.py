@@ -17,7 +17,7 @@ NAMES = [f"n{number}" for number in range(20)]
 
 MORE_CORES = {"SPARK__MASTER": "local[3,4]"}
 ONE_TASK = {"SPARK__PARTITIONS": "1"}
-MANY_TASKS = {"SPARK__PARTITIONS": "7"}
+MANY_TASKS = {"SPARK__MASTER": "local[8,16]", "SPARK__PARTITIONS": "7"}
 EXECUTORS = {
     "SPARK__MASTER": "local-cluster[2,1,1024]",
     "SPARK__EXECUTOR__MEMORY": "512m",

@@ -57,7 +57,7 @@ def test_an_older_copy_answers_as_if_there_were_no_copy(
     assert copied <= done() == max(int(each.name) for each in (checkpoint / "offsets").iterdir() if each.name.isdigit())
 
     # What comes then is cut by other limits, runs in another number of tasks, and is cut short in the end.
-    job.start(SPARK__PARTITIONS="3", BATCH__ROWS="130")
+    job.start(SPARK__MASTER="local[3,16]", BATCH__ROWS="130")
     go_on(3)
     go_on(2)
     feed(broker.bootstrap, "orders", islice(rows, PART))

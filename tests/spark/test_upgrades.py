@@ -283,7 +283,7 @@ class Service:
             ingest = Ingest(self.topology, source, self.decoders[source.id], layout, self.sql)
             waiting += ingest.run([records(topic, self.batch, now)], now)
             channels[source.id] = (channel_name(source.id, topic, 0),)
-        tick = Tick(channels, ()).to_json()
+        tick = Tick(channels, ()).to_bytes()
         for level in range(1, program.levels + 1):
             for shard in range(shards):
                 waiting.append(Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, tick))

@@ -101,7 +101,7 @@ class TickReader(SimpleDataSourceStreamReader):
         channels = {int(k): tuple(v) for k, v in end["channels"].items()}
         # The log of a checkpoint may be of a version in which nothing waited.
         tick = Tick(channels, tuple(end["ended"]), tuple(end.get("waiting", ())))
-        payload = tick.to_json()
+        payload = tick.to_bytes()
         rows = [
             tuple(Envelope(shard, level, Kind.TICK, 0, "tick", 0, 0, MIN_TIME, False, payload))
             for level in self._levels

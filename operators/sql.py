@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,6 +18,9 @@ NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb
 """Errors that a value is to blame for, not the statement: an overflow, a failed CAST, a text that is no JSON."""
 
 _KEPT = 500
+
+# DuckDB warns of the copy that is made of the answer of a cursor, which is what is wanted for few rows.
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 
 
 class Sql:
@@ -99,7 +103,8 @@ class Sql:
             prepared.sources[name].table = table
         given = ", ".join(f"{name} := TIMESTAMP '{value}'" for name, value in parameters.items())
         try:
-            return prepared.connection.sql(f"EXECUTE p({given})" if given else "EXECUTE p").to_arrow_table()
+            # A cursor, not a relation: to copy few rows once more costs less than to bind the statement twice.
+            return prepared.connection.execute(f"EXECUTE p({given})" if given else "EXECUTE p").to_arrow_table()
         finally:
             for name, table in tables.items():
                 # Not a slice of it, which would keep its rows in memory until the statement runs again.

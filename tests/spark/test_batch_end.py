@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from service.checkpoint.version import ShardState, Version, VersionSettled
 from service.plan.lowering.lower import compile_job
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import is_first_attempt
-from service.spark.query.batch_end import BatchEnd
+from service.spark.query.batch_end import PROJECTIONS, BatchEnd, records_between
 from service.spark.query.job_spec import JobSpec, WorkerJob
 from service.spark.query.task_batch import NOW, PLAN, TaskBatch
 from service.spark.query.task_output import TaskReport
@@ -47,17 +47,21 @@ class Batch:
             sparkContext=SimpleNamespace(setLocalProperty=lambda key, value: self.told.__setitem__(key, value))
         )
 
-    def collect(self) -> list[Any]:
+    def collected(self) -> list[bytes]:
         assert NOW in self.told, "the tasks run now"
         failed = [each for each in self._reports if isinstance(each, Exception)]
         if failed:
             raise failed[0]
         reports = [each for each in self._reports if isinstance(each, TaskReport)]
-        return [SimpleNamespace(report=each.to_batch()["report"][0].as_py()) for each in reports]
+        return [each.to_batch()["report"][0].as_py() for each in reports]
 
     def given_to(self, end: BatchEnd) -> Batch:
         end(cast(DataFrame, self), BATCH)
         return self
+
+
+def batch_end(spec: JobSpec, hear: Callable[[Mapping[str, Any]], None] = lambda told: None) -> BatchEnd:
+    return BatchEnd(spec, hear, lambda batch: cast(Batch, batch).collected())
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def report(shard: int, **more: Any) -> TaskReport:
 
 def test_the_state_is_noted_and_the_driver_told(spec: JobSpec):
     heard: list[Mapping[str, Any]] = []
-    Batch(report(0), report(1)).given_to(BatchEnd(spec, heard.append))
+    Batch(report(0), report(1)).given_to(batch_end(spec, heard.append))
     version = Version.before(FolderFiles(spec.state.url), BATCH + 1)
     assert [place.file for place in version.levels[1].manifests] == ["tailrace/state/0", "tailrace/state/1"]
     [told] = heard
@@ -91,15 +95,32 @@ def test_the_state_is_noted_and_the_driver_told(spec: JobSpec):
 
 
 def test_the_tasks_are_told_when_and_how_the_batch_was_planned(spec: JobSpec):
-    told = Batch(report(0), report(1)).given_to(BatchEnd(spec, lambda told: None)).told
+    told = Batch(report(0), report(1)).given_to(batch_end(spec)).told
     assert told[NOW] == str(PLANNED)
+    assert told[PROJECTIONS] == "FALLBACK", "nothing is known of the size of the batch"
     plan = BatchPlan.from_bytes(b64decode(told[PLAN]))
     assert plan is not None
     assert (plan.number, plan.times["batchTimestampMs"], plan.shards) == (BATCH, PLANNED, 2)
 
 
+@pytest.mark.parametrize(
+    ("before", "ends", "records"),
+    [
+        ([], ['{"t":{"0":5}}'], None),
+        (["-"], ['{"t":{"0":5}}'], None),
+        (['{"t":{"0":5}}', "7"], ['{"t":{"0":6}}', "8"], None),
+        (['{"t":{"0":5}}'], ['{"t":{"0":6,"1":3}}'], None),
+        (['{"t":{"0":5}}'], ['{"t":{"0":6},"u":{"0":1}}'], None),
+        (['{"t":{"0":5}}'], ['{"t":{"0":5}}'], 0),
+        (['{"t":{"0":5,"1":2}}', '{"u":{"0":0}}'], ['{"t":{"0":6,"1":2}}', '{"u":{"0":9}}'], 10),
+    ],
+)
+def test_the_records_of_a_batch_are_known_from_its_offsets(before: list[str], ends: list[str], records: int | None):
+    assert records_between(before, ends) == records
+
+
 def test_a_batch_is_not_noted_where_a_shard_has_told_nothing(spec: JobSpec):
-    end = BatchEnd(spec, lambda told: None)
+    end = batch_end(spec)
     with pytest.raises(ValueError, match="level 1 has told of 1 of its 2 shards"):
         Batch(report(0)).given_to(end)
     assert isinstance(end.failure, ValueError)
@@ -119,7 +140,7 @@ def test_a_driver_that_wakes_up_after_another_has_done_its_batch_leaves_the_stat
         store = CheckpointAddress("s3a://bucket/job", told, str(tmp_path / "copies"), 1 << 20)
         files, local = store.open(), FolderFiles(spec.state.url)
         files.put(f"offsets/{BATCH}", [local.get(f"offsets/{BATCH}") or b""])
-        end = BatchEnd(replace(spec, state=store), lambda told: None)
+        end = batch_end(replace(spec, state=store))
         Batch(report(0), report(1)).given_to(end)
         settled = Version.before(files, BATCH + 1)
         files.put(f"commits/{BATCH}", [b"v1\n{}"])
@@ -130,7 +151,7 @@ def test_a_driver_that_wakes_up_after_another_has_done_its_batch_leaves_the_stat
 
 
 def test_what_the_tasks_failed_of_is_kept_as_it_is_and_nothing_is_noted(spec: JobSpec):
-    end, failed = BatchEnd(spec, lambda told: None), MemoryError("of a task")
+    end, failed = batch_end(spec), MemoryError("of a task")
     with pytest.raises(MemoryError):
         Batch(report(0), failed).given_to(end)
     assert end.failure is failed
@@ -144,7 +165,7 @@ def test_a_driver_that_cannot_handle_what_it_is_told_does_not_fail_the_batch(
     def hear(told: Mapping[str, Any]) -> None:
         raise BrokenPipeError("nobody reads")
 
-    end = BatchEnd(spec, hear)
+    end = batch_end(spec, hear)
     Batch(report(0), report(1)).given_to(end)
     assert end.failure is None
     assert "nobody reads" in capsys.readouterr().err
@@ -157,7 +178,7 @@ def test_an_attempt_is_known_as_the_first_once_and_never_in_a_batch_that_may_hav
     assert is_first_attempt(job, at._replace(task=2))
     assert not is_first_attempt(job, at._replace(number=BATCH - 1))
     assert not is_first_attempt(WorkerJob(replace(spec, one_host=False)), at._replace(task=3))
-    Batch(report(0), report(1)).given_to(BatchEnd(spec, lambda told: None))
+    Batch(report(0), report(1)).given_to(batch_end(spec))
     assert not list((Path(spec.scratch) / spec.run / "begun").iterdir()), "nothing is left of a batch that is done"
 
 

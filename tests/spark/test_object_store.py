@@ -39,9 +39,7 @@ def test_a_store_needs_the_archives_of_its_client(checkpoint: str, lists: tuple[
 
 def test_only_a_local_checkpoint_relies_on_a_rename_that_replaces():
     for checkpoint in ("checkpoint", "/data", "file:///data"):
-        assert configured(Spark(), [Path("/a.jar")], checkpoint)[MANAGER].endswith(
-            ".FileSystemBasedCheckpointFileManager"
-        )
+        assert configured(Spark(), [Path("/a.jar")], checkpoint)[MANAGER] == "tailrace.checkpoint.FolderFiles"
     for checkpoint in ("s3a://bucket", "gs://bucket", "hdfs://host/folder"):
         assert MANAGER not in configured(Spark(), [Path("/a.jar")], checkpoint)
 

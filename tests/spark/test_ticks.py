@@ -16,17 +16,18 @@ class _Cluster:
     """A Kafka with two partitions, of which nothing is known while it is away."""
 
     away = False
+    partitions = 2
 
     def describe(self, topics: list[str]) -> dict[str, int]:
         if self.away:
             raise KafkaUnreachable("no broker answers")
-        return dict.fromkeys(topics, 2)
+        return dict.fromkeys(topics, self.partitions)
 
 
 class _Reader:
     """A tick every ten seconds, its clocks and its Kafka."""
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, always: bool = False) -> None:
         self.wall, self.running, self.cluster = 1_000_000.0, 0.0, _Cluster()
         monkeypatch.setattr("time.time", lambda: self.wall)
         monkeypatch.setattr("time.monotonic", lambda: self.running)
@@ -37,7 +38,9 @@ class _Reader:
             "levels": "[1]",
             "topics": json.dumps({"0": {"kafka": {}, "topics": ["t"]}}),
             "ended": str(tmp_path / "run" / "ended.json"),
+            "always": str(always).lower(),
         }
+        self.ended = tmp_path / "run" / "ended.json"
         self._reader = TickReader(options, lambda _: self.cluster)  # type: ignore[arg-type,return-value]
         self.offset: dict[str, Any] = self._reader.initialOffset()
 
@@ -48,6 +51,11 @@ class _Reader:
         before = self.offset
         _, self.offset = self._reader.read(before)
         return self.offset != before
+
+    def batch(self, seconds: float) -> None:
+        """After `seconds` a batch of rows begins."""
+        self.running += seconds
+        self._reader.commit(self.offset)
 
 
 @pytest.fixture
@@ -76,3 +84,45 @@ def test_the_partitions_that_are_known_stay_known_while_kafka_does_not_answer(re
     reader.cluster.away = True
     assert reader.ticks(100)
     assert reader.offset["channels"] == known
+
+
+def test_while_rows_come_there_is_no_tick_and_then_one_an_interval(reader: _Reader):
+    assert reader.ticks(0)
+    for _ in range(5):
+        reader.batch(4)
+        assert not reader.ticks(0)
+    assert [reader.ticks(seconds) for seconds in (9, 1, 9, 1)] == [False, True, False, True]
+
+
+def test_batches_that_may_have_no_rows_do_not_put_a_tick_off_for_ever(reader: _Reader):
+    assert reader.ticks(0)
+    told = []
+    for _ in range(40):
+        reader.batch(5)
+        told.append(reader.ticks(0))
+    assert [number for number, each in enumerate(told, 1) if each] == [20, 40]
+
+
+def test_where_rows_of_a_source_tell_only_some_shards_the_time_ticks_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    reader = _Reader(tmp_path, monkeypatch, always=True)
+    assert reader.ticks(0)
+    reader.batch(9)
+    assert reader.ticks(1)
+
+
+def test_a_partition_that_comes_and_a_source_that_ends_are_told_while_rows_come(reader: _Reader):
+    assert reader.ticks(0)
+    reader.cluster.partitions = 3
+    told = []
+    for _ in range(12):
+        reader.batch(6)
+        told.append(reader.ticks(0))
+    assert told == [False] * 9 + [True] + [False] * 2, "after a minute, and before ten intervals"
+    assert reader.offset["channels"] == {"0": ["s0000/t/00000", "s0000/t/00001", "s0000/t/00002"]}
+    reader.ended.parent.mkdir(exist_ok=True)
+    reader.ended.write_text("[0]")
+    reader.batch(1)
+    assert reader.ticks(0)
+    assert reader.offset["ended"] == [0]

@@ -1,7 +1,8 @@
 """Our own Java classes, in an archive that is made from their sources once, beside the archives that they need.
 
 What runs for every record of Kafka before it is in Python's hands has to be Java: `java/tailrace/kafka` reads the
-partitions of a task with one consumer.
+partitions of a task with one consumer. So has what takes the place of a part of Spark:
+`java/tailrace/checkpoint` writes the files of its logs, `java/tailrace/reports` collects what tasks report.
 """
 
 from __future__ import annotations

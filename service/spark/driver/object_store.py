@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlparse
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_PACKAGE = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+FOLDER_FILES = "tailrace.checkpoint.FolderFiles"
+"""Our class of the files of a checkpoint that is a folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +49,9 @@ def required(checkpoint: str) -> Mapping[str, str]:
     """Return how a file of the checkpoint is put in its place whole.
 
     On a local file system a rename takes the place of what is there, which is all that is needed; Spark's default forks
-    chmod and readlink about ten times a batch. In an object store a rename does not replace, and a batch that is done
-    again writes the same files again: Spark's default sees to that.
+    chmod and readlink about ten times a batch, ours never. In an object store a rename does not replace, and a batch
+    that is done again writes the same files again: Spark's default sees to that.
     """
     if urlparse(checkpoint).scheme in ("", "file"):
-        return {_MANAGER: f"{_PACKAGE}.FileSystemBasedCheckpointFileManager"}
+        return {_MANAGER: FOLDER_FILES}
     return {}

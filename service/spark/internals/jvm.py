@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 KAFKA_SOURCE = "tailrace.kafka.KafkaStream"
 """The class of the source of a Kafka table in a running query; it is ours, around that of Spark."""
 
 READ_LIMIT = "org.apache.spark.sql.connector.read.streaming.ReadLimit"
+
+
+REPORTS = "tailrace.reports.Reports"
+"""Our class that runs the tasks of a batch."""
 
 
 def java(session: SparkSession) -> Any:
@@ -40,6 +44,16 @@ def active_executors(session: SparkSession) -> dict[str, str]:
     found = (active.apply(i) for i in range(active.size()))
     # The address is not known in the moment between an executor's connection and its first word.
     return {str(each.id()): str(each.hostPort() or "") for each in found}
+
+
+def collected(reports: DataFrame) -> list[bytes]:
+    """Run the tasks of a batch, and return what each has left in the one column of its row.
+
+    The rows are run as they are planned. `reports.collect()` has Spark plan them as a query of its own, tell its
+    listeners of that, and serve them at a port.
+    """
+    found = getattr(java(reports.sparkSession), REPORTS).collect(reports._jdf)
+    return [bytes(report) for report in found]
 
 
 def set_read_limits(session: SparkSession, query: StreamingQuery, records: Mapping[int, int]) -> int:

@@ -1,6 +1,9 @@
 """The slow tick: a stream source that makes batches run when no data comes, and tells every shard what only the driver
 knows, the partitions of each topic and which bounded sources have ended.
 
+A tick costs its batch a task. Where each batch of rows tells every shard the time, there are few while rows come,
+unless there is something new to tell.
+
 All that it says is in its offset, which Spark keeps in its log, so a replayed batch hears the same.
 """
 
@@ -35,6 +38,9 @@ CLOCK = "clock.json"
 
 PARTITIONS_REFRESH_SECONDS = 60.0
 
+MOST_INTERVALS = 10
+"""Intervals after which there is a tick whatever comes: batches of nothing but aborted records tell nobody the time."""
+
 SPARK_SCHEMA = (
     "shard INT, level INT, kind INT, address INT, channel STRING, sequence LONG, now LONG, watermark LONG,"
     " idle BOOLEAN, payload BINARY, file STRING, port INT"
@@ -43,7 +49,8 @@ SPARK_SCHEMA = (
 
 class TickSource(DataSource):
     """Options: `interval` (ms), `shards` (of a level), `levels` (a JSON list), `topics` (JSON: source id to topics and
-    librdkafka properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes)."""
+    librdkafka properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes),
+    `always` (whether an interval has its tick also while rows come)."""
 
     @classmethod
     def name(cls) -> str:
@@ -69,31 +76,37 @@ class TickReader(SimpleDataSourceStreamReader):
         self._levels: list[int] = json.loads(options["levels"])
         self._topics: dict[str, dict[str, Any]] = json.loads(options["topics"])
         self._ended = Path(options["ended"])
+        self._always = options["always"] == "true"
         self._channels: dict[str, list[str]] = {}
         self._refreshed = -PARTITIONS_REFRESH_SECONDS
-        self._due = 0.0
+        self._due = self._latest = 0.0
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset of a query that has no checkpoint yet."""
         return {"now": 0, "channels": {}, "ended": []}
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
-        """Return the next tick, or nothing while the last one is younger than the interval and no source has ended
-        since."""
+        """Return the next tick, or nothing while the last one is younger than the interval, no source has ended since
+        and no partition has come."""
         with noted():
             return self._read(start)
 
     def _read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
         now = believed_time(self._ended.parent.parent / CLOCK)
         ended = _listed(self._ended)
+        if self._ended.with_name(HELD).exists():
+            return iter(()), start
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
         due = time.monotonic() >= self._due or ended != start["ended"]
-        if not due or self._ended.with_name(HELD).exists():
+        if not due and not self._overdue():
+            return iter(()), start
+        channels = self._known(start["channels"])
+        if not due and channels == start["channels"]:
             return iter(()), start
         self._due = time.monotonic() + self._interval / 1000
+        self._latest = time.monotonic() + MOST_INTERVALS * self._interval / 1000
         waiting = _listed(self._ended.with_name(WAITING))
-        known = self._known(start["channels"])
-        end = {"now": max(now, start["now"] + 1), "channels": known, "ended": ended, "waiting": waiting}
+        end = {"now": max(now, start["now"] + 1), "channels": channels, "ended": ended, "waiting": waiting}
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -110,12 +123,19 @@ class TickReader(SimpleDataSourceStreamReader):
         return iter(rows)  # of a list: Spark copies the iterator
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: no more is held for a tick that is done."""
+        """A batch begins, with a tick or without: Spark says so of the one before, of each source."""
+        # A partition that is not read yet is not idle, which each tick says anew.
+        if not self._always and not end.get("waiting"):
+            self._due = min(time.monotonic() + self._interval / 1000, self._latest)
+
+    def _overdue(self) -> bool:
+        """Whether partitions are to be asked for, though no tick is due."""
+        return time.monotonic() - self._refreshed >= PARTITIONS_REFRESH_SECONDS
 
     def _known(self, before: dict[str, list[str]]) -> dict[str, list[str]]:
         """The channels of each source; what was known stays known when Kafka does not answer, and a partition that has
         no leader for a while is still one."""
-        if time.monotonic() - self._refreshed >= PARTITIONS_REFRESH_SECONDS:
+        if self._overdue():
             for source, description in self._topics.items():
                 if "channels" in description:
                     self._channels[source] = description["channels"]

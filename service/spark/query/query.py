@@ -75,8 +75,10 @@ class QueryBuilder:
         after one batch, which is planned already."""
         program = self._spec.program
         branches = [self._ingested(source) for source in program.sources]
-        levels = sorted({level for s in program.sources for level in self._topology.levels_heard_by(s.id)})
-        ticks = self._ticks(tick_ms, levels, topics)
+        heard = [self._topology.levels_heard_by(s.id) for s in program.sources]
+        levels = sorted({level for each in heard for level in each})
+        always = any(each != levels for each in heard)
+        ticks = self._ticks(tick_ms, levels, topics, always=always)
         # Without a level nobody hears a tick, and so there is none: its source only makes batches.
         branches.append(ticks if program.levels else ticks.selectExpr("payload AS report"))
         rows = reduce(DataFrame.union, branches)
@@ -131,12 +133,13 @@ class QueryBuilder:
             reader = reader.option(key, value)
         return reader.load()
 
-    def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any]) -> DataFrame:
+    def _ticks(self, tick_ms: int, levels: list[int], topics: Mapping[int, Any], *, always: bool) -> DataFrame:
         return (
             self._session.readStream.format("tailrace-tick")
             .option("interval", str(tick_ms))
             .option("shards", str(self._spec.layout.shards))
             .option("levels", json.dumps(levels))
+            .option("always", str(always).lower())
             .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
             .option("ended", str(Path(self._spec.scratch) / self._spec.run / "ended.json"))
             .load()

@@ -1,0 +1,30 @@
+package tailrace.reports;
+
+import java.util.List;
+import org.apache.spark.api.java.function.Function;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.LogicalRDD;
+
+/** What the tasks of a batch report: the one column, binary, of the rows that Spark hands over at the end of a batch. */
+public class Reports {
+    private Reports() {}
+
+    /**
+     * Run the tasks, and return what each has reported.
+     *
+     * <p>The rows are those of a plan that is made already. `Dataset.collect` would plan them as a query of its own, and
+     * tell all listeners of it.
+     */
+    public static List collect(Dataset rows) {
+        LogicalRDD planned = (LogicalRDD) rows.queryExecution().logical();
+        return planned.rdd().toJavaRDD().map(new Copied()).collect();
+    }
+
+    /** The bytes of a row, of which Spark reuses the memory. */
+    static class Copied implements Function {
+        public Object call(Object row) {
+            return ((InternalRow) row).getBinary(0);
+        }
+    }
+}

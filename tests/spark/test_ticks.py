@@ -126,3 +126,15 @@ def test_a_partition_that_comes_and_a_source_that_ends_are_told_while_rows_come(
     reader.batch(1)
     assert reader.ticks(0)
     assert reader.offset["ended"] == [0]
+
+
+def test_while_a_source_waits_each_interval_has_its_tick(reader: _Reader):
+    waiting = reader.ended.with_name("waiting.json")
+    waiting.parent.mkdir(exist_ok=True)
+    waiting.write_text("[1]")
+    assert reader.ticks(0)
+    reader.batch(9)
+    waiting.write_text("[]")
+    assert reader.ticks(1)
+    reader.batch(9)
+    assert not reader.ticks(1)

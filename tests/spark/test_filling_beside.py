@@ -1,0 +1,46 @@
+"""What is new in a changed query is filled beside the running one, which answers meanwhile; kills change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker, MakeTopic
+from tests.spark import test_filling
+from tests.spark.service_process import ServiceProcess
+from tests.spark.test_filling import Pipeline, Upgrades
+
+pytestmark = pytest.mark.timeout(900)  # each starts a JVM four times
+upgrades = test_filling.upgrades
+
+
+def test_what_is_new_is_filled_beside_the_running_query_and_killed_on_the_way(
+    kafka: Broker,
+    make_topic: MakeTopic,
+    service: Callable[..., ServiceProcess],
+    upgrades: Upgrades,
+    tmp_path: Path,
+) -> None:
+    pipeline = Pipeline(kafka, make_topic, tmp_path)
+    commits = tmp_path / "checkpoint/totals/tailrace/filling/commits"
+    job = service(pipeline.before, kafka.bootstrap, BATCH__ROWS="1000")
+    pipeline.feed(1500)
+    job.start()
+    job.until("all totals are there", pipeline.answered)
+    arguments = ("--from", "earliest", str(pipeline.file))
+    upgrades.start(*arguments)
+    upgrades.until("two batches of the filling are done", (commits / "1").exists)
+    upgrades.kill()
+    pipeline.feed(300)
+    job.until("the first query goes on meanwhile", pipeline.answered)
+    upgrades.start(*arguments)
+    upgrades.until("the filling waits for the first query to be stopped", lambda: '"filled"' in upgrades.log)
+    pipeline.feed(300)
+    job.until("the first query goes on meanwhile", pipeline.answered)
+    job.terminate()
+    assert job.wait(60) == 0
+    assert upgrades.wait() == 0, upgrades.log[-4000:]
+    assert "the changed query has taken over" in upgrades.log
+    pipeline.check_new()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -61,3 +63,17 @@ def grant(admin: AdminClient, user: str, rights: Rights) -> None:
     ]
     for granted in admin.create_acls(bindings).values():
         granted.result(30)
+    # The controller has them; the broker hears of them a moment later, and answers for itself what it knows.
+    theirs = AclBindingFilter(
+        ResourceType.ANY,
+        None,
+        ResourcePatternType.ANY,
+        f"User:{user}",
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    deadline = time.monotonic() + 30
+    while not set(bindings) <= set(admin.describe_acls(theirs).result(30)):
+        assert time.monotonic() < deadline, "the broker has not heard of the rights"
+        time.sleep(0.1)

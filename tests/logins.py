@@ -66,10 +66,10 @@ def grant(admin: AdminClient, user: str, rights: Rights) -> None:
     # The controller has them; the broker hears of them a moment later, and answers for itself what it knows.
     theirs = AclBindingFilter(
         ResourceType.ANY,
-        None,
+        None,  # type: ignore[arg-type]  # any name, which the stubs do not know
         ResourcePatternType.ANY,
         f"User:{user}",
-        None,
+        None,  # type: ignore[arg-type]  # any host
         AclOperation.ANY,
         AclPermissionType.ANY,
     )

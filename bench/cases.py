@@ -67,6 +67,7 @@ ACCOUNTS = ("payments", "results_by_account")
 WINDOWS = ("payments", "results_by_window")
 _ROWS = ("payments", "results_by_payment")
 ORDERS = ("orders_and_shipments", "results_by_order")
+_IN_TIME = ("orders_in_time", "shipments_in_time")
 _BOTH = (Topic("ORDERS", "orders", 100_000, 0.5), Topic("SHIPMENTS", "shipments", 100_000, 0.5))
 _VERSIONED = (Topic("ORDERS", "orders", 100_000, 0.9), Topic("ACCOUNTS", "accounts", 100_000, 0.1))
 _THREE = (
@@ -83,7 +84,7 @@ CASES = (
     Case("group-3m", "group by, 3,000,000 keys", "group_by", _payments(3_000_000), native=True, head=ACCOUNTS),
     Case("over-1k", "OVER RANGE 10 s, 1,000 keys", "over_range", _payments(1_000), head=PAYMENTS),
     Case("join", "regular join", "join", _BOTH, head=ORDERS),
-    Case("interval-join", "interval join", "interval_join", _BOTH, native=True, head=("results_by_order",)),
+    Case("interval-join", "interval join", "interval_join", _BOTH, native=True, head=(*_IN_TIME, "results_by_order")),
 )
 
 MORE = (
@@ -91,9 +92,9 @@ MORE = (
     Case("hop-1k", "hop 10 s every second, 1,000 keys", "hop", _payments(1_000), head=WINDOWS),
     Case("top-100k", "Top-3 of 100,000 keys", "top_n", _payments(100_000), head=_ROWS),
     Case("last-3m", "last row of 3,000,000 keys", "last_row", _payments(3_000_000), head=_ROWS),
-    Case("temporal-join", "temporal join, 100,000 keys", "temporal_join", _VERSIONED),
-    Case("window-join", "window join, tumble 10 s", "window_join", _BOTH),
-    Case("three-way-join", "regular join of three tables", "three_way_join", _THREE),
+    Case("temporal-join", "temporal join, 100,000 keys", "temporal_join", _VERSIONED, head=("orders_in_time",)),
+    Case("window-join", "window join, tumble 10 s", "window_join", _BOTH, head=_IN_TIME),
+    Case("three-way-join", "regular join of three tables", "three_way_join", _THREE, head=("orders_and_shipments",)),
 )
 """Cases that run where they are named, since those of the table take an hour."""
 

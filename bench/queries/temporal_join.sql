@@ -1,21 +1,4 @@
 -- Each order with the version of its account at the time of the order.
-CREATE TABLE orders (
-  id BIGINT,
-  account BIGINT,
-  amount DOUBLE,
-  ms BIGINT,
-  ts AS TO_TIMESTAMP_LTZ(ms, 3),
-  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-  'connector' = 'kafka',
-  'topic' = '${ORDERS}',
-  'properties.bootstrap.servers' = '${BOOTSTRAP}',
-  'properties.group.id' = '${GROUP}',
-  'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
-  'format' = 'json'
-);
 CREATE TABLE accounts (
   account BIGINT,
   tier BIGINT,
@@ -29,8 +12,8 @@ CREATE TABLE accounts (
   'properties.bootstrap.servers' = '${BOOTSTRAP}',
   'properties.group.id' = '${GROUP}',
   'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
+  'scan.startup.mode' = '${FROM}',
+  'scan.bounded.mode' = '${UNTIL}',
   'format' = 'debezium-json'
 );
 

@@ -1,33 +1,4 @@
 -- Each order with its shipment and its invoice, whenever these come.
-CREATE TABLE orders (
-  id BIGINT,
-  account BIGINT,
-  amount DOUBLE,
-  ms BIGINT
-) WITH (
-  'connector' = 'kafka',
-  'topic' = '${ORDERS}',
-  'properties.bootstrap.servers' = '${BOOTSTRAP}',
-  'properties.group.id' = '${GROUP}',
-  'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
-  'format' = 'json'
-);
-CREATE TABLE shipments (
-  order_id BIGINT,
-  carrier BIGINT,
-  ms BIGINT
-) WITH (
-  'connector' = 'kafka',
-  'topic' = '${SHIPMENTS}',
-  'properties.bootstrap.servers' = '${BOOTSTRAP}',
-  'properties.group.id' = '${GROUP}',
-  'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
-  'format' = 'json'
-);
 CREATE TABLE invoices (
   order_id BIGINT,
   cents BIGINT
@@ -37,8 +8,8 @@ CREATE TABLE invoices (
   'properties.bootstrap.servers' = '${BOOTSTRAP}',
   'properties.group.id' = '${GROUP}',
   'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
+  'scan.startup.mode' = '${FROM}',
+  'scan.bounded.mode' = '${UNTIL}',
   'format' = 'json'
 );
 

@@ -1,38 +1,4 @@
 -- Each order with its shipment, if both are of the same ten seconds.
-CREATE TABLE orders (
-  id BIGINT,
-  account BIGINT,
-  amount DOUBLE,
-  ms BIGINT,
-  ts AS TO_TIMESTAMP_LTZ(ms, 3),
-  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-  'connector' = 'kafka',
-  'topic' = '${ORDERS}',
-  'properties.bootstrap.servers' = '${BOOTSTRAP}',
-  'properties.group.id' = '${GROUP}',
-  'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
-  'format' = 'json'
-);
-CREATE TABLE shipments (
-  order_id BIGINT,
-  carrier BIGINT,
-  ms BIGINT,
-  ts AS TO_TIMESTAMP_LTZ(ms, 3),
-  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-  'connector' = 'kafka',
-  'topic' = '${SHIPMENTS}',
-  'properties.bootstrap.servers' = '${BOOTSTRAP}',
-  'properties.group.id' = '${GROUP}',
-  'properties.isolation.level' = 'read_committed',
-  'scan.startup.mode' = 'earliest-offset',
-  'scan.bounded.mode' = 'latest-offset',
-  'format' = 'json'
-);
-
 CREATE TABLE results (
   window_start TIMESTAMP(3),
   id BIGINT,

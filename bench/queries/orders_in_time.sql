@@ -1,0 +1,18 @@
+-- Orders with the time of each.
+CREATE TABLE orders (
+  id BIGINT,
+  account BIGINT,
+  amount DOUBLE,
+  ms BIGINT,
+  ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+  'connector' = 'kafka',
+  'topic' = '${ORDERS}',
+  'properties.bootstrap.servers' = '${BOOTSTRAP}',
+  'properties.group.id' = '${GROUP}',
+  'properties.isolation.level' = 'read_committed',
+  'scan.startup.mode' = '${FROM}',
+  'scan.bounded.mode' = '${UNTIL}',
+  'format' = 'json'
+);

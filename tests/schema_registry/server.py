@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
+from service.schema_registry import client
+
 Answer = tuple[int, dict[str, Any]]
 
 
@@ -117,6 +119,7 @@ def served(registry: SmallRegistry | None = None, tls: ssl.SSLContext | None = N
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         known.url = f"{'https' if tls else 'http'}://localhost:{server.server_address[1]}"
+        client.registry.cache_clear()  # the port may be that of a registry which this process has asked before
         try:
             yield known
         finally:

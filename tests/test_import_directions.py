@@ -92,7 +92,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.settings",
     },
-    "service.deployment.writers": {"service.deployment.clusters", "service.kafka"},
+    "service.deployment.writers": {"service.deployment.bounds", "service.deployment.clusters", "service.kafka"},
     "service.deployment.schemas": {
         "service.formats",
         "service.formats.avro.schema",
@@ -101,7 +101,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.schema_registry",
     },
-    "service.deployment.awaited_tables": {"service.deployment.bounds", "service.plan", "service.runtime"},
+    "service.deployment.awaited_tables": {
+        "service.checkpoint",
+        "service.deployment.bounds",
+        "service.deployment.planning",
+        "service.plan",
+        "service.runtime",
+    },
     "service.deployment.planning": {
         "service.databases",
         "service.deployment.schemas",

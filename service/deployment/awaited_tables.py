@@ -7,9 +7,13 @@ batch which is done again is cut as it was, and a new start waits for what is le
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
+from service.checkpoint.batch_log import OFFSETS, ends, last
+from service.checkpoint.files import Files
 from service.deployment.bounds import Ends, Store, reached
+from service.deployment.planning import Deployment
 from service.plan.program import Program
 from service.runtime.watermarks import SourceChannel, channel_name
 
@@ -17,11 +21,13 @@ AWAITED = "awaited"
 """The file of a checkpoint with the offset of each channel up to which others wait."""
 
 
-def agree_on_awaited(store: Store, program: Program, ends: Callable[[int], Ends], *, planned: bool) -> dict[str, int]:
+def agree_on_awaited(
+    store: Store, program: Program, ends_of: Callable[[int], Ends], *, planned: bool
+) -> dict[str, int]:
     """Return the end offset of each channel of the sources that others are read after, as it was at the last start
     before a batch was `planned`; nothing where that was one of a version that did not wait.
 
-    `ends` asks for those of one source, once. Raises KafkaFailure.
+    `ends_of` asks for those of one source, once. Raises KafkaFailure.
     """
     if planned:
         return dict(store.read(AWAITED) or {})
@@ -29,12 +35,32 @@ def agree_on_awaited(store: Store, program: Program, ends: Callable[[int], Ends]
     found = {
         channel_name(table, topic, partition): end
         for table in tables
-        for topic, by_partition in ends(table).items()
+        for topic, by_partition in ends_of(table).items()
         for partition, end in by_partition.items()
     }
     if found or store.read(AWAITED):
         store.write(AWAITED, found)
     return found
+
+
+def await_tables(deployment: Deployment, store: Store, files: Files, starts: Mapping[int, str]) -> AwaitedTables:
+    """Return which sources wait, where the next batch begins where the last one that is planned ends, else at `starts`:
+    Spark's JSON of offsets, by source. Raises KafkaFailure."""
+    planned = last(files, OFFSETS)
+    program = deployment.program
+    awaited = AwaitedTables(program, agree_on_awaited(store, program, deployment.end_offsets, planned=planned >= 0))
+    if not awaited.waiting:
+        return awaited
+    stops = ends(files, planned) if planned >= 0 else []
+    for position, source in enumerate(program.sources):
+        if source.id not in starts:
+            continue
+        offsets = stops[position] if position < len(stops) else None
+        if planned < 0:
+            offsets = json.loads(starts[source.id])
+        if offsets:
+            awaited.read(source.id, offsets)
+    return awaited
 
 
 class AwaitedTables:

@@ -31,8 +31,13 @@ from service.kafka.writer.partition_writer import PartitionWriter
 from service.plan.program import Program, starts_told
 from service.runtime.watermarks import channel_name
 
-PLAN, CUT, SKIPPED = "plan", "cut", "skipped"
-"""Small files of a checkpoint: the plan number; the records a table that batches are cut to; what was skipped."""
+PLAN, CUT, SKIPPED, TRIES = "plan", "cut", "skipped", "tries"
+"""Small files of a checkpoint: the plan number; the records a table that batches are cut to; what was skipped; how many
+processes have begun the batch that is planned."""
+
+PROCESSES = 3
+"""Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
+killed for memory says nothing."""
 
 _TRIES = 3
 _PAUSE = 1.0
@@ -75,6 +80,15 @@ class Skipped(NamedTuple):
         return self.end - (self.start or 0)
 
 
+def skipped_by_topic(store: Store) -> list[tuple[str, str, int]]:
+    """Return tables, topics, and how many of their records were passed by since the checkpoint was made."""
+    found: dict[tuple[str, str], int] = {}
+    for each in (Skipped(**written) for written in store.read(SKIPPED) or []):
+        place = each.table, each.topic
+        found[place] = found.get(place, 0) + each.records
+    return [(*place, records) for place, records in sorted(found.items())]
+
+
 class Replanning:
     """The choices for the planned batch of one job, while its query is stopped."""
 
@@ -86,6 +100,17 @@ class Replanning:
     def pending(self) -> PlannedBatch | None:
         """Return the batch that is planned and not done."""
         return batch_log.unfinished(self._files)
+
+    def begun_in_vain(self) -> bool:
+        """Note that this process is about to begin the batch that is planned. Return whether PROCESSES others have,
+        before."""
+        pending = self.pending()
+        if pending is None:
+            return False
+        known = self._store.read(TRIES)
+        before = known["processes"] if known is not None and known["batch"] == pending.number else 0
+        self._store.write(TRIES, {"batch": pending.number, "processes": before + 1})
+        return int(before) >= PROCESSES
 
     def records(self, batch: PlannedBatch) -> list[tuple[str, Range]]:
         """Return what a batch reads, by table and partition."""

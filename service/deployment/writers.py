@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from service.deployment.bounds import Store
 from service.deployment.clusters import Address
 from service.kafka.errors import KafkaConfigError
 
 SIDE = "side"
 _NAMES = {SIDE: "dead letters and late rows"}
 LARGEST = "message.max.bytes"
+
+WRITERS = "writers"
+"""The small file of a checkpoint with the numbers of its writers."""
 
 Properties = dict[str, str]
 
@@ -88,9 +92,18 @@ def _together(addresses: Sequence[Address]) -> Address:
     return Address(librdkafka={**merged, **({LARGEST: str(max(largest))} if largest else {})}, java=addresses[0].java)
 
 
+def agree_on_writers(store: Store, writers: Writers, tables: Mapping[int, str]) -> None:
+    """Keep in a checkpoint who writes what, `tables` being the names of those of the outputs. Raises as
+    `check_unchanged`."""
+    known, now = store.read(WRITERS) or {}, writers.numbers(tables)
+    check_unchanged(known, now)
+    if now.keys() - known.keys():
+        store.write(WRITERS, {**known, **now})
+
+
 def check_unchanged(known: Mapping[str, int], now: Mapping[str, int]) -> None:
-    """Raise where an output was written by another writer of the checkpoint before: the batch that was cut short may
-    have been written by the one, and the other would write it again."""
+    """Raise KafkaConfigError where an output was written by another writer of the checkpoint before: the batch that was
+    cut short may have been written by the one, and the other would write it again."""
     moved = [_NAMES.get(each, each) for each in now if known.get(each, now[each]) != now[each]]
     if moved:
         raise KafkaConfigError(

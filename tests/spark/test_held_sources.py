@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.spark.query.heartbeat import HELD
+from service.spark.query.run_folder import RunFolder
 from service.spark.supervision import runner
 from service.spark.supervision.batch_sizing import BatchSizing
 from service.spark.supervision.runner import JobRunner
@@ -24,7 +24,7 @@ class _Query:
 def running(folder: Path, query: _Query) -> JobRunner:
     """A job with one Kafka table, without a JVM."""
     made: Any = object.__new__(JobRunner)
-    made._session, made._query, made._folder = None, query, folder
+    made._session, made._query, made._folder = None, query, RunFolder(folder)
     made._pace = BatchSizing(10_000_000, 1.0)
     made._batch_bytes = {}
     made._held = False
@@ -44,7 +44,7 @@ def test_the_report_of_a_batch_does_not_let_a_held_query_go_on(tmp_path: Path, m
     job.keep_pace(1, 200_000, 0.5)
     assert limits == [800_000], "while it is not held, the next batch is fitted to the last one"
     assert job.hold()
-    assert (tmp_path / HELD).exists()
+    assert RunFolder(tmp_path).held()
     job.keep_pace(2, 800_000, 30.0)
     assert limits == [800_000, 0]
 

@@ -10,6 +10,7 @@ import pytest
 
 from service.kafka.errors import KafkaUnreachable
 from service.spark.query.heartbeat import TickReader
+from service.spark.query.run_folder import RunFolder
 
 
 class _Cluster:
@@ -37,10 +38,11 @@ class _Reader:
             "shards": "1",
             "levels": "[1]",
             "topics": json.dumps({"0": {"kafka": {}, "topics": ["t"]}}),
-            "ended": str(tmp_path / "run" / "ended.json"),
+            "folder": str(tmp_path / "run"),
             "always": str(always).lower(),
         }
-        self.ended = tmp_path / "run" / "ended.json"
+        (tmp_path / "run").mkdir(exist_ok=True)
+        self.folder = RunFolder(tmp_path / "run")
         self._reader = TickReader(options, lambda _: self.cluster)  # type: ignore[arg-type,return-value]
         self.offset: dict[str, Any] = self._reader.initialOffset()
 
@@ -121,20 +123,17 @@ def test_a_partition_that_comes_and_a_source_that_ends_are_told_while_rows_come(
         told.append(reader.ticks(0))
     assert told == [False] * 9 + [True] + [False] * 2, "after a minute, and before ten intervals"
     assert reader.offset["channels"] == {"0": ["s0000/t/00000", "s0000/t/00001", "s0000/t/00002"]}
-    reader.ended.parent.mkdir(exist_ok=True)
-    reader.ended.write_text("[0]")
+    reader.folder.tell_ended({0})
     reader.batch(1)
     assert reader.ticks(0)
     assert reader.offset["ended"] == [0]
 
 
 def test_while_a_source_waits_each_interval_has_its_tick(reader: _Reader):
-    waiting = reader.ended.with_name("waiting.json")
-    waiting.parent.mkdir(exist_ok=True)
-    waiting.write_text("[1]")
+    reader.folder.tell_waiting({1})
     assert reader.ticks(0)
     reader.batch(9)
-    waiting.write_text("[]")
+    reader.folder.tell_waiting(())
     assert reader.ticks(1)
     reader.batch(9)
     assert not reader.ticks(1)

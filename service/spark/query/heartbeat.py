@@ -26,15 +26,7 @@ from service.kafka.errors import KafkaUnreachable
 from service.runtime.envelope import Envelope, Kind
 from service.runtime.watermarks import Tick, channel_name
 from service.spark.internals.failures import noted
-
-HELD = "held"
-"""The file beside that of `ended` whose being there says that no batch is to be made any more."""
-
-WAITING = "waiting.json"
-"""The file beside that of `ended` which lists the sources that are not read before tables have been."""
-
-CLOCK = "clock.json"
-"""The file of a run that remembers the clocks, above the folders of its queries (`believed_time`)."""
+from service.spark.query.run_folder import RunFolder
 
 PARTITIONS_REFRESH_SECONDS = 60.0
 
@@ -49,8 +41,8 @@ SPARK_SCHEMA = (
 
 class TickSource(DataSource):
     """Options: `interval` (ms), `shards` (of a level), `levels` (a JSON list), `topics` (JSON: source id to topics and
-    librdkafka properties, or to the channels of what is not Kafka), `ended` (path of a file that the driver writes),
-    `always` (whether an interval has its tick also while rows come)."""
+    librdkafka properties, or to the channels of what is not Kafka), `folder` (that of the run), `always` (whether an
+    interval has its tick also while rows come)."""
 
     @classmethod
     def name(cls) -> str:
@@ -75,7 +67,7 @@ class TickReader(SimpleDataSourceStreamReader):
         self._shards = int(options["shards"])
         self._levels: list[int] = json.loads(options["levels"])
         self._topics: dict[str, dict[str, Any]] = json.loads(options["topics"])
-        self._ended = Path(options["ended"])
+        self._folder = RunFolder(Path(options["folder"]))
         self._always = options["always"] == "true"
         self._channels: dict[str, list[str]] = {}
         self._refreshed = -PARTITIONS_REFRESH_SECONDS
@@ -92,9 +84,9 @@ class TickReader(SimpleDataSourceStreamReader):
             return self._read(start)
 
     def _read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
-        now = believed_time(self._ended.parent.parent / CLOCK)
-        ended = _listed(self._ended)
-        if self._ended.with_name(HELD).exists():
+        now = believed_time(RunFolder.clock(self._folder.path.parent))
+        ended = self._folder.ended()
+        if self._folder.held():
             return iter(()), start
         # By a clock that nobody sets: the time of the last tick may be that of a clock that was an hour ahead.
         due = time.monotonic() >= self._due or ended != start["ended"]
@@ -105,8 +97,12 @@ class TickReader(SimpleDataSourceStreamReader):
             return iter(()), start
         self._due = time.monotonic() + self._interval / 1000
         self._latest = time.monotonic() + MOST_INTERVALS * self._interval / 1000
-        waiting = _listed(self._ended.with_name(WAITING))
-        end = {"now": max(now, start["now"] + 1), "channels": channels, "ended": ended, "waiting": waiting}
+        end = {
+            "now": max(now, start["now"] + 1),
+            "channels": channels,
+            "ended": ended,
+            "waiting": self._folder.waiting(),
+        }
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -151,8 +147,3 @@ class TickReader(SimpleDataSourceStreamReader):
                 self._channels[source] = sorted(known)
             self._refreshed = time.monotonic()
         return before | self._channels
-
-
-def _listed(file: Path) -> list[int]:
-    """The ids of sources in a file that the driver writes."""
-    return json.loads(file.read_text()) if file.exists() else []

@@ -141,7 +141,7 @@ class QueryBuilder:
             .option("levels", json.dumps(levels))
             .option("always", str(always).lower())
             .option("topics", json.dumps({str(k): v for k, v in topics.items()}))
-            .option("ended", str(Path(self._spec.scratch) / self._spec.run / "ended.json"))
+            .option("folder", str(Path(self._spec.scratch) / self._spec.run))
             .load()
         )
 

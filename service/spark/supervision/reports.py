@@ -58,3 +58,9 @@ class Reports:
 def _read(progress: Any) -> Report:
     report: Report = json.loads(progress.json())
     return report
+
+
+def end_offsets(report: Report) -> list[Any]:
+    """Return where the batch of a report ends in each source, in the order of the query; the last one is the tick."""
+    told = (source["endOffset"] for source in report["sources"])
+    return [json.loads(each) if isinstance(each, str) else each for each in told]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,40 +14,35 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from service.checkpoint.address import CheckpointAddress
-from service.checkpoint.batch_log import add_starts, ends
+from service.checkpoint.batch_log import add_starts
 from service.checkpoint.sweep import sweep
 from service.checkpoint.sweeper import Sweeper
-from service.deployment.awaited_tables import AwaitedTables, agree_on_awaited
-from service.deployment.bounds import agree_on_bounds, reached
+from service.deployment.awaited_tables import AwaitedTables, await_tables
+from service.deployment.bounds import agree_on_bounds
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.planning import Deployment, MovingEnds
-from service.deployment.record_rooms import Rooms, agree_on_rooms, rooms_now, with_small_batches
-from service.deployment.replanning import CUT, PLAN, SKIPPED, Cut, Replanning, Skipped
+from service.deployment.record_rooms import Rooms, agree_on_rooms, rooms_now
+from service.deployment.replanning import CUT, Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
-from service.deployment.writers import check_unchanged
-from service.formats import datagen
-from service.formats.record_size import RecordRoom
-from service.formats.registry import decoder, encoder
 from service.host.clock import ClockJumped, believed_time
 from service.kafka.errors import KafkaFailure
-from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.kept_tables import OPERATORS, kept_operators
-from service.plan.program import Output, discarding
+from service.plan.program import Program
 from service.plan.upgrade import Upgrade
 from service.runtime.layout import Layout
 from service.runtime.task_metrics import parsed
 from service.runtime.watermarks import channel_name
-from service.spark.driver.cluster_mode import is_local
 from service.spark.query.batch_end import BatchEnd
 from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
-from service.spark.query.heartbeat import CLOCK, HELD, WAITING
-from service.spark.query.job_spec import JobSpec
 from service.spark.query.query import QueryBuilder, SourceOptions
 from service.spark.query.read_limits import limit_reads
+from service.spark.query.run_folder import RunFolder
 from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
 from service.spark.supervision.checkpoint import Checkpoint
-from service.spark.supervision.reports import Report, Reports
+from service.spark.supervision.job_specs import Terms, job_spec
+from service.spark.supervision.reports import Report, Reports, end_offsets
+from service.spark.supervision.source_ends import SourceEnds
 
 Told = Mapping[str, Any]
 
@@ -62,10 +55,6 @@ and may take a tenth of a second."""
 
 SETTLED = 0.2
 """Seconds after which the status of a query that was held tells whether it plans a batch."""
-
-PROCESSES = 3
-"""Processes of which each has begun a batch and not ended it, after which the batch is taken for too large: one that is
-killed for memory says nothing."""
 
 
 class JobRunner:
@@ -91,10 +80,9 @@ class JobRunner:
         self._batch_bytes: dict[int, float] = {}
         self._pace: BatchSizing | None = None
         self._blocks_limited = False
-        self._limits: dict[str, int] = {}
         self._awaited = AwaitedTables(deployment.program, {})
-        self._ended: set[int] = set()
-        self._folder = scratch
+        self._ends = SourceEnds(deployment.program, deployment.bounded, {})
+        self._folder = RunFolder(scratch)
         self._sweeper = Sweeper(self._sweep_state, self._note_ends)
         self._client: Mapping[str, str] = {}
         self._shards = self._readers = 0
@@ -114,61 +102,70 @@ class JobRunner:
         self._blocks_limited = again or self._large_blocks()
         limit_blocks(self._session, self._record, careful=self._blocks_limited)
         self._client = self._checkpoint.client_settings()
-        redone = self._plan_missing()
+        once = self._plan_missing()
         layout = self._layout()
         self._pace = self._new_pace()
         self._wanted_rooms = rooms_now(self._deployment)
         self._rooms = agree_on_rooms(self._checkpoint, self._wanted_rooms, begun=self._checkpoint.begun() is not None)
         a = self._agreed = self._with_topics()
-        self._limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
+        limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         if self._batch_end is None:
-            self._folder = self._scratch / f"r{time.time_ns():x}"
-            (self._folder / "writer").mkdir(parents=True)
-        self._ended = set()
-        self._note_ended()
+            self._folder = RunFolder.made(self._scratch)
         self._held_at = None
-        self._write_ends()
         starts = {
             source.id: "earliest" if self._checkpoint.started() else a.starting_offsets(source.id)
             for source in a.program.sources
             if source.id in a.source_addresses
         }
-        self._awaited = self._await(starts)
-        self._tell_ticks(WAITING, self._awaited.waiting)
-        reads = self._reads()
-        spec = self._spec(self._folder.name, layout)
+        self._ends = SourceEnds(a.program, a.bounded, limits)
+        self._awaited = await_tables(a, self._checkpoint, self._state().open(), starts)
+        self._folder.tell_ended(self._ends.ended)
+        self._folder.tell_waiting(self._awaited.waiting)
+        self._tell_ends()
+        terms = Terms(layout=layout, readers=self._readers, limits=limits, rooms=self._rooms, redone=self._redone)
+        spec = job_spec(a, self._checkpoint, terms, self._state(), self._folder.path)
         self._batch_end = BatchEnd(spec, self._heard)
-        source_options = {
-            source.id: SourceOptions(
-                properties=a.source_addresses[source.id].java,
-                starting_offsets=starts[source.id],
-                batch_rows=reads[source.id],
-                ends="" if a.ends is None else str(self._ends_file(source.id)),
+        # Last of all that may refuse: until then the checkpoint is that of the query before.
+        self._take_checkpoint(a.program)
+        self._query = QueryBuilder(self._session, spec, self._source_options(starts)).start(
+            self._batch_end,
+            checkpoint=self._checkpoint.url,
+            tick_ms=a.settings.batch.tick,
+            trigger_ms=a.settings.batch.trigger,
+            topics=self._topics_of_ticks(),
+            once=once,
+        )
+        self._reports = Reports(self._query)
+
+    def _source_options(self, starts: Mapping[int, str]) -> Mapping[int, SourceOptions]:
+        a, reads = self._agreed, self._reads()
+        return {
+            source: SourceOptions(
+                properties=a.source_addresses[source].java,
+                starting_offsets=start,
+                batch_rows=reads[source],
+                ends="" if a.ends is None else str(self._folder.ends_file(source)),
             )
-            for source in a.program.sources
-            if source.id in a.source_addresses
+            for source, start in starts.items()
         }
-        topics = {
+
+    def _topics_of_ticks(self) -> Mapping[int, Mapping[str, Any]]:
+        """Where a tick finds the channels of each source (`TickSource`)."""
+        a = self._agreed
+        return {
             source.id: {"kafka": a.source_addresses[source.id].librdkafka, "topics": source.table.connector.topics}
             if source.id in a.source_addresses
             else {"channels": [channel_name(source.id, source.table.name, 0)]}
             for source in a.program.sources
         }
-        # Last of all that may refuse: until then the checkpoint is that of the query before.
+
+    def _take_checkpoint(self, program: Program) -> None:
+        """From now on the checkpoint is that of `program`."""
         if self.upgrade is not None or not self._checkpoint.taken():
-            self._checkpoint.take(a.program.meaning)
-        operators = [each.to_json() for each in kept_operators(a.program)]
+            self._checkpoint.take(program.meaning)
+        operators = [each.to_json() for each in kept_operators(program)]
         if self._checkpoint.read(OPERATORS) != operators:
             self._checkpoint.write(OPERATORS, operators)
-        self._query = QueryBuilder(self._session, spec, source_options).start(
-            self._batch_end,
-            checkpoint=self._checkpoint.url,
-            tick_ms=a.settings.batch.tick,
-            trigger_ms=a.settings.batch.trigger,
-            topics=topics,
-            once=redone,
-        )
-        self._reports = Reports(self._query)
 
     def finished(self) -> bool:
         """Look at the progress. Return whether every source has ended and the last batch is done.
@@ -185,7 +182,7 @@ class JobRunner:
         if self._redone is not None:
             self._go_on_when_redone(query)
             return False
-        self._write_ends()
+        self._tell_ends()
         progress = reports.last()
         if progress is None:
             return False
@@ -200,17 +197,15 @@ class JobRunner:
         self._go_on_when_read(progress)
         if self._deployment.ends is not None:
             return self._at_its_ends(self._deployment.ends, progress)
-        before = set(self._ended)
-        self._note_progress(progress)
-        if self._ended != before:
-            self._note_ended()
-        return self._all_ended(progress)
+        if self._ends.note(progress):
+            self._folder.tell_ended(self._ends.ended)
+        return self._ends.all_told(progress)
 
-    def _at_its_ends(self, ends: MovingEnds, progress: Mapping[str, Any]) -> bool:
+    def _at_its_ends(self, ends: MovingEnds, progress: Report) -> bool:
         """Whether all is read up to ends that move no more, and no batch has begun behind that: it might write."""
         if self._held_at is None:
-            sources = zip(self._deployment.program.sources, progress["sources"], strict=False)
-            if ends.final({source.id: _offsets(told["endOffset"]) or {} for source, told in sources}):
+            sources = zip(self._deployment.program.sources, end_offsets(progress), strict=False)
+            if ends.final({source.id: offsets or {} for source, offsets in sources}):
                 self.hold()
                 self._held_at = time.monotonic()
             return False
@@ -218,19 +213,9 @@ class JobRunner:
         settled = time.monotonic() - self._held_at > SETTLED and not self.planning()
         return settled and not self.batch_begun()
 
-    def _write_ends(self) -> None:
-        """Tell the sources up to where they read for now."""
-        if self._deployment.ends is None:
-            return
-        for source, offsets in self._deployment.ends.now().items():
-            path = self._ends_file(source)
-            if not path.exists() or path.read_text() != offsets:
-                temporary = path.with_suffix(".new")
-                temporary.write_text(offsets)
-                temporary.rename(path)
-
-    def _ends_file(self, source: int) -> Path:
-        return self._folder / f"ends-{source}.json"
+    def _tell_ends(self) -> None:
+        if self._deployment.ends is not None:
+            self._folder.tell_ends(self._deployment.ends.now())
 
     def missing(self) -> tuple[int, int] | None:
         """Return the first and the last of the batches that the checkpoint lacks, as an older copy does, and that are
@@ -267,42 +252,22 @@ class JobRunner:
         """Return, by table that is not read yet, the tables that are to be read before it."""
         return self._awaited.names
 
-    def _await(self, starts: Mapping[int, str]) -> AwaitedTables:
-        """Which sources wait, where the next batch begins where the last one that is planned ends, else at `starts`."""
-        a, planned = self._agreed, self._checkpoint.last_planned()
-        awaited = AwaitedTables(
-            a.program, agree_on_awaited(self._checkpoint, a.program, a.end_offsets, planned=planned >= 0)
-        )
-        if not awaited.waiting:
-            return awaited
-        stops = ends(self._state().open(), planned) if planned >= 0 else []
-        for position, source in enumerate(a.program.sources):
-            if source.id not in starts:
-                continue
-            offsets = stops[position] if position < len(stops) else None
-            if planned < 0:
-                offsets = json.loads(starts[source.id])
-            if offsets:
-                awaited.read(source.id, offsets)
-        return awaited
-
     def _reads(self) -> Mapping[int, int]:
         """How many records of each source the next batch may take."""
         assert self._pace is not None
         rows, waiting = 0 if self._held else self._pace.rows, self._awaited.waiting
         return {source: 0 if source in waiting else rows for source in self._deployment.source_addresses}
 
-    def _go_on_when_read(self, progress: Mapping[str, Any]) -> None:
+    def _go_on_when_read(self, progress: Report) -> None:
         """Have those read that have waited for tables which the last batch has read to where they ended."""
         before = self._awaited.waiting
         if not before:
             return
-        for source, told in zip(self._agreed.program.sources, progress["sources"], strict=False):
-            offsets = told["endOffset"]
+        for source, offsets in zip(self._agreed.program.sources, end_offsets(progress), strict=False):
             if offsets and source.id in self._agreed.source_addresses:
-                self._awaited.read(source.id, json.loads(offsets) if isinstance(offsets, str) else offsets)
+                self._awaited.read(source.id, offsets)
         if self._awaited.waiting != before and self._query is not None:
-            self._tell_ticks(WAITING, self._awaited.waiting)
+            self._folder.tell_waiting(self._awaited.waiting)
             limit_reads(self._session, self._query, self._reads())
 
     def added_topics(self) -> Mapping[str, tuple[str, ...]]:
@@ -343,23 +308,13 @@ class JobRunner:
         return self._replanning().cut()
 
     def begun_in_vain(self) -> bool:
-        """Note that this process is about to begin the batch that is planned. Return whether PROCESSES others have,
-        before."""
-        pending = self._replanning().pending()
-        if pending is None:
-            return False
-        known = self._checkpoint.read("tries")
-        before = known["processes"] if known is not None and known["batch"] == pending.number else 0
-        self._checkpoint.write("tries", {"batch": pending.number, "processes": before + 1})
-        return int(before) >= PROCESSES
+        """Note that this process is about to begin the batch that is planned. Return whether others have, before, and
+        none has ended it."""
+        return self._replanning().begun_in_vain()
 
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
         """Return tables, topics, and how many of their records were passed by since the checkpoint was made."""
-        found: dict[tuple[str, str], int] = {}
-        for each in (Skipped(**written) for written in self._checkpoint.read(SKIPPED) or []):
-            place = each.table, each.topic
-            found[place] = found.get(place, 0) + each.records
-        return [(*place, records) for place, records in sorted(found.items())]
+        return skipped_by_topic(self._checkpoint)
 
     def _replanning(self) -> Replanning:
         self._client = self._checkpoint.client_settings()
@@ -387,14 +342,14 @@ class JobRunner:
         if any(s.id not in self._deployment.source_addresses for s in program.sources):
             return False
         self._held = True
-        (self._folder / HELD).touch()
+        self._folder.hold()
         limit_reads(self._session, self._query, self._reads())
         return True
 
     def clock_jumped(self) -> ClockJumped | None:
         """Return what is wrong with the clock of this machine, None where nothing is."""
         try:
-            believed_time(self._scratch / CLOCK)
+            believed_time(RunFolder.clock(self._scratch))
         except ClockJumped as jumped:
             return jumped
         return None
@@ -438,7 +393,7 @@ class JobRunner:
         if self._query is not None:
             self._query.stop()
             self._query = self._reports = None
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
         self._batch_end = None
 
     def _new_pace(self) -> BatchSizing:
@@ -475,86 +430,3 @@ class JobRunner:
             scratch=str(self._scratch),
             cache_bytes=settings.state_cache << 20,
         )
-
-    def _spec(self, run: str, layout: Layout) -> JobSpec:
-        a = self._agreed
-        self._agree_on_writers()
-        return JobSpec(
-            program=discarding(a.program),
-            decoders={s.id: decoder(s.table, s.columns) for s in a.program.sources},
-            encoders={
-                o.id: encoder(o.table, o.columns, a.program.name, o.key, a.partitions_of(o.id), self._room(o))
-                for o in a.program.outputs
-                if o.table.connector.kind != "blackhole"
-            },
-            layout=layout,
-            readers=self._readers,
-            block_rows=a.settings.batch.block_rows,
-            state=self._state(),
-            limits=self._limits,
-            scratch=str(self._scratch),
-            run=run,
-            writers=tuple(map(self._writer, range(len(a.writers.addresses)))),
-            writer_of=a.writers.of_output,
-            side_writer=a.writers.side,
-            side_bytes=a.side_bytes,
-            dead_letter_topic=a.settings.topics.dead_letter,
-            late_topic=a.settings.topics.late,
-            samples=a.settings.http.samples if a.settings.http.port else 0,
-            one_host=is_local(a.settings.spark.master),
-            replayed=self._checkpoint.last_planned(),
-            redone=self._redone,
-        )
-
-    def _agree_on_writers(self) -> None:
-        tables = {o.id: o.table.name for o in self._deployment.program.outputs}
-        known, now = self._checkpoint.read("writers"), self._deployment.writers.numbers(tables)
-        if known is None:
-            self._checkpoint.write("writers", now)
-            return
-        check_unchanged(known, now)
-        if now.keys() - known.keys():
-            self._checkpoint.write("writers", {**known, **now})
-
-    def _writer(self, number: int) -> WriterSettings:
-        deployment, plan = self._deployment, self._checkpoint.read(PLAN) or 0
-        settings = deployment.writer(number, self._checkpoint.identifier(), plan)
-        side_bytes = deployment.side_bytes if number == deployment.writers.side else None
-        return with_small_batches(settings, number, self._rooms, side_bytes)
-
-    def _room(self, output: Output) -> RecordRoom | None:
-        """That of a record of an output that goes to Kafka."""
-        number = self._deployment.writers.of_output.get(output.id)
-        return None if number is None else self._rooms[f"{number}/{output.table.connector.topics[0]}"]
-
-    def _note_progress(self, progress: Mapping[str, Any]) -> None:
-        """Which bounded sources the last batch has read to their end."""
-        program = self._deployment.program
-        for source, told in zip(program.sources, progress["sources"], strict=False):
-            if source.id not in self._deployment.bounded or source.id in self._ended:
-                continue
-            offsets = _offsets(told["endOffset"])
-            if source.table.connector.kind == "datagen":  # told in seconds
-                offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
-            if offsets and reached(source.id, self._limits, offsets):
-                self._ended.add(source.id)
-
-    def _note_ended(self) -> None:
-        """Tell the tick, which tells every shard, within the batch that it makes."""
-        self._tell_ticks("ended.json", self._ended)
-
-    def _tell_ticks(self, name: str, sources: Iterable[int]) -> None:
-        temporary = self._folder / f"{name}.new"
-        temporary.write_text(json.dumps(sorted(sources)))
-        temporary.rename(self._folder / name)
-
-    def _all_ended(self, progress: Any) -> bool:
-        """Whether the tick that says so of every source is part of a finished batch."""
-        told = _offsets(progress["sources"][len(self._deployment.program.sources)]["endOffset"])
-        wanted = {s.id for s in self._deployment.program.sources}
-        return bool(wanted) and told is not None and set(told.get("ended", ())) >= wanted
-
-
-def _offsets(told: Any) -> Any:
-    """Offsets as a report of Spark has them, which may be a text."""
-    return json.loads(told) if isinstance(told, str) else told

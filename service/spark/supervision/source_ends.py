@@ -1,0 +1,39 @@
+"""Which bounded sources of a job are read to their ends, as reports of its batches tell, and when that is all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.deployment.bounds import reached
+from service.formats import datagen
+from service.plan.program import Program
+from service.spark.supervision.reports import Report, end_offsets
+
+
+class SourceEnds:
+    """The bounded sources of a program; `limits` are the ends of their channels."""
+
+    def __init__(self, program: Program, bounded: frozenset[int], limits: Mapping[str, int]) -> None:
+        self._sources = program.sources
+        self._bounded = bounded
+        self._limits = limits
+        self.ended: frozenset[int] = frozenset()
+
+    def note(self, report: Report) -> bool:
+        """Note what a batch has read. Return whether a source has ended with it."""
+        found = set(self.ended)
+        for source, offsets in zip(self._sources, end_offsets(report), strict=False):
+            if source.id not in self._bounded or source.id in self.ended:
+                continue
+            if source.table.connector.kind == "datagen":  # told in seconds
+                offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
+            if offsets and reached(source.id, self._limits, offsets):
+                found.add(source.id)
+        before, self.ended = self.ended, frozenset(found)
+        return self.ended != before
+
+    def all_told(self, report: Report) -> bool:
+        """Return whether the tick that says of every source that it has ended is part of a finished batch."""
+        tick = end_offsets(report)[len(self._sources)]
+        wanted = {source.id for source in self._sources}
+        return bool(wanted) and tick is not None and set(tick.get("ended", ())) >= wanted

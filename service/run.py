@@ -13,7 +13,8 @@ from typing import Any
 
 from service.archives import ensure
 from service.archives import load as load_archives
-from service.deployment.planning import Deployment, checkpoint_of, plan_deployment
+from service.deployment.deployment import Deployment, checkpoint_of
+from service.deployment.planning import plan_deployment
 from service.exit_codes import FAILED, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.host.machine import MachineError

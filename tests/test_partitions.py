@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.deployment.planning import tasks_of
+from service.deployment.capacity import tasks_of
 from service.host import machine
 from service.settings import Executor, Kubernetes, Spark
 

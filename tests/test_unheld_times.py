@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.deployment.unheld_times import LATEST, unheld_time
 from service.kafka.errors import KafkaUnreachable
 

@@ -12,7 +12,8 @@ from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_log import Range
 from service.checkpoint.small_files import SmallFiles
 from service.commands.pipelines import job_named, variable_secrets
-from service.deployment.planning import checkpoint_of, plan_deployment
+from service.deployment.deployment import checkpoint_of
+from service.deployment.planning import plan_deployment
 from service.deployment.replanning import SKIPPED, PlanKept, Replanning, Skipped
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock

@@ -15,7 +15,8 @@ from service.checkpoint.small_files import SmallFiles
 from service.commands.pipelines import job_named, variable_secrets
 from service.commands.stopped_job import hadoop_settings
 from service.deployment.bounds import agree_on_bounds
-from service.deployment.planning import bounded_sources, checkpoint_of
+from service.deployment.deployment import checkpoint_of
+from service.deployment.planning import bounded_sources
 from service.deployment.upgrading import QUERY, compared, obstacles
 from service.exit_codes import OK, WRONG
 from service.kafka.errors import KafkaConfigError

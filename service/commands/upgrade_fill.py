@@ -17,6 +17,7 @@ from service.checkpoint.files import Files
 from service.checkpoint.small_files import SmallFiles
 from service.commands.pipelines import job_named, variable_secrets
 from service.commands.stopped_job import hadoop_settings
+from service.deployment.deployment import Deployment, checkpoint_of
 from service.deployment.filling import (
     FOLDER,
     FillingRecord,
@@ -25,7 +26,7 @@ from service.deployment.filling import (
     filling_range,
     positions_of,
 )
-from service.deployment.planning import Deployment, checkpoint_of, plan_deployment
+from service.deployment.planning import plan_deployment
 from service.deployment.taking_over import NotFilled, take_over
 from service.deployment.upgrading import QUERY, compared
 from service.exit_codes import FAILED, OK, WRONG

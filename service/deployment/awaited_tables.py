@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from service.checkpoint.batch_log import OFFSETS, ends, last
 from service.checkpoint.files import Files
 from service.deployment.bounds import Ends, Store, reached
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.plan.program import Program
 from service.runtime.watermarks import SourceChannel, channel_name
 

@@ -17,7 +17,7 @@ from typing import Any
 from service.checkpoint.batch_log import COMMITS, ends, first, last, unfinished
 from service.checkpoint.files import Files
 from service.checkpoint.small_files import SmallFiles
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.kafka.admin import Cluster, Offsets, StartPosition
 from service.plan.filling import FilledPart
 from service.plan.program import Program, Source

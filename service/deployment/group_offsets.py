@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaFailure
 from service.observability.progress import Offsets, Progress

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from service.deployment.bounds import Store
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.deployment.writers import LARGEST
 from service.formats.record_size import OVERHEAD, RecordRoom
 from service.kafka.admin import RECORD_BYTES, Cluster

@@ -24,7 +24,7 @@ from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.files import Files
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.marker import MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter

@@ -17,7 +17,7 @@ from service.checkpoint.files import Files
 from service.checkpoint.small_files import SmallFiles
 from service.checkpoint.version import Version
 from service.deployment.bounds import Store
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.deployment.replanning import PLAN, SKIPPED
 from service.kafka.admin import Cluster
 from service.kafka.writer.written import Written, written

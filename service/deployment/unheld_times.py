@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaFailure
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from service.deployment.clusters import Address
+from service.deployment.deployment import Deployment
 from service.deployment.end_offsets import EndOffsets
-from service.deployment.planning import Deployment
 from service.kafka.admin import Cluster
 from service.kafka.errors import KafkaUnreachable
 from service.plan.lowering.lower import compile_job

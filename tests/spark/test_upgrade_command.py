@@ -18,8 +18,8 @@ from operators.sql import Sql
 from service.checkpoint.small_files import SmallFiles
 from service.cli import main
 from service.commands import upgrade_fill
+from service.deployment.deployment import Deployment
 from service.deployment.filling import FOLDER, FillingRange, FillingRecord
-from service.deployment.planning import Deployment
 from service.deployment.upgrading import QUERY, remembered
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from tests.spark import test_upgrades as upgrades

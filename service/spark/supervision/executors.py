@@ -6,7 +6,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from service.deployment.planning import local_cluster
+from service.deployment.capacity import local_cluster
 from service.observability.observer import Observer
 from service.spark.driver.cluster_mode import is_local
 from service.spark.internals.jvm import active_executors

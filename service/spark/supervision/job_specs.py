@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.checkpoint.address import CheckpointAddress
-from service.deployment.planning import Deployment
+from service.deployment.deployment import Deployment
 from service.deployment.record_rooms import Rooms, with_small_batches
 from service.deployment.replanning import PLAN
 from service.deployment.writers import agree_on_writers

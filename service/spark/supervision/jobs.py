@@ -13,9 +13,9 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from service.deployment.deployment import Deployment
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
-from service.deployment.planning import Deployment
 from service.deployment.replanning import PlanKept
 from service.deployment.unheld_times import THROWN, unheld_time
 from service.exit_codes import FAILED, OK, WRONG

@@ -19,9 +19,9 @@ from service.checkpoint.sweep import sweep
 from service.checkpoint.sweeper import Sweeper
 from service.deployment.awaited_tables import AwaitedTables, await_tables
 from service.deployment.bounds import agree_on_bounds
+from service.deployment.deployment import Deployment, MovingEnds
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
-from service.deployment.planning import Deployment, MovingEnds
 from service.deployment.record_rooms import Rooms, agree_on_rooms, rooms_now
 from service.deployment.replanning import CUT, Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward

@@ -1,0 +1,65 @@
+"""How many tasks of a job run at a time, and in how much memory, as far as the settings of Spark say."""
+
+from __future__ import annotations
+
+import re
+
+from service.host import machine
+from service.settings import Spark
+
+_LOCAL = re.compile(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]")
+"""Tasks at a time, and tries of a task."""
+
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
+"""Executors on this machine, which are as many as there will ever be; cores and MiB of each."""
+
+_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def memory_of_tasks(spark: Spark) -> int:
+    """Return bytes of memory of the machines that tasks run on, as far as that is known here."""
+    if spark.master.startswith("local") and not spark.master.startswith("local-cluster"):
+        return machine.memory()
+    count = spark.executor.instances
+    cluster = local_cluster(spark.master)
+    if cluster is not None:
+        count = cluster[0]
+    found = [_bytes_of(text) for text in (spark.executor.memory, spark.executor.memory_overhead)]
+    return max(count, 1) * sum(found) or machine.memory()
+
+
+def _bytes_of(text: str) -> int:
+    """A size as a JVM is told it, 512m or 2g; 0 where it is something else."""
+    size = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
+    return 0 if size is None else int(size[1]) << (_UNITS[size[2]] if size[2] else 0)
+
+
+def tasks_of(spark: Spark) -> int:
+    """Return how many tasks a level has: as many as run at a time, or fewer where the settings say so.
+
+    More would serve narrower ranges of the same keys, one after the other, and each would cost a batch its statements.
+    """
+    most = _tasks_at_a_time(spark)
+    wanted = spark.partitions or most or spark.executor.instances * spark.executor.cores
+    return wanted if most is None else min(wanted, most)
+
+
+def _tasks_at_a_time(spark: Spark) -> int | None:
+    """The cores of all executors; None where nobody says how many Spark is given."""
+    if spark.master == "local":
+        return 1
+    if local := _LOCAL.fullmatch(spark.master):
+        return machine.cores() if local[1] == "*" else int(local[1])
+    if cluster := local_cluster(spark.master):
+        executors, cores = cluster
+        return executors * cores
+    if not spark.master.startswith("k8s://") or spark.conf.get("spark.dynamicAllocation.enabled") == "true":
+        return None
+    instances = spark.conf.get("spark.executor.instances", spark.executor.instances)
+    return int(instances) * int(spark.conf.get("spark.executor.cores", spark.executor.cores))
+
+
+def local_cluster(master: str) -> tuple[int, int] | None:
+    """Of a cluster that Spark makes on this machine: how many executors, and the cores of each."""
+    found = _LOCAL_CLUSTER.fullmatch(master)
+    return (int(found[1]), int(found[2])) if found else None

@@ -23,8 +23,8 @@ from service.spark.supervision.checkpoint import Checkpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What checkpoint and deployment agree on for the next start, as the fields of `JobSpec`; `rooms` are those of
-    records in the topics that are written."""
+    """The terms that checkpoint and deployment have agreed on for the next start, as the fields of `JobSpec`; `rooms`
+    are those of records in the topics that are written."""
 
     layout: Layout
     readers: int

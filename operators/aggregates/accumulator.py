@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.sql_text import every
+from operators.sql_text import all_named, every
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,29 @@ class Accumulator:
     combine: tuple[str, ...]
     merge: tuple[str, ...]
     types: tuple[pa.DataType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAccumulator:
+    """An accumulator and the names of the columns that it is kept in."""
+
+    accumulator: Accumulator
+    names: tuple[str, ...]
+
+    def create(self) -> Iterable[str]:
+        """Return the SELECT items that compute the columns from rows."""
+        return all_named(self.accumulator.create, self.names)
+
+    def combine(self) -> Iterable[str]:
+        """Return the SELECT items that put the columns of many partials together."""
+        return all_named((text.format(*self.names) for text in self.accumulator.combine), self.names)
+
+    def merge(self, before: str) -> Iterable[str]:
+        """Return what is kept after the columns named like this accumulator's are merged to those that begin with
+        `before`."""
+        sides = {f"a{i}": before + name for i, name in enumerate(self.names)}
+        sides |= {f"b{i}": name for i, name in enumerate(self.names)}
+        return all_named((text.format(**sides) for text in self.accumulator.merge), self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

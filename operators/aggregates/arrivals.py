@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.aggregates.distinct_values import Moved, combined, left_column
-from operators.aggregates.layout import AccumulatorLayout, ValueSet
+from operators.aggregates.layout import AccumulatorLayout
+from operators.aggregates.value_sets import ValueSet
 from operators.columns import numbered
 from operators.names import AT, NUMBERS, PREVIOUS, TAG, TIMES, VALUE
 from operators.sql import Sql

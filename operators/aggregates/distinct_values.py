@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.aggregates.layout import AccumulatorLayout, ValueSet
+from operators.aggregates.layout import AccumulatorLayout
+from operators.aggregates.value_sets import ValueSet
 from operators.columns import duckdb_type, numbered
 from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT
 from operators.sql import Sql

@@ -291,18 +291,13 @@ DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "S
 """Aggregates of how far values lie from their average."""
 
 
-def refusal(
-    function: str,
-    *,
-    append: bool,
-    windowed: bool = False,
-) -> str | None:
+def refusal(function: str, *, append: bool, merged: bool = False) -> str | None:
     """Return why an aggregate cannot be computed, or None if it can.
 
-    `append` says that its rows are never taken back, `windowed` that it is computed of the rows of a window.
+    `append` says that its rows are never taken back, `merged` that its partials are put together in any order.
     """
     if function not in AGGREGATES:
-        return f"{function} is not computed yet"
-    if function in ENDS and windowed and not append:
-        return f"{function} is not computed yet in a window over rows that may be taken back"
+        return f"{function} is not computed"
+    if function in ENDS and merged and not append:
+        return f"{function} has no totals that could be merged in any order where rows may be taken back"
     return None

@@ -11,12 +11,12 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.aggregates.accumulator import Accumulator, Argument
+from operators.aggregates.accumulator import Accumulator, Argument, PlacedAccumulator
 from operators.aggregates.functions import (
     AGGREGATES,
     ARRIVED_END,
@@ -28,97 +28,17 @@ from operators.aggregates.functions import (
     AggregateFunction,
     AggregateSpec,
     arrivals,
-    json_item,
     refusal,
-    separator_of,
 )
 from operators.aggregates.sums import counted
+from operators.aggregates.value_lists import list_type, lists_nulls, value_list
+from operators.aggregates.value_sets import Extreme, ValuePlace, ValueSet
 from operators.columns import duckdb_type
 from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, times_of, value_of
-from operators.sql_text import all_named, comma, either, every, inner, named, over, select, union_all
+from operators.sql_text import either, every, named, select, union_all
 
 ROWS = "p0"
 """The accumulator that counts the rows of a group; an empty group has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedAccumulator:
-    """An accumulator and the names of the columns that it is kept in."""
-
-    accumulator: Accumulator
-    names: tuple[str, ...]
-
-    def create(self) -> Iterable[str]:
-        """Return the SELECT items that compute the columns from rows."""
-        return all_named(self.accumulator.create, self.names)
-
-    def combine(self) -> Iterable[str]:
-        """Return the SELECT items that put the columns of many partials together."""
-        return all_named((text.format(*self.names) for text in self.accumulator.combine), self.names)
-
-    def merge(self, before: str) -> Iterable[str]:
-        """Return what is kept after the columns named like this accumulator's are merged to those that begin with
-        `before`."""
-        sides = {f"a{i}": before + name for i, name in enumerate(self.names)}
-        sides |= {f"b{i}": name for i, name in enumerate(self.names)}
-        return all_named((text.format(**sides) for text in self.accumulator.merge), self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """MIN or MAX of a set, kept in the accumulator `name`; `text` computes it from all values of a group.
-
-    In a set in the order of arrival the least or greatest is a ROW of the number of an arrival, s, and a value, v.
-    """
-
-    function: str
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ValueList:
-    """A list, a percentile or other answer from all values of a set, kept in the accumulator `name`.
-
-    `text` computes it from columns v and n, a value and how often it is there, and from the columns `beside` (text by
-    name) of the values of a group in their order: {order} stands for their OVER clause, {all} for one without order.
-    """
-
-    text: str
-    name: str
-    beside: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class ValueSet:
-    """The multiset of the values of one column (under one filter), and what is read from it: accumulators of its
-    distinct values, extremes and lists. NULL is among the values if `nulls`; if `repeats` it matters how often a value
-    is there, not only that it is. If `ordered`, the numbers of the arrivals of each value are kept."""
-
-    x: str
-    type: pa.DataType
-    filter: str | None
-    nulls: bool = False
-    repeats: bool = False
-    ordered: bool = False
-    accumulators: list[PlacedAccumulator] = field(default_factory=list)
-    extremes: list[Extreme] = field(default_factory=list)
-    lists: list[ValueList] = field(default_factory=list)
-
-    def ranked(self, by: Sequence[str], source: str) -> str:
-        """Return the relation `source` of the values of each group `by`, with what the lists read beside each value."""
-        clauses = {"order": over(by, [VALUE]), "all": over(by)}
-        beside = {name: text.format(**clauses) for each in self.lists for name, text in each.beside.items()}
-        return inner(select(["*", *all_named(beside.values(), beside)], source)) if beside else source
-
-
-@dataclass(frozen=True, slots=True)
-class ValuePlace:
-    """The place of a set in partials: its tag, and the columns of a value and of how often it came."""
-
-    tag: int
-    value: str
-    times: str
 
 
 @dataclass(slots=True)
@@ -173,7 +93,7 @@ class AccumulatorLayout:
 
     def _arrange(self, input: pa.Schema, aggregate: AggregateSpec) -> None:
         distinct = aggregate.distinct or aggregate.function == "APPROX_COUNT_DISTINCT"
-        reason = refusal(aggregate.function, append=self.append, windowed=self.windowed)
+        reason = refusal(aggregate.function, append=self.append, merged=self.windowed)
         if reason is not None:
             raise ValueError(reason)
         function = AGGREGATES[aggregate.function]
@@ -191,14 +111,14 @@ class AccumulatorLayout:
         if aggregate.function in ENDS:
             self._arrange_end(aggregate.function, x, type_, condition)
             return
-        values = self._set(x, type_, condition, nulls=listed and _lists_nulls(aggregate))
+        values = self._set(x, type_, condition, nulls=listed and lists_nulls(aggregate))
         argument = Argument(x=VALUE, type=type_, filter=None, append=False, constants=aggregate.constants)
         if extreme:
             names = [(self._name(type_),)]
             values.extremes.append(Extreme(aggregate.function, names[0][0], f"{aggregate.function}({VALUE})"))
         elif listed:
-            names = [(self._name(_list_type(aggregate, type_)),)]
-            values.lists.append(_value_list(aggregate, distinct, names[0][0]))
+            names = [(self._name(list_type(aggregate, type_)),)]
+            values.lists.append(value_list(aggregate, distinct, names[0][0]))
             values.repeats |= not distinct and aggregate.function in (*LISTS, "PERCENTILE", "COLLECT")
         else:
             names = [self._place(values.accumulators, accumulator) for accumulator in function.accumulators(argument)]
@@ -242,6 +162,11 @@ class AccumulatorLayout:
                 return values
         self.sets.append(ValueSet(x, type_, condition, nulls, ordered=ordered))
         return self.sets[-1]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order matters in which partials arrive."""
+        return any(values.ordered for values in self.sets)
 
     # -- partials
 
@@ -328,68 +253,3 @@ class AccumulatorLayout:
 
 def _null(type_: pa.DataType, name: str) -> str:
     return named(f"CAST(NULL AS {duckdb_type(type_)})", name)
-
-
-def _lists_nulls(aggregate: AggregateSpec) -> bool:
-    """Whether NULL is listed, too."""
-    return aggregate.function == "ARRAY_AGG" or (aggregate.function == "JSON_ARRAYAGG" and len(aggregate.constants) > 1)
-
-
-def _list_type(aggregate: AggregateSpec, value: pa.DataType) -> pa.DataType:
-    """What a list is kept as."""
-    match aggregate.function:
-        case "ARRAY_AGG":
-            return pa.list_(value)
-        case "PERCENTILE":
-            return pa.list_(pa.float64())
-        case "COLLECT":
-            return pa.list_(pa.struct([("k", value), ("n", pa.int32())]))
-        case "BIT_AND" | "BIT_OR":
-            return value
-        case _:
-            return pa.string()
-
-
-def _value_list(aggregate: AggregateSpec, distinct: bool, name: str) -> ValueList:
-    """How an answer is computed from the values of a set, each counted once or as often as it is there."""
-    match aggregate.function:
-        case "PERCENTILE":
-            times, names = ("1", ("upto_once", "total_once")) if distinct else ("n", ("upto", "total"))
-            beside = {names[0]: f"SUM({times}) {{order}}", names[1]: f"SUM({times}) {{all}}"}
-            percentiles = comma(_percentile_text(text, *names) for text in aggregate.constants)
-            return ValueList(f"[{percentiles}]", name, beside)
-        case "BIT_AND" | "BIT_OR":
-            return ValueList(f"{aggregate.function}(v)", name)
-        case "COLLECT":
-            times = "1" if distinct else "n"
-            return ValueList(f"LIST(struct_pack(k := v, n := CAST({times} AS INTEGER)) ORDER BY v)", name)
-        case "JSON_OBJECTAGG":
-            key = "struct_extract(v, 'f0')"
-            member = f"CAST(to_json({key}) AS VARCHAR) || ':' || {json_item(aggregate.constants, 'v')}"
-            beside = {"last_of_key": f"{key} IS DISTINCT FROM LEAD({key}) {{order}}"}
-            return ValueList(f"STRING_AGG({member}, ',' ORDER BY {key}) FILTER (WHERE last_of_key)", name, beside)
-        case _:
-            return ValueList(_list_text(aggregate, distinct), name)
-
-
-def _percentile_text(percentage: str, upto: str, total: str) -> str:
-    """The percentile by linear interpolation between the two values next to its place, as Flink computes it.
-
-    `upto` and `total` are the columns that say how many values there are up to each one, and in all.
-    """
-    place = f"(CAST({percentage} AS DOUBLE) * ({total} - 1))"
-    below, above = (f"MIN(CAST(v AS DOUBLE)) FILTER (WHERE {upto} > {side}({place}))" for side in ("FLOOR", "CEIL"))
-    between = f"ANY_VALUE(CEIL({place}) - {place}) * {below} + ANY_VALUE({place} - FLOOR({place})) * {above}"
-    return f"CASE WHEN {below} = {above} THEN {below} ELSE {between} END"
-
-
-def _list_text(aggregate: AggregateSpec, distinct: bool) -> str:
-    """The DuckDB aggregate that lists the values of a set, each once or as often as it is there."""
-    order = "ORDER BY v ASC NULLS LAST"
-    if aggregate.function == "ARRAY_AGG":
-        return f"LIST(v {order})" if distinct else f"FLATTEN(LIST(LIST_RESIZE([v], n, v) {order}))"
-    item, separator = "v", separator_of(aggregate.constants)
-    if aggregate.function == "JSON_ARRAYAGG":
-        item, separator = json_item(aggregate.constants, "v"), "','"
-    value = item if distinct else f"{item} || REPEAT({separator} || {item}, n - 1)"
-    return f"STRING_AGG({value}, {separator} {order})"

@@ -90,8 +90,10 @@ class Side:
     """The knowledge that a join of a `kind` has of the input at `port` (0 is left): columns, keys, whether it only
     inserts (`append`), whether its rows have a degree; `other` are the columns of the other input.
 
-    Rows live for `ttl` ms of processing time after they were written (0 = forever), or, if they are `timed`, until
-    their own time, which is kept in TIME, is over.
+    Rows live for `ttl` ms of processing time after they were written (0 = forever). They end in `AgingTable.expire`
+    (`operators/state/tables/time_to_live.py`), which `RegularJoin.steps` calls for the `table` of each side before it
+    reads. Rows of a side that is `timed` live until their own time, which is kept in TIME: `IntervalJoinOperator` ends
+    them with `expire_upto`.
     """
 
     port: int

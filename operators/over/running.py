@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.layout import PlacedAccumulator
+from operators.aggregates.accumulator import Accumulator, Argument, PlacedAccumulator
 from operators.aggregates.sums import counted
 from operators.columns import duckdb_type
 from operators.names import ORDER_NUMBER, ORDER_TIME, PREVIOUS, column, columns

@@ -51,6 +51,10 @@ class Firing:
         return self.early == 0 and self.late in (0, None)
 
 
+AT_CLOSE = Firing(early=None, late=None, lateness=0)
+"""A window answers once, as it closes."""
+
+
 class _Phases(NamedTuple):
     """Which windows are open, which close with this batch, and of which the lateness is over."""
 

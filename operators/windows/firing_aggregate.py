@@ -19,16 +19,16 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.arrays import distinct, in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, no_changes, positional
+from operators.columns import as_changes, no_changes, numbered, positional
 from operators.kernel import Step
-from operators.names import ATTACHED_START, START, WEIGHT, WINDOW_END, WINDOW_START, columns
+from operators.names import AT, ATTACHED_START, START, WEIGHT, WINDOW_END, WINDOW_START, columns
 from operators.sql import Sql
 from operators.sql_text import join, named, of, select
 from operators.state.operator_state import State, TraceSpec
 from operators.time import MIN_TIME, Clock
+from operators.windows.closing import closed_at
 from operators.windows.event_time import running_clock, window_columns
 from operators.windows.firing import Firing, Firings
-from operators.windows.lateness import closed_at
 from operators.windows.shapes import Attached
 from operators.windows.slices import Windows, closed_upto, windows_of
 from operators.windows.window_partial import WindowPartial
@@ -36,7 +36,8 @@ from operators.windows.window_partial import WindowPartial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringAggregateOperator(KernelDefaults):
-    """The input is the output of `partial`; `output` is that of `WindowAggregateOperator`, with rows taken back.
+    """The input is the output of `partial`, one of `for_groups`. `output` has the columns that it has of
+    `WindowAggregateOperator`, and rows of it may be taken back.
 
     A row is late for a window when the watermark had passed its end by the lateness. The watermark of the output is
     behind by the lateness, so that operators after it take the late answers.
@@ -45,6 +46,10 @@ class FiringAggregateOperator(KernelDefaults):
     partial: WindowPartial
     output: pa.Schema
     firing: Firing
+
+    def __post_init__(self) -> None:
+        if layout_of(self.partial).partial_types() != layout_of(self._grouping.partial).partial_types():
+            raise ValueError("the partials are those of slices: take those of for_groups")
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -125,7 +130,10 @@ class FiringAggregateOperator(KernelDefaults):
             WINDOW_END: end,
         }
         items = [texts.get(name, f"partials.{name}") for name in columns]
-        statement = select(items, join("partials", "windows", f"partials.{START} = windows.{START}"))
+        # The order of arrival is lost in a join.
+        order = [of("partials", [AT])[0]] if layout_of(partial).ordered else []
+        partials = numbered(partials) if order else partials
+        statement = select(items, join("partials", "windows", f"partials.{START} = windows.{START}"), order_by=order)
         return weigh(sql(statement, {"partials": partials, "windows": taking}), 1), late
 
     def _answers(self, changes: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from operators.aggregates.partial import key_names, partial_types
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
+from operators.hashing import Hashes
 from operators.kernel import Step
 from operators.names import AT, FIRST, LAST, SORT_KEY, SPOT, WEIGHT, columns
 from operators.sql import Sql
@@ -32,7 +33,7 @@ class SessionRows(KernelDefaults):
 
     The columns of `output` are those of the input, then window_start, window_end and window_time as `SessionAggregate`
     has them. Rows that were taken back before their session closed do not come out, so the output only gains rows.
-    Sessions come out in the order of their ends, the rows of a session as they came.
+    Sessions come out in the order of their ends; the rows of a session as they came, where rows are only added.
     """
 
     partial: SessionPartial
@@ -87,10 +88,18 @@ class SessionRows(KernelDefaults):
             table.write(state, None, table.numbered(state, rows, count))
             return
         known = table.read_members(state, rows)
-        together = pa.concat_tables([known, table.placed(state, rows).select(known.column_names)])
-        by = [*partial.input.names, SPOT, SORT_KEY]
+        table.write(state, known, self._put(state, known, table.placed(state, rows), sql))
+
+    def _put(self, state: State, known: pa.Table, rows: pa.Table, sql: Sql) -> pa.Table:
+        """Return what is left of the rows that are `known`, once `rows` came and went."""
+        together = pa.concat_tables([known, rows.select(known.column_names)])
+        by = [*self.partial.input.names, SPOT, SORT_KEY]
         statement = select([*by, total(WEIGHT)], "together", group_by=by, having=f"SUM({WEIGHT}) > 0")
-        table.write(state, known, sql(statement, {"together": together}))
+        return sql(statement, {"together": together})
+
+    def _in_order(self, kept: pa.Table) -> tuple[pa.Table, Hashes]:
+        """Return rows that leave the state with WEIGHT, and what orders the rows of a session."""
+        return kept, numbers_of(kept)
 
     def _released(self, state: State, settled: Settled, sql: Sql) -> pa.Table:
         """The rows of the sessions that close; they leave the state."""
@@ -101,11 +110,10 @@ class SessionRows(KernelDefaults):
         found = _sessions_of(partial, kept, settled.closing, sql)
         leaves = found.firsts != _NONE
         table.write(state, kept, kept, stays=~leaves, changed=leaves)
-        firsts, lasts = found.firsts[leaves], found.lasts[leaves]
-        order = pa.array(np.lexsort((numbers_of(kept)[leaves], lasts)))
-        out = kept.filter(pa.array(leaves)).take(order)
-        spans = pa.table([firsts, lasts], names=[FIRST, LAST]).take(order)
-        added = sql(select(bounds(partial), "spans"), {"spans": spans})
+        spanned = kept.append_column(FIRST, pa.array(found.firsts)).append_column(LAST, pa.array(found.lasts))
+        out, numbers = self._in_order(spanned.filter(pa.array(leaves)))
+        out = out.take(pa.array(np.lexsort((numbers, out.column(LAST).to_numpy()))))
+        added = sql(select(bounds(partial), "spans"), {"spans": out.select([FIRST, LAST])})
         shown = [*out.select(partial.input.names).columns, *added.columns, out.column(WEIGHT)]
         return as_changes(pa.table(shown, names=[*self.output.names, WEIGHT]), self.output)
 

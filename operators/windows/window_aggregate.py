@@ -38,8 +38,8 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import MIN_TIME, Clock
+from operators.windows.closing import closed_at, split_closed
 from operators.windows.event_time import running_clock, window_columns
-from operators.windows.lateness import closed_at, split_closed
 from operators.windows.shapes import Attached
 from operators.windows.slices import Windows, horizon, last_ends, reach, windows_of
 from operators.windows.window_partial import WindowPartial

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
 from operators.aggregates.functions import AggregateSpec
-from operators.aggregates.partial import PartialAggregate
+from operators.aggregates.partial import PartialAggregate, layout_of
 from operators.arrays import Times
 from operators.columns import no_changes
 from operators.kernel import Step
@@ -17,8 +17,8 @@ from operators.sql import Sql
 from operators.sql_text import inner, named, select
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
+from operators.windows.closing import split_closed
 from operators.windows.event_time import event_clock, milliseconds, timed
-from operators.windows.lateness import split_closed
 from operators.windows.shapes import Attached, Window
 from operators.windows.slices import last_ends, local, slice_text
 
@@ -76,6 +76,24 @@ class WindowPartial(PartialAggregate):
         start, _ = slice_text(self.window, local(column(self.time), self.zone))
         slices: Times = sql(select([named(start, START)], "changes"), {"changes": rows}).column(START).to_numpy()
         return last_ends(self.window, slices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedWindowPartial(WindowPartial):
+    """The partials are for groups by key and window, not for slices: `FiringAggregateOperator` keeps these."""
+
+    @property
+    def windowed(self) -> bool:
+        return False
+
+
+def for_groups(partial: WindowPartial) -> WindowPartial:
+    """Return `partial` for `FiringAggregateOperator`: itself where its layout is that of groups, as checkpoints have
+    it."""
+    grouped = GroupedWindowPartial(**{each.name: getattr(partial, each.name) for each in fields(partial)})
+    layout = layout_of(grouped)
+    same = not layout.ordered and layout.partial_types() == layout_of(partial).partial_types()
+    return partial if same else grouped
 
 
 def _count(late: dict[int, pa.Table]) -> int:

@@ -220,9 +220,9 @@ def window(value: Window, node: WindowRows | WindowAggregate) -> str:
             text = f"hop {duration(size)} every {duration(slide)}"
         case Cumulate(size, step, offset):
             text = f"cumulate {duration(size)} by {duration(step)}"
-        case Session(gap, partition):
+        case Session(gap, partition, numbered):
             by = f" partition by ({names(node.input, partition)})" if partition else ""
-            return f"session with a gap of {duration(gap)}{by}"
+            return f"session with a gap of {duration(gap)}{by}{', rows numbered as they come' if numbered else ''}"
         case Attached(start, end):
             return f"as attached ({names(node.input, [start, end])})"
     return text + (f" offset {duration(offset)}" if offset else "")

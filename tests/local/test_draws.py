@@ -23,10 +23,15 @@ CREATE TABLE t (n INT, at TIMESTAMP_LTZ(3))
 CREATE TABLE o (a STRING, b STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'changelog-json');
 CREATE TABLE p (a DOUBLE, b INT) WITH ('connector' = 'kafka', 'topic' = 'o', 'format' = 'json');
 """
+TIMED = """
+CREATE TABLE e (n INT, ts AS TO_TIMESTAMP_LTZ(n, 3), WATERMARK FOR ts AS ts)
+  WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', 'properties.group.id' = 'g');
+"""
 OTHER = """
 CREATE TABLE u (n INT) WITH ('connector' = 'kafka', 'topic' = 'u', 'format' = 'json', 'properties.group.id' = 'g');
 CREATE TABLE c (n INT, a STRING, b INT) WITH ('connector' = 'kafka', 'topic' = 'c', 'format' = 'changelog-json');
 """
+TWO_WINDOWS = "(SELECT LEAD(n) OVER (PARTITION BY n / 100 ORDER BY ts) AS a, LEAD(n) OVER (ORDER BY ts) AS b, n FROM e)"
 LEFT_JOIN = "SELECT t.n, UUID(), u.n FROM t LEFT JOIN u ON t.n = u.n"
 REFUSING = """
 CREATE TABLE cdc (k INT) WITH ('connector' = 'kafka', 'topic' = 'd', 'format' = 'debezium-json',
@@ -40,7 +45,7 @@ CREATE TABLE drawn_watermark (ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL
 
 def answer(query: str) -> BatchOutput:
     """What the query makes of ROWS rows that count from 0."""
-    program = compile_job(read(f"{TABLES}INSERT INTO o {query};").jobs[0])
+    program = compile_job(read(f"{TABLES}{TIMED}INSERT INTO o {query};").jobs[0])
     (source,) = program.sources
     runner = LocalRunner(program, {source.id: decoder(source.table, source.columns)}, 2, Sql())
     tick = Tick({source.id: (channel_name(source.id, "t", 0),)}, ())
@@ -155,6 +160,7 @@ def test_a_batch_that_is_done_again_has_the_same_rows(query: str):
         ("SELECT UUID(), CAST(RAND() AS STRING) FROM (SELECT n FROM t UNION ALL SELECT n FROM t)", 2 * ROWS),
         ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a JOIN t AS b ON a.n / 2 = b.n / 2", 2 * ROWS - 2),
         ("SELECT UUID(), CAST(RAND() AS STRING) FROM t AS a LEFT JOIN t AS b ON a.n = b.n + 1", ROWS),
+        (f"SELECT UUID(), CAST(RAND() AS STRING) FROM {TWO_WINDOWS}", ROWS - 4),
     ],
 )
 def test_no_two_rows_draw_the_same(query: str, least: int):

@@ -23,7 +23,7 @@ from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetOperationOperator
 from operators.rows.union import UnionAll
 from operators.time import END_OF_TIME
-from operators.windows.firing import Firing
+from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.shapes import Hop
 from operators.windows.window_partial import WindowPartial
 from operators.windows.window_rows import WindowRowsOperator
@@ -40,6 +40,7 @@ from tests.operators import test_pair_join as pair_join
 from tests.operators import test_regular_join as regular_join
 from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
+from tests.operators import test_session_arrivals as session_arrivals
 from tests.operators import test_session_rows as session_rows
 from tests.operators import test_settle as settle
 from tests.operators import test_temporal_join as temporal_join
@@ -254,6 +255,7 @@ SESSION_SETS = 1
 
 HOP = Hop(size=30, slide=10)
 WINDOWS = windows.windowed(HOP)
+CLOSING = firing_aggregate.firing(AT_CLOSE, HOP, firing_aggregate.ENDS, append=False)
 CALLS = over.CALLS["all at once"]
 NUMBERING = [*over.CALLS["everything so far"][6:], *over.CALLS["values once so far"]]
 NEXT_ROWS, NEXT_TIME = over.AHEAD["next rows"], over.AHEAD["next time"]
@@ -396,6 +398,13 @@ CASES: dict[str, Case] = {
         lambda batches: 3 * _in_open_sessions(batches),
         session_aggregate.cut,
     ),
+    "session rows as they came": timed(
+        session_arrivals.in_order(),
+        lambda seed: session_aggregate.arrivals(seed, 60),
+        session_rows.oracle(),
+        lambda batches: 3 * _in_open_sessions(batches),
+        session_aggregate.cut,
+    ),
     "count window": Case(
         (count_window.rows_out((0,), 3, 3),),
         lambda seed: count_window.stream(seed, 60),
@@ -430,6 +439,16 @@ CASES: dict[str, Case] = {
         # The same, and of each group what is shown, and when its window closes.
         lambda batches: 2 * 3 * (3 + _sets(WINDOWS[0])) * since(batches, HOP.size + 30),
         windows.cut,
+    ),
+    "firing aggregate, first and last value at the close": Case(
+        CLOSING,
+        lambda seed: firing_aggregate.taken_back(seed, 60),
+        lambda batches: firing_aggregate.first_and_last(batches, HOP, closed_only=True),
+        # Each row is in three windows, each of which has a group, when it closes, and the values of each set.
+        lambda batches: 2 * 3 * (2 + _sets(CLOSING[0])) * since(batches, HOP.size),
+        lambda log, sizes: firing_aggregate.cut(log, sizes, 40)[:-1],
+        ended,
+        undone=False,
     ),
     "interval join": timed(
         (interval_join.joined("full", AROUND),),

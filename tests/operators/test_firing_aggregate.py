@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
@@ -11,14 +12,16 @@ import pyarrow as pa
 import pytest
 
 from operators import slots
+from operators.aggregates.functions import AggregateSpec
 from operators.hashing import Hashes, bucket_hash
 from operators.time import END_OF_TIME
-from operators.windows.firing import Firing
+from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
 from operators.windows.shapes import Cumulate, Hop, tumble
 from operators.windows.window_aggregate import WindowAggregateOperator
+from operators.windows.window_partial import for_groups
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
-from tests.operators.test_window_aggregate import AGGREGATES, DELAY, EPOCH, arrivals, at, brute, windowed
+from tests.operators.test_window_aggregate import AGGREGATES, DELAY, EPOCH, INPUT, arrivals, at, brute, windowed
 
 COUNT, SUM = AGGREGATES[:2]
 LATENESS = 40
@@ -38,6 +41,7 @@ FIRINGS = {
 def firing(firing: Firing, window=None, aggregates=AGGREGATES, **options):
     partial, whole = windowed(window or tumble(20), aggregates, lateness=firing.lateness, **options)
     assert isinstance(whole, WindowAggregateOperator)
+    partial = for_groups(partial)
     return partial, FiringAggregateOperator(partial=partial, output=whole.output, firing=firing)
 
 
@@ -189,6 +193,86 @@ def test_late_every_so_often_the_last_change_comes_with_the_end_of_the_lateness(
     assert shown(run, now=115, watermark=20) == [(-1, "a", 1, 0), (1, "a", 2, 0)]
     assert shown(run, row("a", 1, 5), now=118, watermark=20) == []
     assert shown(run, now=119, watermark=49) == [(-1, "a", 2, 0), (1, "a", 3, 0)]
+
+
+ENDS = [
+    (AggregateSpec(function="FIRST_VALUE", arguments=(1,)), pa.int64(), ""),
+    (AggregateSpec(function="LAST_VALUE", arguments=(1,)), pa.int64(), ""),
+]
+
+
+def taken_back(seed: int, count: int) -> list[Change]:
+    """Rows of few values, a third of which are taken back soon, while their windows are open."""
+    dice = random.Random(seed)
+    there: list[tuple[object, ...]] = []
+    changes: list[Change] = []
+    for i in range(count):
+        if there and dice.random() < 0.3:
+            changes.append(Change(there.pop(dice.randrange(max(0, len(there) - 8), len(there))), -1))
+            continue
+        changes.append(Change((dice.choice("ab"), dice.choice([None, 1, 2, 3]), at(i + dice.randrange(5)))))
+        there.append(changes[-1].row)
+    return changes
+
+
+def first_and_last(batches: Sequence[Batch], window: Hop, closed_only: bool) -> Counter[tuple[object, ...]]:
+    """The first and the last value of each key and window, open ones too unless `closed_only`; a retraction takes the
+    oldest row of its value."""
+    there: dict[tuple[object, int], list[object]] = {}
+    rows: Counter[tuple[object, int]] = Counter()
+    for key, value, time, weight in ((*c.row, c.weight) for batch in batches for c in batch.changes):
+        ms = (time - EPOCH) // timedelta(milliseconds=1)
+        for start in range(ms // window.slide * window.slide, ms - window.size, -window.slide):
+            rows[key, start] += weight
+            if value is not None and weight > 0:
+                there.setdefault((key, start), []).append(value)
+            elif value is not None:
+                there[key, start].remove(value)
+    found = Counter[tuple[object, ...]]()
+    for key, start in +rows:
+        if not closed_only or start + window.size - 1 <= batches[-1].watermark:
+            values = there.get((key, start)) or [None]
+            bounds = (at(start), at(start + window.size), at(start + window.size - 1))
+            found[key, values[0], values[-1], *bounds] += 1
+    return found
+
+
+@pytest.mark.parametrize("fires", [AT_CLOSE, Firing(0, None, 0)])
+@pytest.mark.parametrize(("seed", "size"), [(0, 1), (1, 4), (2, 4), (3, 25)])
+def test_the_first_and_last_value_of_a_window_follow_the_arrival_of_rows_that_are_taken_back(
+    seed: int, size: int, fires: Firing
+):
+    window, once = Hop(size=30, slide=10), fires is AT_CLOSE
+    kernels = firing(fires, window, ENDS, append=False)
+    run, opened = Run(kernels), Run(kernels, restart=True)
+    batches = cut(taken_back(seed, 50), iter(lambda: size, 0), 40)
+    for i, batch in enumerate(batches):
+        run(batch)
+        opened(batch)
+        assert run.applied == first_and_last(batches[: i + 1], window, once)
+    assert run.log == opened.log
+    assert all(weight > 0 for _, weight in run.log) == once, "as it closes, a window answers once"
+    assert run.state_rows() == 0
+
+
+BY_VALUE = [
+    (AggregateSpec(function="COUNT", arguments=(value,), distinct=True, filter=flag), pa.int64(), "")
+    for value, flag in ((1, 3), (1, 4), (5, None))
+]
+
+
+@pytest.mark.parametrize("early", [0, None])
+def test_distinct_values_under_two_filters_and_of_two_columns_of_one_type_are_counted_apart(early: int | None):
+    schema = pa.schema([*INPUT, ("c3", pa.bool_()), ("c4", pa.bool_()), ("c5", pa.int64())])
+    slices, whole = windowed(tumble(20), BY_VALUE, input=schema)
+    assert isinstance(whole, WindowAggregateOperator)
+    partial = for_groups(slices)
+    with pytest.raises(ValueError, match="those of slices"):
+        FiringAggregateOperator(partial=slices, output=whole.output, firing=AT_CLOSE)
+    run = Run((partial, FiringAggregateOperator(partial=partial, output=whole.output, firing=Firing(early, None, 0))))
+    run(Batch([Change(("a", value, at(5), value > 1, value > 2, 7)) for value in (1, 2, 2, 3)], 0, 0))
+    run(Batch([], 1, 30))
+    assert [r[:4] for r in run.applied] == [("a", 2, 1, 1)]
 
 
 def test_an_answer_that_comes_back_to_what_was_shown_is_not_shown_again():

@@ -78,9 +78,8 @@ def at(ms: int) -> datetime:
 
 
 def windowed(window, aggregates=AGGREGATES, **options):
-    partial = WindowPartial(
-        input=INPUT, time=2, window=window, keys=(0,), aggregates=tuple(a for a, _, _ in aggregates), **options
-    )
+    given = {"input": INPUT, "time": 2, "keys": (0,), **options}
+    partial = WindowPartial(window=window, aggregates=tuple(a for a, _, _ in aggregates), **given)
     types = [pa.string(), *(t for _, t, _ in aggregates), STAMP, STAMP, STAMP]
     return (
         partial,

@@ -54,7 +54,7 @@ DESCRIPTOR(ts), INTERVAL '10' MINUTES) GROUP BY who, window_start, window_end"""
         """
 project window_start, window_end, who, n
   project window_start, window_end, who, COUNT(*), window_time
-    Session(gap=600000, partition=()) on ts in UTC by who: COUNT(*)
+    Session(gap=600000, partition=(), numbered=False) on ts in UTC by who: COUNT(*)
       project who, ts
         scan pay
 """,
@@ -68,7 +68,7 @@ project window_start, window_end, n
   project window_start, window_end, COUNT(*), window_time
     Attached(start=1, end=2) on window_time in UTC by nothing: COUNT(*)
       project window_time, window_start, window_end
-        rows of Session(gap=600000, partition=(0,)) on ts in UTC
+        rows of Session(gap=600000, partition=(0,), numbered=False) on ts in UTC
           scan pay
 """,
         "window_start TIMESTAMP(3)!, window_end TIMESTAMP(3)!, n BIGINT!",
@@ -81,7 +81,7 @@ project who, COUNT(*)
   Attached(start=2, end=3) on window_time in UTC by who: COUNT(*)
     project who, window_time, window_start, window_end
       filter (id > 0)
-        rows of Session(gap=600000, partition=(0,)) on ts in UTC
+        rows of Session(gap=600000, partition=(0,), numbered=False) on ts in UTC
           scan pay
 """,
         "who STRING!, n BIGINT!",
@@ -91,7 +91,7 @@ project who, COUNT(*)
 COUNT(*) AS n FROM pay GROUP BY who, SESSION(at, INTERVAL '1' MINUTE)""",
         """
 project who, window_start, window_time, COUNT(*)
-  Session(gap=60000, partition=()) on at in UTC by who: COUNT(*)
+  Session(gap=60000, partition=(), numbered=False) on at in UTC by who: COUNT(*)
     project who, at
       scan pay
 """,

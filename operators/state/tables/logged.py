@@ -1,15 +1,13 @@
-"""A table of rows that are only added, found by a key, until they are too old."""
+"""A table of rows that are only added, found by a key, until they are too old (`time_to_live.py`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from operators.arrays import distinct
 from operators.hashing import Hashes
-from operators.names import WRITTEN
 from operators.state.contents import TableKind
 from operators.state.lookup import find
 from operators.state.operator_state import State
@@ -32,9 +30,7 @@ class LoggedTable(HashedTable):
 
     def add(self, state: State, rows: pa.Table, now: int = 0) -> None:
         """Add `rows`, which live from `now` (ms) on."""
-        kept = rows.select(self.schema.names)
-        if self.ttl:
-            kept = kept.append_column(WRITTEN, pa.array(np.full(rows.num_rows, now)))
+        kept = self._stamped(rows.select(self.schema.names), now)
         self.trace(state).add(kept, self.hashes(state, rows))
 
     def read(self, state: State, hashes: Hashes) -> pa.Table:

@@ -1,7 +1,7 @@
 """A table of rows that wait for a time: event time that the watermark reaches, or the clock.
 
 Law: of rows that are added ahead of all that was taken, each is taken once, in the order of times and of arrival within
-one time.
+one time. Their time is no time to live: that is in `time_to_live.py`.
 """
 
 from __future__ import annotations

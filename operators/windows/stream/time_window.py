@@ -18,8 +18,8 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import MIN_TIME, Clock
+from operators.windows.closing import closed_at
 from operators.windows.event_time import milliseconds, running_clock, timed
-from operators.windows.lateness import closed_at
 from operators.windows.shapes import Hop
 from operators.windows.slices import horizon, instants, last_ends, reach, slice_length, walls, windows_of
 from operators.windows.stream.ranges import Ordered, Ranges

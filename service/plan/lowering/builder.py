@@ -166,9 +166,10 @@ class Builder:
                 query=fingerprint,
                 zone=job.zone,
                 levels=levels,
-                sources=tuple(source_meaning(s.table) for s in sources),
+                sources=tuple(source_meaning(s.table, s.id) for s in sources),
                 outputs=tuple(output_meaning(o.table, o.columns, o.key, append=o.append) for o in outputs),
                 operators=tuple(stateful),
+                used_ids=len(sources),
             ),
         )
         return program, {number[old]: of for old, of in self._made_for.items()}

@@ -25,10 +25,12 @@ class Tumble:
 @dataclass(frozen=True, slots=True)
 class Session:
     """Windows that end `gap` ms after their last row. A table function has them for each value of the input's columns
-    at `partition`, an aggregate for each of its keys."""
+    at `partition`, an aggregate for each of its keys. Rows that may be taken back come out of a table function as they
+    came if they are `numbered`."""
 
     gap: int
     partition: tuple[int, ...] = ()
+    numbered: bool = False
 
 
 Window = Tumble | Hop | Cumulate | Session | Attached

@@ -9,6 +9,7 @@ from service.plan.passes.bound_ranks import bound_ranks
 from service.plan.passes.draw_from_origins import draw_from_origins
 from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.merge_projections import merge_projections
+from service.plan.passes.number_session_rows import number_session_rows
 from service.plan.passes.prune_columns import prune_columns
 from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import prune_watermarks
@@ -21,6 +22,7 @@ PASSES = (
     read_values,
     bound_ranks,
     settle_ranks,
+    number_session_rows,
     share_subplans,
     prune_watermarks,
     expand_computed,

@@ -22,6 +22,7 @@ from service.plan.nodes import (
     Join,
     Node,
     Over,
+    PairJoin,
     Project,
     Scan,
     Union,
@@ -122,6 +123,8 @@ class _Origins:
                 return self._behind(node)
             case Join() | IntervalJoin():
                 return self._join(node)
+            case PairJoin():
+                return self._pair(node)
             case _:
                 return None
 
@@ -218,6 +221,22 @@ class _Origins:
         new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width, width + 1 + right_width])
         places = (width + right_width, width + right_width + 1)
         return _Wide(new, _text([Column(i, STRING, "origin") for i in places]))
+
+    def _pair(self, node: PairJoin) -> _Wide | None:
+        """The halves of one row, which has one origin. Both are read from the rows with their origins, which are
+        computed once."""
+        left, right = self.wide(node.left), self.wide(node.right)
+        if left is None or right is None:
+            return None
+        width, right_width = len(fields(node.left)), len(fields(node.right))
+        made = replace(
+            node,
+            left=_one_text(left, node.left, left.origin),
+            right=_narrowed(right.node, node.right),
+            fields=(*node.fields[:width], Field("origin", STRING, nullable=False), *node.fields[width:]),
+        )
+        new = _picked(made, [*range(width), *range(width + 1, width + 1 + right_width), width])
+        return _Wide(new, Column(width + right_width, STRING, "origin"))
 
     def _half_join(self, node: Join | IntervalJoin, left: _Wide) -> _Wide:
         """A semi, anti or mark join, whose rows are left's and come from there alone."""

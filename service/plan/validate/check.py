@@ -5,7 +5,6 @@ from __future__ import annotations
 from service.plan.deep_stack import on_a_deep_stack
 from service.plan.nodes import Job
 from service.plan.passes import normalize
-from service.plan.validate.aggregates import aggregate_problems
 from service.plan.validate.changelog import node_changelog_problems, sink_changelog_problems
 from service.plan.validate.problem import PlanErrors, Problem
 from service.plan.validate.ranks import rank_problems
@@ -18,7 +17,6 @@ from service.plan.walk import in_order
 _OF_NODES = (
     node_changelog_problems,
     rank_problems,
-    aggregate_problems,
     time_problems,
     replay_problems,
     node_table_problems,

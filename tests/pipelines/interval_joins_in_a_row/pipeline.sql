@@ -3,7 +3,7 @@
 CREATE TABLE orders (
   id BIGINT,
   ts TIMESTAMP(3),
-  at AS PROCTIME(),
+  pt AS PROCTIME(),
   WATERMARK FOR ts AS ts
 ) WITH ('connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
 
@@ -11,7 +11,7 @@ CREATE TABLE payments (
   id BIGINT,
   amount INT,
   ts TIMESTAMP(3),
-  at AS PROCTIME(),
+  pt AS PROCTIME(),
   WATERMARK FOR ts AS ts
 ) WITH ('connector' = 'kafka', 'topic' = 'payments', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
 
@@ -59,6 +59,6 @@ WHERE NOT EXISTS (
 INSERT INTO seen
 SELECT o.id, p.amount
 FROM orders AS o
-LEFT JOIN payments AS p ON p.id = o.id AND p.at BETWEEN o.at AND o.at + INTERVAL '2' SECOND;
+LEFT JOIN payments AS p ON p.id = o.id AND p.pt BETWEEN o.pt AND o.pt + INTERVAL '2' SECOND;
 
 END;

@@ -3,7 +3,7 @@
 CREATE TABLE events (
   id BIGINT,
   ts TIMESTAMP(9),
-  at TIMESTAMP_LTZ(9),
+  made TIMESTAMP_LTZ(9),
   clock TIME(9)
 ) WITH (
   'connector' = 'kafka', 'topic' = 'events', 'scan.startup.mode' = 'earliest-offset',
@@ -21,7 +21,7 @@ CREATE TABLE lines (
 CREATE TABLE kept (
   id BIGINT,
   ts TIMESTAMP(9),
-  at TIMESTAMP_LTZ(9),
+  made TIMESTAMP_LTZ(9),
   clock TIME(9),
   later STRING
 ) WITH (
@@ -30,6 +30,6 @@ CREATE TABLE kept (
 );
 
 INSERT INTO kept
-SELECT id, ts, at, clock, CAST(ts + INTERVAL '1' SECOND AS STRING) FROM events
+SELECT id, ts, made, clock, CAST(ts + INTERVAL '1' SECOND AS STRING) FROM events
 UNION ALL
 SELECT id, ts, CAST(NULL AS TIMESTAMP_LTZ(9)), CAST(NULL AS TIME(9)), CAST(ts AS STRING) FROM lines;

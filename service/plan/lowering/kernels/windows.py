@@ -7,12 +7,15 @@ from typing import TypedDict, assert_never
 import pyarrow as pa
 
 import operators.windows.shapes as shapes
+from operators.aggregates.functions import ENDS
+from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
 from operators.windows.session_aggregate import SessionAggregate
+from operators.windows.session_arrivals import SessionArrivals
 from operators.windows.session_partial import SessionPartial
 from operators.windows.session_rows import SessionRows
 from operators.windows.window_aggregate import WindowAggregateOperator
-from operators.windows.window_partial import WindowPartial
+from operators.windows.window_partial import WindowPartial, for_groups
 from operators.windows.window_rows import WindowRowsOperator
 from service.plan.lowering.kernels.parts import aggregates, appends, in_processing_time, schema, zone_of
 from service.plan.nodes import (
@@ -49,20 +52,28 @@ def _timed(node: WindowAggregate | WindowRows) -> _Timed:
 
 def partial_window(node: WindowAggregate) -> WindowPartial:
     """Return the stateless half of a window aggregate."""
-    return WindowPartial(
+    firing = _firing(node)
+    partial = WindowPartial(
         window=_shape(node.window),
         keys=node.keys,
         aggregates=aggregates(node.aggregates),
-        lateness=0 if node.firing is None else node.firing.lateness,
+        lateness=0 if firing is None else firing.lateness,
         **_timed(node),
     )
+    return partial if firing is None else for_groups(partial)
+
+
+def _firing(node: WindowAggregate) -> Firing | None:
+    """When groups by window answer; None where slices are kept, which know no order of arrival."""
+    ordered = not appends(node.input) and any(call.function in ENDS for call in node.aggregates)
+    return AT_CLOSE if node.firing is None and ordered else node.firing
 
 
 def full_window(node: WindowAggregate) -> WindowAggregateOperator | FiringAggregateOperator:
     """Return the stateful half of a window aggregate."""
-    partial, output = partial_window(node), schema(node.fields)
-    if node.firing is not None:
-        return FiringAggregateOperator(partial=partial, output=output, firing=node.firing)
+    partial, output, firing = partial_window(node), schema(node.fields), _firing(node)
+    if firing is not None:
+        return FiringAggregateOperator(partial=partial, output=output, firing=firing)
     return WindowAggregateOperator(partial=partial, output=output)
 
 
@@ -78,7 +89,8 @@ def full_session(node: WindowAggregate, gap: int, *, whole: bool) -> SessionAggr
 
 def session_rows(node: WindowRows, window: Session) -> SessionRows:
     """Return the kernel of the table function SESSION by itself."""
-    return SessionRows(partial=SessionPartial(gap=window.gap, keys=window.partition, aggregates=(), **_timed(node)))
+    kernel = SessionArrivals if window.numbered else SessionRows
+    return kernel(partial=SessionPartial(gap=window.gap, keys=window.partition, aggregates=(), **_timed(node)))
 
 
 def window_rows(node: WindowRows) -> WindowRowsOperator:

@@ -11,7 +11,7 @@ from service.formats.json.options import json_options
 from service.plan.table import Connector, Format
 from service.sql.errors import Mistakes
 from service.sql.options.connector_options import CONNECTORS
-from service.sql.options.format_options import FORMATS
+from service.sql.options.format_options import FORMAT_OPTIONS
 from service.sql.parse.source import read_source
 from service.sql.parse.statements import Option
 from service.sql.pipeline import _Builder, read
@@ -23,7 +23,7 @@ NEEDED = {
     "upsert-kafka": "'topic' = 't', 'key.format' = 'json', 'value.format' = 'json'",
 }
 OPTIONS = [(kind, key, k.default) for kind, known in CONNECTORS.items() for key, k in known.items() if k.default]
-FORMAT_OPTIONS = [(kind, key, k.default) for kind, known in FORMATS.items() for key, k in known.items() if k.default]
+OF_FORMATS = [(kind, key, k.default) for kind, known in FORMAT_OPTIONS.items() for key, k in known.items() if k.default]
 KEYS = [(key, known.default) for key, known in SETTINGS.items() if known.default]
 
 
@@ -39,7 +39,7 @@ def test_an_option_that_is_not_given_has_its_default(kind: str, key: str, defaul
     assert set(written.options) <= {key}
 
 
-@pytest.mark.parametrize(("kind", "key", "default"), FORMAT_OPTIONS)
+@pytest.mark.parametrize(("kind", "key", "default"), OF_FORMATS)
 def test_an_option_of_a_format_has_its_default(kind: str, key: str, default: str):
     assert json_options(Format(kind, {key: default})) == json_options(Format(kind))
 

@@ -221,6 +221,12 @@ def _empty(query: exp.Expr) -> exp.Expr | None:
     return None if isinstance(empty, exp.Null) or next(columns_in(empty), None) else empty
 
 
+def answers_over_nothing(query: exp.Expr) -> list[exp.Expr]:
+    """Return what each item of a query that aggregates all its rows is over no rows: NULL, or another value."""
+    assert isinstance(query, exp.Select)
+    return [_over_nothing(item.unalias()) for item in query.expressions]
+
+
 def _over_nothing(node: exp.Expr) -> exp.Expr:
     """`node` with each aggregate as it is over no rows."""
 
@@ -250,7 +256,7 @@ def _for_each(
     def placed(node: exp.Expr) -> exp.Expr:
         return by_position(node, outer.scope, tied.right.scope)
 
-    columns = [column for node in clauses.nodes for column in columns_in(node)]
+    columns = [column for node in clauses.nodes if not _star(node)[0] for column in columns_in(node)]
     read = {place for column in columns for place in places_in(placed(column)) if place < width}
     rows = tied_by_columns(outer, tied.right, tied.ties, query, session, ttl=tied.ttl, also=read)
     right, keys = rows.relation, rows.keys
@@ -258,7 +264,15 @@ def _for_each(
     def inside(node: exp.Expr) -> exp.Expr:
         return rows.inside(placed(node), width)
 
-    written = [(output_name(item, i), inside(item.unalias())) for i, item in enumerate(query.expressions)]
+    written: Items = []
+    for i, item in enumerate(query.expressions):
+        star, qualifier = _star(item)
+        if star:
+            places = tied.right.scope.starred(qualifier)
+            named = [(tied.right.scope.field(p).name, positional(width + p, item)) for p in places]
+            written += [(name, rows.inside(node, width)) for name, node in named]
+        else:
+            written.append((output_name(item, i), inside(item.unalias())))
     if clauses.grouped:
         # The inner query as one over `right`, with what ties its rows in front.
         items: Items = [(right.scope.field(key).name, positional(key, query)) for key in keys]

@@ -21,7 +21,7 @@ from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.join_order import by_leading
 from service.sql.resolve.relation import Relation, filtered, visible
 from service.sql.resolve.skew import Skew, check_taken, skews, spread_all
-from service.sql.resolve.syntax import conjuncts, has_query, positions
+from service.sql.resolve.syntax import conjuncts, has_query, is_lateral, positions
 from service.sql.resolve.table_hints import leading, state_ttls
 from service.sql.resolve.temporal_joins import is_temporal, resolve_versioned, temporal_join
 from service.sql.resolve.unnest import single_row, unnested
@@ -67,6 +67,8 @@ def _chain(
     Hints are those of `select`, of which this may be an `inner` part.
     """
     sources = [first, *(j.this for j in joins)]
+    from service.sql.resolve.lateral_queries import lateral_join  # queries nest, so the modules do
+
     relations = _all(sources, select, session)
     _check_names(relations, sources, session)
     qualifiers = [q for r in relations for q in r.scope.qualifiers]
@@ -79,6 +81,10 @@ def _chain(
         kind = _kind(join, session)
         if isinstance(join.this, exp.Unnest):
             joined = _unnested(joined, join, join.this, kind, session)
+            continue
+        if is_lateral(join.this):
+            joined = lateral_join(joined, join, kind, ttls, session)
+            left_ttl = session.ttl
             continue
         conditions = list(conjuncts(join.args.get("on")))
         if movable and kind is JoinKind.INNER:
@@ -97,9 +103,12 @@ def _chain(
 def _all(sources: Sequence[exp.Expr], select: exp.Select, session: ResolveContext) -> list[Relation]:
     found: list[Relation] = []
     for place, source in enumerate(sources):
-        if isinstance(source, exp.Unnest):
-            # It reads what is left of it, once that is joined; the name of its columns is known before.
-            found.append(single_row() if place else _first_unnested(source, session))
+        if isinstance(source, exp.Unnest) and place == 0:
+            found.append(_first_unnested(source, session))
+            continue
+        if isinstance(source, exp.Unnest) or (place > 0 and is_lateral(source)):
+            # It reads what is left of it, once that is joined.
+            found.append(single_row())
             continue
         try:
             if place > 0 and is_temporal(source):
@@ -198,7 +207,7 @@ def _kind(join: exp.Join, session: ResolveContext) -> JoinKind:
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""
     if kind in ("SEMI", "ANTI"):
         raise session.give_up(not_yet(f"{kind} JOIN", join, "write WHERE [NOT] EXISTS (SELECT ...)"))
-    if isinstance(join.this, exp.Lateral) and not is_temporal(join.this):
+    if isinstance(join.this, exp.Lateral) and not (is_temporal(join.this) or is_lateral(join.this)):
         raise session.give_up(not_yet(type(join.this).__name__.upper(), join))
     if natural and (join.args.get("on") or join.args.get("using")):
         raise session.give_up(

@@ -115,6 +115,11 @@ def replaced(node: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None]) -> exp
     return copy
 
 
+def is_lateral(source: exp.Expr) -> bool:
+    """Return whether an item of FROM is a query that may read what stands before it."""
+    return isinstance(source, exp.Lateral) and isinstance(source.this, exp.Subquery)
+
+
 def output_name(node: exp.Expr, position: int) -> str:
     """Return the name of a column of a SELECT list: its alias, its column's name, else EXPR$n as in Flink."""
     if isinstance(node, exp.Alias):

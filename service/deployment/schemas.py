@@ -13,11 +13,11 @@ from service.formats.protobuf.part import check_message_writable, register_messa
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
 from service.formats.record_parts import key_part, value_part
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
+from service.plan.formats import AVRO
 from service.plan.program import Program
 from service.plan.table import Table
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
 
-_AVRO = ("avro", "avro-confluent", "debezium-avro-confluent")
 _PROTOBUF = ("protobuf", "protobuf-confluent")
 
 
@@ -47,7 +47,7 @@ def _agree(table: Table) -> None:
             check_message_writable(part, form)
             if "url" in form.registry:
                 register_message(part, form)
-        if form.kind not in _AVRO:
+        if form.kind not in AVRO:
             continue
         enveloped = form.kind == "debezium-avro-confluent"
         check_writable(part, form, enveloped=enveloped)

@@ -24,7 +24,7 @@ RECORD = pa.schema(
     ]
 )
 """Records, of one Kafka partition after another, each in offset order; columns that the plan does not need are
-absent."""
+absent. A `timestamp` that a TIMESTAMP cannot hold is NULL."""
 
 DEAD_RECORD = pa.schema([*RECORD, ("reason", pa.string()), ("detail", pa.string())])
 """A record that could not be decoded. `reason` is one of a few fixed words (a metric label), `detail` a sentence."""

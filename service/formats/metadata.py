@@ -26,11 +26,18 @@ def _timestamp_type(records: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([_TIMESTAMP_TYPES.take(pc.add(records["timestamp_type"].combine_chunks(), 1))])
 
 
+def _timestamp(records: pa.Table) -> pa.ChunkedArray:
+    """Raises ValueError where one is out of range (contract.RECORD)."""
+    if records["timestamp"].null_count:
+        raise ValueError("the record's timestamp is out of the range of TIMESTAMP")
+    return records["timestamp"]
+
+
 _READERS: Mapping[str, tuple[str, Callable[[pa.Table], pa.ChunkedArray]]] = {
     "topic": ("topic", lambda r: r["topic"]),
     "partition": ("partition", lambda r: r["partition"]),
     "offset": ("offset", lambda r: r["offset"]),
-    "timestamp": ("timestamp", lambda r: r["timestamp"]),
+    "timestamp": ("timestamp", _timestamp),
     "timestamp-type": ("timestamp_type", _timestamp_type),
     "headers": ("headers", _headers),
     "leader-epoch": ("offset", lambda r: pa.chunked_array([pa.nulls(r.num_rows, pa.int32())])),

@@ -1,4 +1,4 @@
-"""What a plan must know of formats: which of them say what kind of change a record is."""
+"""What is known of formats beyond how they are read and written: which of them have a property, by their names."""
 
 from __future__ import annotations
 
@@ -6,3 +6,9 @@ CARRIES_CHANGES = frozenset(
     {"debezium-json", "changelog-json", "canal-json", "maxwell-json", "ogg-json", "debezium-avro-confluent"}
 )
 """Formats whose records may take rows back; all others only add rows."""
+
+AVRO = frozenset({"avro", "avro-confluent", "debezium-avro-confluent"})
+"""Formats whose values are Avro."""
+
+SCHEMA_OF_ALL_COLUMNS = frozenset({"avro"})
+"""Formats in which the types of all columns say where in a record a value stands, so that none may be left out."""

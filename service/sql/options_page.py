@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from service.sql.options.connector_options import CONNECTORS
-from service.sql.options.format_options import FORMATS
+from service.sql.options.format_options import FORMAT_OPTIONS
 from service.sql.options.known import OptionSpec
 from service.sql.set_keys import SETTINGS
 
@@ -23,7 +23,7 @@ def markdown() -> str:
     parts = [_HEAD]
     for kind, known in CONNECTORS.items():
         parts.append(f"## Connector `{kind}`\n\n{_table(known) if known else 'It has no options.'}\n")
-    for kind, known in FORMATS.items():
+    for kind, known in FORMAT_OPTIONS.items():
         parts.append(
             f"## Format `{kind}`\n\nWritten behind the format's name: `'{kind}.<option>'`, or "
             f"`'key.{kind}.<option>'` and `'value.{kind}.<option>'`.\n\n{_table(known)}\n"

@@ -19,6 +19,10 @@ from service.formats.json.columns import key_pattern
 from service.formats.json.options import JsonOptions
 from service.plan.types import DataType, Decimal, Simple, Text, Timestamp, TimestampLtz, arrow, duckdb
 
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Edges = np.ndarray[Any, np.dtype[np.int32]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
 FastValue = Callable[[pa.Array, pa.Array], pa.Array | None]
 """From a column as DuckDB took it out, and the records' texts, to the column's values."""
 
@@ -181,7 +185,7 @@ def characters(column: pa.Array) -> bytes:
     return data[edges[0] : edges[-1]].tobytes()
 
 
-def raw(column: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.int32]]]:
+def raw(column: pa.Array) -> tuple[Bytes, Edges]:
     """Return the bytes that a text column shares, and where in them each text begins and the last one ends."""
     _, offsets, data = column.buffers()
     if offsets is None or data is None:

@@ -14,16 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import NOT_COMPUTABLE, Sql
-from service.formats.json.columns import ColumnReading, identifier, key_pattern, quoted, reading, row_suspect
-from service.formats.json.fast import INTEGERS, FastValue, characters, fast, raw, taken_as, whole_numbers
+from service.formats.json.columns import ColumnReading, identifier, quoted, reading, row_suspect
+from service.formats.json.fast import (
+    INTEGERS,
+    Bytes,
+    Edges,
+    FastValue,
+    Flags,
+    characters,
+    fast,
+    raw,
+    taken_as,
+    whole_numbers,
+)
 from service.formats.json.options import JsonOptions
+from service.formats.json.repeats import Repeats
 from service.plan.types import Array, DataType, Decimal, Map, Row, arrow
 
 _LONG_NUMBER = r'(?:"\s*:|[\[,])\s*-?(?:[0-9]{8,}\.[0-9]|[0-9]+\.[0-9]{8})'
 _DIGITS = np.zeros(256, dtype=bool)
 _DIGITS[ord("0") : ord("9") + 1] = True
-
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class ParseMode(Enum):
@@ -111,7 +121,7 @@ class Statement:
         if self._suspects:
             selected.append(f"({' OR '.join(self._suspects)}) AS _suspect")
         self.text = f"SELECT {', '.join(selected)} FROM ({_inner(structure, mode)})"
-        self._repeats = _repeats(fields)
+        self._repeats = Repeats(fields.names, fields.types, fields.repeats)
 
     def _part(self, place: str, name: str, type_: DataType, structure: dict[str, Any]) -> _Part:
         """How the value at `place` is read; what from_json takes it as goes into `structure`."""
@@ -187,32 +197,16 @@ class Statement:
     def _loosely_read(self, block: pa.Array, taken: Sequence[pa.Array], sql: Sql) -> Flags:
         """What a strict statement would have refused: a repeated name, or a missing one that must be there."""
         columns = list(_columns(self._parts))
-        if self._repeats is not None:
-            suspect: Flags = sql(self._repeats, {"records": pa.table({"v": block})})["r"].to_numpy()
-        else:
-            suspect = self._repeated(block, taken, columns)
+        present: Counter[str] = Counter()
+        for part in columns:
+            if isinstance(part, _Flat):
+                present[part.name] += len(block) - taken[part.column].null_count
+        suspect = self._repeats.found(block, present, sql)
         if self._options.fail_on_missing:
             for part in columns:
                 # A name may be missing inside an ARRAY too, where there is no telling from NULL.
                 inside = pa.types.is_nested(part.wanted)
                 suspect |= inside or taken[part.column].is_null().to_numpy(zero_copy_only=False)
-        return suspect
-
-    def _repeated(self, block: pa.Array, taken: Sequence[pa.Array], columns: Sequence[_Flat | _Finished]) -> Flags:
-        """Records in which a wanted name may stand more than once, by a search for each name."""
-        suspect = np.zeros(len(block), dtype=bool)
-        data = characters(block)
-        present: Counter[str] = Counter()
-        for part in columns:
-            if isinstance(part, _Flat):
-                present[part.name] += len(block) - taken[part.column].null_count
-        for name in _every_name(self._fields.names, self._fields.types):
-            spelled = json.dumps(name, ensure_ascii=False).encode()
-            plainly = name.isascii() or b"\\u" not in data
-            if plainly and data.count(spelled) <= present[name]:
-                continue  # Wherever the name was found it stands once, and nowhere else.
-            repeated = "(?s:.)*?".join([key_pattern(name) + r"\s*:"] * (self._fields.repeats + 1))
-            suspect |= pc.match_substring_regex(block, repeated).to_numpy(zero_copy_only=False)
         return suspect
 
 
@@ -243,10 +237,23 @@ def _no_object(block: pa.Array) -> Flags:
     data, edges = raw(block)
     if len(data) < 2:
         return np.ones(len(block), dtype=bool)
+    if _all_objects(data, edges):
+        return np.zeros(len(block), dtype=bool)
     first, last = edges[:-1], edges[1:] - 1
     opened: Flags = data[np.minimum(first, len(data) - 1)] == ord("{")
     closed: Flags = (data[last] == ord("}")) & (data[last - 1] != ord(","))
     return np.logical_not(opened & closed & (last > first))
+
+
+def _all_objects(data: Bytes, edges: Edges) -> bool:
+    """Whether all records, of which there are several, begin and end as objects do: one look at the four bytes around
+    each edge between two. False where that is not plain."""
+    if len(edges) < 3 or np.diff(edges).min() < 2:
+        return False
+    around = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))[edges[1:-1] - 2]
+    joined = (around & 0xFFFF00) == ord("}") << 8 | ord("{") << 16
+    ends = data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}") and data[edges[-1] - 2] != ord(",")
+    return bool(ends and joined.all() and ((around & 0xFF) != ord(",")).all())
 
 
 def long_numbers(block: pa.Array) -> Flags:
@@ -294,54 +301,3 @@ def _contains(block: pa.Array, byte: bytes) -> bool:
     data, edges = raw(block)
     places = range(edges[0], edges[-1], _PIECE)
     return any(byte in data[place : min(place + _PIECE, edges[-1])].tobytes() for place in places)
-
-
-_MANY = 24
-"""Names from which on the keys of each object are counted. That costs reading a record once more, whatever the number
-of names; a search for each name costs a pass over the whole block."""
-
-
-def _repeats(fields: Fields) -> str | None:
-    """The statement that tells in which records an object with wanted members repeats a name.
-
-    None where searching for each name is cheaper, or where the objects cannot be named: inside an ARRAY or MAP, or
-    below a name that a path cannot hold.
-    """
-    paths = _object_paths("$", fields.names, fields.types)
-    if paths is None or len(_every_name(fields.names, fields.types)) < _MANY:
-        return None
-    keys = ", ".join(f"json_keys(v, {quoted(path)}) AS k{i}" for i, path in enumerate(paths))
-    asks = " OR ".join(f"coalesce(len(k{i}) <> list_unique(k{i}), false)" for i in range(len(paths)))
-    return f"SELECT ({asks}) AS r FROM (SELECT {keys} FROM records)"
-
-
-def _object_paths(at: str, names: Sequence[str], types: Sequence[DataType]) -> list[str] | None:
-    """The paths of the objects whose members are wanted, `at` first; None if there are some that no path leads to."""
-    paths = [at]
-    for name, type_ in zip(names, types, strict=True):
-        if isinstance(type_, Array | Map) and _has_row(type_):
-            return None
-        if isinstance(type_, Row):
-            below = None if '"' in name or "\\" in name else _object_paths(f'{at}."{name}"', type_.names, type_.types)
-            if below is None:
-                return None
-            paths += below
-    return paths
-
-
-def _has_row(type_: DataType) -> bool:
-    while isinstance(type_, Array | Map):
-        type_ = type_.element if isinstance(type_, Array) else type_.value
-    return isinstance(type_, Row)
-
-
-def _every_name(names: Sequence[str], types: Sequence[DataType]) -> list[str]:
-    """Names at every depth. One inside an ARRAY repeats by right: such rows are then read exactly, and no harm done."""
-    every = dict.fromkeys(names)
-    for type_ in types:
-        inner = type_
-        while isinstance(inner, Array | Map):
-            inner = inner.element if isinstance(inner, Array) else inner.value
-        if isinstance(inner, Row):
-            every |= dict.fromkeys(_every_name(inner.names, inner.types))
-    return list(every)

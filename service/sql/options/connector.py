@@ -8,7 +8,7 @@ from typing import Any
 from service.plan.table import Bounded, Connector, Format, Startup
 from service.sql.errors import Mistakes, did_you_mean
 from service.sql.options.connector_options import CONNECTORS, FLINK_CONNECTORS
-from service.sql.options.format_options import FORMATS
+from service.sql.options.format_options import FORMAT_OPTIONS
 from service.sql.options.format_reader import FORMAT_KEYS, FormatReader, prefix_of
 from service.sql.options.given import GivenOptions
 from service.sql.options.lookup_reader import read_lookup
@@ -104,12 +104,12 @@ class _Reader:
         names = dict(self.known)
         for key in FORMAT_KEYS:
             option = self.given.get(key)
-            if option and option.value in FORMATS:
+            if option and option.value in FORMAT_OPTIONS:
                 prefix = prefix_of(key, option.value)
-                names.update({prefix + name: known for name, known in FORMATS[option.value].items()})
+                names.update({prefix + name: known for name, known in FORMAT_OPTIONS[option.value].items()})
         # Of a format that is refused itself, nothing is known.
         unread = tuple(
-            prefix_of(k, o.value) for k in FORMAT_KEYS if (o := self.given.get(k)) and o.value not in FORMATS
+            prefix_of(k, o.value) for k in FORMAT_KEYS if (o := self.given.get(k)) and o.value not in FORMAT_OPTIONS
         )
         patterns = tuple(n[:-1] for n in names if n.endswith(".*"))
         for key, option in self.given.items():
@@ -130,7 +130,7 @@ class _Reader:
         owners = [kind for kind, known in CONNECTORS.items() if key in known and kind != self.kind]
         if owners:
             return f"it is an option of connector {' and '.join(owners)}"
-        for kind, known in FORMATS.items():
+        for kind, known in FORMAT_OPTIONS.items():
             for prefix in ("", "key.", "value."):
                 if key.startswith(f"{prefix}{kind}."):
                     name = key.removeprefix(f"{prefix}{kind}.")

@@ -89,7 +89,7 @@ _MESSAGES: Mapping[str, OptionSpec] = {
     "write-null-string-literal": OptionSpec(ANY, "the text that is written for NULL in an array or a map of texts"),
 }
 
-FORMATS: Mapping[str, Mapping[str, OptionSpec]] = {
+FORMAT_OPTIONS: Mapping[str, Mapping[str, OptionSpec]] = {
     "json": {
         **_DECODE,
         **_ENCODE,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from service.plan.formats import CARRIES_CHANGES
 from service.plan.table import Format
 from service.sql.errors import did_you_mean
-from service.sql.options.format_options import FORMATS, OLDER_NAMES, REGISTRY_OPTIONS, WITH_REGISTRY
+from service.sql.options.format_options import FORMAT_OPTIONS, OLDER_NAMES, REGISTRY_OPTIONS, WITH_REGISTRY
 from service.sql.options.given import GivenOptions
 from service.sql.parse.statements import Option
 
@@ -33,7 +33,7 @@ class FormatReader:
         if option is None or not self._is_possible(key, option):
             return None
         prefix = prefix_of(key, option.value)
-        known = FORMATS[option.value]
+        known = FORMAT_OPTIONS[option.value]
         own = {
             k[len(prefix) :]: o for k, o in self._given.items() if k.startswith(prefix) and k[len(prefix) :] in known
         }
@@ -61,11 +61,11 @@ class FormatReader:
 
     def _is_possible(self, key: str, option: Option) -> bool:
         """Whether records can have this format there."""
-        if option.value not in FORMATS:
+        if option.value not in FORMAT_OPTIONS:
             self._mistakes.add(
                 f"format '{option.value}' is not supported",
-                detail=f"the formats are {', '.join(FORMATS)}",
-                hint=did_you_mean(option.value, FORMATS),
+                detail=f"the formats are {', '.join(FORMAT_OPTIONS)}",
+                hint=did_you_mean(option.value, FORMAT_OPTIONS),
                 at=option.value_at,
             )
             return False

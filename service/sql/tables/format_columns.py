@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from service.formats.protobuf.schemas.chosen import check_message, given
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
+from service.plan.formats import AVRO
 from service.plan.table import ColumnKind, Format, Table, TableColumn
 from service.plan.types import STRING, Array, Binary, DataType, Interval, Map, Row, Simple, Text, Time, flink
 from service.sql.errors import Mistakes
 from service.sql.parse.statements import CreateTable
 
 _RAW = frozenset({"STRING", "BYTES", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"})
-
-_AVRO = frozenset({"avro", "avro-confluent", "debezium-avro-confluent"})
 
 
 def check_formats(table: Table, statement: CreateTable, mistakes: Mistakes) -> None:
@@ -43,7 +42,7 @@ def _check(what: str, form: Format, columns: list[TableColumn], at: int, mistake
         )
     if form.kind == "protobuf":
         _check_message(form, columns, at, mistakes)
-    avro = form.kind in _AVRO
+    avro = form.kind in AVRO
     holds = {"raw": _in_raw, "csv": _in_csv, "protobuf-confluent": _in_protobuf}
     carried = _in_avro if avro else holds.get(form.kind)
     for column in columns if carried else ():

@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, NoSuchTableError
 
-from service.databases.client import failure_of, opened
+from service.databases.client import failure_of, first_line, login_refused, opened
 from service.databases.errors import DatabaseConfigError
 from service.databases.looked_up_table import LookedUpTable
 from service.plan.types import Array, Binary, DataType, Decimal, Simple, Text, Time, Timestamp, TimestampLtz, flink
@@ -43,6 +43,11 @@ def mistakes(table: LookedUpTable) -> list[str]:
     try:
         return _mistakes(table, engine)
     except DBAPIError as error:
+        if login_refused(error):
+            return [
+                f"table {table.name}: its database refuses the login\n  detail: {first_line(error)}\n"
+                "  hint:   check 'username' and 'password', and the database that 'url' names"
+            ]
         failure = failure_of(table, error)
         return [str(failure)] if isinstance(failure, DatabaseConfigError) else []
     finally:

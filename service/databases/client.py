@@ -79,7 +79,7 @@ class DatabaseTable:
                 return self._ask(keys)
             except DataError as error:
                 if len(keys) == 1:
-                    why = f"it cannot be looked up in table {self._table.name}: {_first_line(error)}"
+                    why = f"it cannot be looked up in table {self._table.name}: {first_line(error)}"
                     return {keys[0]: [self._unreadable(keys[0], why)]}
                 # One of the keys is to blame, and must not keep the others from their rows.
                 half = len(keys) // 2
@@ -145,12 +145,24 @@ def failure_of(table: LookedUpTable, error: DBAPIError) -> DatabaseConfigError |
         state = getattr(error.orig, "sqlstate", None) or ""
         refused = state[:2] in _REFUSED
     if refused:
-        return DatabaseConfigError(f"{told} refuses the lookup: {_first_line(error)}")
-    return DatabaseUnreachable(f"{told} cannot be reached: {_first_line(error)}")
+        return DatabaseConfigError(f"{told} refuses the lookup: {first_line(error)}")
+    return DatabaseUnreachable(f"{told} cannot be reached: {first_line(error)}")
 
 
-def _first_line(error: DBAPIError) -> str:
-    """What the driver says; SQLAlchemy's own text would add the statement and its parameters."""
+def login_refused(error: DBAPIError) -> bool:
+    """Return whether a connection ended after the server had asked for a password: it was wrong or missing, or there
+    is no such user or database, or no right to it.
+
+    Such errors of PostgreSQL have no SQLSTATE. Its client library tells whether it has used a password
+    (https://www.postgresql.org/docs/current/libpq-status.html#LIBPQ-PQCONNECTIONUSEDPASSWORD); a server that is not
+    there, or starts, or is full, asks for none.
+    """
+    connection = getattr(error.orig, "pgconn", None)
+    return connection is not None and bool(connection.used_password or connection.needs_password)
+
+
+def first_line(error: DBAPIError) -> str:
+    """Return what the driver says; SQLAlchemy's own text would add the statement and its parameters."""
     lines = str(error.orig).strip().splitlines()
     return lines[0] if lines else type(error.orig).__name__
 

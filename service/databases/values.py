@@ -1,4 +1,7 @@
-"""From the values that a driver gives to those of the declared types, strictly: what loses something is refused."""
+"""From the values that a driver gives to those of the declared types, strictly: what loses something is refused.
+
+Two things are as in records: a time is cut to the declared digits, and a number is rounded to DOUBLE or FLOAT.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from operators.names import REASON
+from service.databases.check import mistakes
 from service.databases.client import DatabaseTable
 from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
 from service.databases.looked_up_table import looked_up_table
@@ -177,6 +178,36 @@ def test_a_wrong_password_is_told_without_it(server: Postgres, opened: Opener):
     with pytest.raises((DatabaseUnreachable, DatabaseConfigError), match="password authentication failed") as error:
         opened(replace(lookup, table=replace(lookup.table, connector=connector))).found(keys([1]), 0)
     assert "wrong" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("database", "login", "told"),
+    [
+        ("postgres", {"username": "shop", "password": "wrong one"}, "password authentication failed"),
+        ("postgres", {"username": "shop"}, "no password supplied"),
+        ("postgres", {"username": "nobody", "password": "wrong one"}, "password authentication failed"),
+        ("nothing", {"username": "shop", "password": PASSWORD}, 'database "nothing" does not exist'),
+    ],
+)
+def test_a_login_that_is_refused_is_a_mistake_before_the_start(
+    server: Postgres, database: str, login: dict[str, str], told: str
+):
+    lookup = table(server, "customers", (("id", BIGINT), ("name", STRING)))
+    properties = {"url": f"{server.url.rpartition('/')[0]}/{database}"}
+    connector = replace(lookup.table.connector, properties={**properties, **login})
+    (mistake,) = mistakes(looked_up_table(replace(lookup, table=replace(lookup.table, connector=connector))))
+    assert "refuses the login" in mistake
+    assert told in mistake
+    assert "wrong one" not in mistake
+
+
+def test_a_server_that_does_not_answer_at_the_start_is_asked_later(server: Postgres):
+    lookup = table(server, "customers", (("id", BIGINT), ("name", STRING)))
+    server.stop()
+    try:
+        assert mistakes(looked_up_table(lookup)) == []
+    finally:
+        server.start()
 
 
 def test_a_server_that_goes_and_comes_back_is_asked_again(server: Postgres):

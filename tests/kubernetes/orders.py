@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import Any
 
@@ -22,6 +23,7 @@ class Orders:
         self._source = make_topic("orders")
         self._totals = make_topic("totals", cleanup_policy="compact")
         self._spread = make_topic("spread")
+        self._large = make_topic("large", cleanup_policy="compact")
         self._fed = 0
 
     @property
@@ -49,6 +51,17 @@ class Orders:
         """Another query over the same tables: it cannot go on with the state of the first."""
         return self.pipeline.replace("COUNT(*) AS n", "COUNT(DISTINCT amount) AS n")
 
+    @property
+    def larger_pipeline(self) -> str:
+        """The same query with a table and an operator that are new, which have to be filled."""
+        table = f"""
+        CREATE TABLE large (`user` STRING, n BIGINT, PRIMARY KEY (`user`) NOT ENFORCED)
+          WITH ('connector' = 'upsert-kafka', 'topic' = '{self._large}', 'key.format' = 'json',
+                'value.format' = 'json');
+        CREATE VIEW"""
+        insert = "INSERT INTO large SELECT `user`, COUNT(*) FROM orders WHERE amount > 500 GROUP BY `user`;"
+        return self.pipeline.replace("CREATE VIEW", table).replace("END;", f"{insert} END;")
+
     def feed(self, count: int) -> None:
         """Let `count` more orders come."""
         feed(self._bootstrap, self._source, islice(orders(self._fed + count), self._fed, None))
@@ -63,6 +76,14 @@ class Orders:
         there fails at once."""
         right = {name: rows for name, rows in expected(self._fed).items() if name != "windows"}
         until(f"the answer over {self._fed} orders", lambda: self._answer() == right, seconds, explain, every=1)
+
+    def until_filled(self, explain: Any = str, seconds: float = 240) -> None:
+        """Wait until the table that is new in the larger pipeline has the answer over all orders so far."""
+        right = Counter(row["user"] for _, row in orders(self._fed) if row["amount"] > 500)
+        until(f"the new table has {self._fed} orders", lambda: self._filled() == right, seconds, explain, every=1)
+
+    def _filled(self) -> dict[str, int]:
+        return {row["user"]: row["n"] for row in upserted(read(self._bootstrap, self._large)).values()}
 
     def _answer(self) -> Answer:
         totals = upserted(read(self._bootstrap, self._totals)).values()

@@ -59,6 +59,18 @@ def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, or
     until_all_work(running, 2)
 
 
+def test_what_a_changed_query_has_new_is_filled_by_executors_of_its_own(running: Release, orders: Orders):
+    before = running.pod_id()
+    executors = names(running)
+    running.upgrade({"pipeline": {"sql": orders.larger_pipeline}, "upgrade": {"from": "earliest"}})
+    orders.feed(1000)
+    running.until_replaced(before)
+    assert "the changed query has taken over" in running.log()
+    orders.until_answered(running.told)
+    orders.until_filled(running.told)
+    until("there are others", lambda: len(names(running)) == 2 and not executors & names(running), 240, running.told)
+
+
 def test_a_deleted_driver_comes_back_with_new_executors_and_nothing_is_lost(running: Release, orders: Orders):
     before = names(running)
     orders.feed(1000)

@@ -86,6 +86,25 @@ def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, 
     orders.until_answered(running.told)
 
 
+def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, running: Release):
+    before = running.pod_id()
+    running.upgrade({"pipeline": {"sql": orders.larger_pipeline}, "upgrade": {"from": "earliest"}})
+    until("another pod fills", lambda: running.pod_id() not in ("", before), explain=running.told)
+    orders.feed(1000)
+    running.kubectl("delete", "pod", DRIVER, "--wait=false")
+    orders.until_answered(running.told)
+    orders.until_filled(running.told)
+    assert "the changed query has taken over" in running.log() or "is that of this query" in running.log()
+    # The value stays: the next start finds nothing to fill.
+    before = running.pod_id()
+    running.kubectl("delete", "pod", DRIVER, "--wait=false")
+    running.until_replaced(before)
+    assert "the checkpoint is that of this query" in running.log()
+    orders.feed(1000)
+    orders.until_answered(running.told)
+    orders.until_filled(running.told)
+
+
 def test_a_driver_that_is_deleted_comes_back_and_goes_on(orders: Orders, running: Release):
     before = running.pod_id()
     running.kubectl("delete", "pod", DRIVER, "--wait=false")

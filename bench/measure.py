@@ -45,11 +45,18 @@ class Run:
     error: str = ""
     cpu: Mapping[str, float] = field(default_factory=dict)
     """CPU seconds by kind of process."""
+    given_up: float = 0.0
+    """Rows a second, from the start of the process on, of a run that was given up before its end."""
 
     @property
     def whole(self) -> float:
         """Rows per second from the start of the process to its end."""
         return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def compared(self) -> float:
+        """The rate to compare it by: of a run that was given up, what it had read by then."""
+        return self.middle or self.given_up
 
     @property
     def middle(self) -> float:
@@ -120,7 +127,8 @@ def watch(progress: Progress, case: Case, engine: str, rows: int, name: str, sql
         samples.append(Sample(seconds, read))
     fed = sum(topic.rows(rows) for topic in case.topics)
     if given_up and read < fed:
-        return Run(case.name, engine, rows, error=f"given up after {seconds:.0f} s and {read:,} of {fed:,} rows")
+        error = f"given up after {seconds:.0f} s and {read:,} of {fed:,} rows"
+        return Run(case.name, engine, rows, error=error, given_up=read / seconds)
     if error := last_words(process, log) if process.returncode else launch.left_out(read, fed):
         return Run(case.name, engine, rows, error=error)
     return Run(

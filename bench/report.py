@@ -23,8 +23,8 @@ class Yardstick:
     engines: tuple[str, ...]
 
     def rate(self, run: Run, runs: Iterable[Run]) -> float:
-        """The rate that it had on the case of `run`, in the same part of the run; 0 if it had none."""
-        rates = (other.middle for other in runs if other.case == run.case and other.engine in self.engines)
+        """The rate that it had on the case of `run`; 0 if it had none."""
+        rates = (other.compared for other in runs if other.case == run.case and other.engine in self.engines)
         return max(rates, default=0.0)
 
 
@@ -82,14 +82,17 @@ def _cpu(run: Run) -> str:
 
 
 def geometric_means(runs: Sequence[Run], engine: str, others: Sequence[str]) -> str:
-    """For each of the `others` the geometric mean of the ratios of rates, over the cases that both have done."""
+    """For each of the `others` the geometric mean of the ratios of rates, over the cases that `engine` has done. Where
+    the other was given up, its rate is what it had read by then."""
     lines = []
     for other in others:
-        rates = {run.case: run.middle for run in runs if run.engine == other and run.middle}
-        mine = [run for run in runs if run.engine == engine and run.middle and run.case in rates]
+        theirs = {run.case: run for run in runs if run.engine == other and run.compared}
+        mine = [run for run in runs if run.engine == engine and run.middle and run.case in theirs]
         if mine:
-            mean = geometric_mean(run.middle / rates[run.case] for run in mine)
-            lines.append(f"{engine} of {other}: {mean:.2f} (geometric mean over {len(mine)} queries)")
+            mean = geometric_mean(run.middle / theirs[run.case].compared for run in mine)
+            left = sum(theirs[run.case].given_up > 0 for run in mine)
+            more = f", {left} of which {other} did not end" if left else ""
+            lines.append(f"{engine} of {other}: {mean:.2f} (geometric mean over {len(mine)} queries{more})")
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ _KAFKA = "'connector' = 'kafka', 'topic' = '{0}', 'scan.startup.mode' = 'earlies
 _FORMATS = {
     "append": _KAFKA + ", 'format' = 'json'",
     "retract": _KAFKA + ", 'format' = 'changelog-json'",
+    "lookup": "'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{0}', 'table-name' = '{0}'",
     "upsert": "'connector' = 'upsert-kafka', 'topic' = '{0}', 'key.format' = 'json', 'value.format' = 'json'",
 }
 

@@ -46,12 +46,16 @@ def ask_flink(asked_for: list[Case] | None = None) -> list[Case]:
         results: list[Case] = json.loads(answered.read_text())
     for result in results:
         if "changes" in result:
-            result["rows"] = applied(result["changes"])
+            result["rows"] = applied(result["changes"], result.get("upserted"))
     return results
 
 
-def applied(changes: list[list[Any]]) -> list[list[Any]]:
-    """The rows that are left when `changes` are applied one after another, in a stable order."""
+def applied(changes: list[list[Any]], key: list[int] | None = None) -> list[list[Any]]:
+    """The rows that are left when `changes` are applied one after another, in a stable order. With a `key`, a row takes
+    the place of the one that has its values in these columns: Flink leaves out what an update replaces where it can."""
+    if key is not None:
+        there = {json.dumps([values[k] for k in key]): (kind, values) for kind, values in changes}
+        return sorted((values for kind, values in there.values() if kind in ("+I", "+U")), key=json.dumps)
     rows: Counter[str] = Counter()
     for kind, values in changes:
         rows[json.dumps(values)] += 1 if kind in ("+I", "+U") else -1

@@ -120,6 +120,14 @@ public class Replay {
 
     static void declare(StreamExecutionEnvironment streams, StreamTableEnvironment tables, String name, JsonNode table,
             Player player) {
+        if (table.path("mode").asText().equals("lookup")) {
+            List<String> columns = new ArrayList<>();
+            table.get("columns").properties().forEach(
+                    column -> columns.add("`" + column.getKey() + "` " + column.getValue().asText()));
+            tables.executeSql("CREATE TABLE " + name + " (" + String.join(", ", columns)
+                    + ") WITH ('connector' = 'replay', 'mode' = 'lookup')");
+            return;
+        }
         Schema.Builder schema = Schema.newBuilder();
         List<String> names = new ArrayList<>();
         List<TypeInformation<?>> types = new ArrayList<>();

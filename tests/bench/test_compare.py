@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.cases import QUERIES
 from bench.compare.generated import generated
 from bench.compare.known import rows_difference, verdict
 from bench.compare.nexmark import nexmark
@@ -57,14 +58,26 @@ def test_arrays_and_maps_have_one_form():
     assert canonical([["[no json"]]) == [("[no json",)]
 
 
-def test_the_queries_of_nexmark_are_the_files_over_bids_that_end_sessions():
-    sessions, clock, last, top = nexmark()
+def test_the_queries_of_nexmark_are_the_files_over_events_that_end_sessions():
+    found = {case["name"].removeprefix("Nexmark "): case for case in nexmark()}
+    assert {path.stem for path in (QUERIES / "nexmark").glob("q*.sql")} == set(found)
+    sessions = found["q11"]
     assert "SESSION(B.`dateTime`, INTERVAL '10' SECOND)" in sessions["query"]
-    assert [len(case["views"]) for case in (sessions, clock, last, top)] == [0, 1, 0, 0]
+    assert [len(found[name]["views"]) for name in ("q11", "q12", "q18", "q19")] == [0, 1, 0, 0]
     answered = ("bidder BIGINT", "bid_count BIGINT", "starttime TIMESTAMP(3)", "endtime TIMESTAMP(3)")
     rows = play(stream_of({**sessions, "columns": answered}))["results"]
     assert sum(int(count) for _, count, *_ in rows) == len(sessions["arrivals"])
     assert len(rows) > len({bidder for bidder, *_ in rows})
+
+
+def test_the_side_input_of_nexmark_is_a_database_that_is_asked_for_every_bid():
+    (case,) = (case for case in nexmark() if case["name"] == "Nexmark q13")
+    answered = ("auction BIGINT", "bidder BIGINT", "price BIGINT", "dateTime TIMESTAMP(3)", "value STRING")
+    rows = play(stream_of({**case, "columns": answered}))["results"]
+    side = {row[0]: row[1] for table, _, row in case["arrivals"] if table == "side_input"}
+    met = [(str(row[0]), side[row[0]]) for table, _, row in case["arrivals"] if table == "bid" and row[0] in side]
+    assert sorted((row[0], row[-1]) for row in rows) == sorted(met)
+    assert 0 < len(met) < sum(table == "bid" for table, *_ in case["arrivals"])
 
 
 def test_a_row_that_one_side_has_twice_is_a_difference():

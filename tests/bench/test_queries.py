@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.cases import CASES, MORE, NEXMARK, QUERIES
+from bench.compare.nexmark import NAMES as COMPARED
 from bench.latency import CASE as LATENCY
 from bench.native_spark import QUERIES as NATIVE
 from bench.native_spark import Options
@@ -29,8 +30,9 @@ def test_a_case_is_one_job(case):
     assert bounded == {"unbounded" if case in ENDLESS else "latest-offset"}
 
 
-def test_every_query_file_is_part_of_a_case():
+def test_every_query_file_is_part_of_a_case_or_only_compared():
     used = {name for case in (*EVERY, *ENDLESS) for name in (*case.head, case.query)}
+    used |= {f"nexmark/{name}" for name in COMPARED}
     assert {path.relative_to(QUERIES).with_suffix("").as_posix() for path in QUERIES.rglob("*.sql")} == used
 
 

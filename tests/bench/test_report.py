@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from bench.measure import Run, Sample
 from bench.plot import bar_chart
-from bench.report import OF_ONE_EXECUTOR, save, table
+from bench.report import OF_ONE_EXECUTOR, geometric_means, save, table
 
 
 def run(engine: str, rate: int) -> Run:
@@ -31,6 +32,15 @@ def test_executors_are_told_in_parts_of_one():
     column = lines[0].split(" | ").index("of 1 executor")
     assert [line.split(" | ")[column].strip() for line in lines[2:]] == ["1.10", "1.00", "1.07"]
     assert "of Flink" not in lines[0]
+
+
+def test_a_run_that_was_given_up_is_compared_by_what_it_had_read():
+    runs = [run("flink", 70), run("tailrace", 75), replace(run("tailrace", 80), case="join")]
+    runs.append(Run("join", "flink", 100, error="given up after 5 s and 50 of 100 rows", given_up=10))
+    assert geometric_means(runs, "tailrace", ["flink", "spark"]) == (
+        "tailrace of flink: 2.93 (geometric mean over 2 queries, 1 of which flink did not end)"
+    )
+    assert " 8.00 " in table(runs)
 
 
 def test_a_failed_run_is_in_the_table_with_its_reason():

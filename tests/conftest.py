@@ -36,6 +36,9 @@ LONGEST_FILES = (
     "tests/monitoring/test_live.py",
     "tests/spark/test_executors.py",
     "tests/spark/test_restarts.py",
+    "tests/spark/test_rolling_forward.py",
+    "tests/spark/test_workers_killed.py",
+    "tests/chaos/test_streams.py",
     "tests/spark/test_secured.py",
 )
 """Files of unit and of e2e tests that take minutes: they start before others, so that none runs alone at the end."""

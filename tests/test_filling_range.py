@@ -13,7 +13,7 @@ import pytest
 
 from service.checkpoint.files import FolderFiles
 from service.deployment import filling
-from service.deployment.filling import BEGINNING, EARLIEST, FillingRange, FillingStart, filling_range
+from service.deployment.filling import BEGINNING, EARLIEST, FillingRange, FillingStart, filling_range, positions_in
 from service.kafka.admin import Offsets, StartPosition
 from service.plan.filling import filled_part
 from tests.spark.test_upgrades import CHANGES, QUERY_BEFORE, program_of
@@ -59,7 +59,7 @@ def asked(
     deployment: Any = SimpleNamespace(
         program=part.program, source_addresses={s.id: address for s in part.program.sources}
     )
-    return filling_range(deployment, part, FillingStart.of(at), files, after)
+    return filling_range(deployment, part, FillingStart.of(at), files, positions_in(before.meaning))
 
 
 def test_it_starts_at_the_place_that_is_given_and_not_behind_what_the_query_has_read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.spark.supervision.batch_sizing import FIRST_ROWS, PATIENCE, BatchSizing, MemoryBound
+from service.spark.supervision.batch_sizing import FIRST_ROWS, LEAST_ROWS, PATIENCE, BatchSizing, MemoryBound
 
 MOST = 4_000_000
 
@@ -82,6 +82,23 @@ def test_records_that_become_larger_make_batches_smaller_at_once_and_larger_agai
         pace.batch(pace.rows, 2.0, number)
         seen.append(pace.rows)
     assert seen == [268_435, 256, 511, 1021]
+
+
+@pytest.mark.parametrize(
+    ("share", "rows"),
+    [
+        pytest.param(40.0, 3_355_443, id="narrow rows"),
+        pytest.param(300.0, 447_392, id="wide ones"),
+        pytest.param(0.0, MOST, id="rows that are added up before they are sent"),
+        pytest.param(30_000.0, LEAST_ROWS, id="rows that fan out: one that does not fit is cut anew"),
+    ],
+)
+def test_a_batch_sends_no_more_to_a_level_than_its_tasks_have_room_for(share: float, rows: int) -> None:
+    pace = BatchSizing(MOST, 3600.0, MemoryBound(1024 * MIB, 100.0, sent=128 * MIB))
+    for number in range(5):
+        pace.measured(100.0, share)
+        pace.batch(pace.rows, 1.0, number)
+    assert pace.rows == min(rows, 1024 * MIB // 100)
 
 
 def test_after_a_batch_that_did_not_fit_others_are_no_larger_until_some_of_that_size_are_done() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from service.cli import main
 from service.sql.options.connector_options import CONNECTORS
-from service.sql.options.format_options import FORMATS
+from service.sql.options.format_options import FORMAT_OPTIONS
 from tests.docs.pages import README, table_rows, text_of
 
 DATA: dict[str, Any] = tomllib.loads((Path(__file__).parent / "docs" / "constructs.toml").read_text(encoding="utf-8"))
@@ -78,4 +78,4 @@ def test_every_connector_and_format_stands_in_its_table():
     formats = table_rows(text_of(README), line)
     assert {name for row in connectors for name in re.findall("`([^`]+)`", row[0])} == set(CONNECTORS)
     there = {name for row in formats for name in re.findall("`([^`]+)`", row[0])}
-    assert there - set(CONNECTORS) == set(FORMATS)
+    assert there - set(CONNECTORS) == set(FORMAT_OPTIONS)

@@ -12,11 +12,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from service.checkpoint.files import Files
+from service.checkpoint.files import Files, StateMissing
 
 OFFSETS, COMMITS, SOURCES = "offsets", "commits", "sources"
 
-_NONE = "-"
+NO_OFFSET = "-"
 """What Spark writes for a source that has no offset yet."""
 
 Offsets = Any
@@ -68,7 +68,7 @@ def last(files: Files, log: str) -> int:
 
 def plan_anew(files: Files, number: int) -> None:
     """Forget what was planned for batch `number`."""
-    files.remove([_checksum(OFFSETS, number), f"{OFFSETS}/{number}"])
+    files.remove([checksum(OFFSETS, number), f"{OFFSETS}/{number}"])
 
 
 def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]]) -> None:
@@ -89,22 +89,39 @@ def add_starts(files: Files, source: int, starts: Mapping[str, Mapping[int, int]
     if not new:
         return
     for number in range(done, newest + 1):
-        _version, metadata, *lines = (files.get(f"{OFFSETS}/{number}") or b"").decode().splitlines()
+        metadata, lines = logged(files, number)
         stops = _of_kafka(value_of(lines[source]))
         wanted = {topic: {**new.get(topic, {}), **stops.get(topic, {})} for topic in sorted({*stops, *new})}
         lines[source] = json.dumps(wanted, separators=(",", ":"))
         put_offsets(files, number, metadata, lines)
 
 
+class Logged(NamedTuple):
+    """The entry of a batch in the log: Spark's metadata of it, and a line for each source."""
+
+    metadata: str
+    lines: list[str]
+
+
+def logged(files: Files, number: int) -> Logged:
+    """Return what the log says of a batch. Raises StateMissing."""
+    name = f"{OFFSETS}/{number}"
+    written = files.get(name)
+    if written is None:
+        raise StateMissing("the checkpoint", name)
+    _version, metadata, *lines = written.decode().splitlines()
+    return Logged(metadata, lines)
+
+
 def put_offsets(files: Files, number: int, metadata: str, lines: Iterable[str]) -> None:
     """Write what the log says of a batch: Spark's metadata of it, and a line for each source."""
-    files.remove([_checksum(OFFSETS, number)])
+    files.remove([checksum(OFFSETS, number)])
     files.put(f"{OFFSETS}/{number}", ["\n".join(["v1", metadata, *lines]).encode()])
 
 
 def pass_nothing(files: Files, number: int) -> None:
     """Plan batch `number` to end where the batch before it did."""
-    _version, metadata, *lines = (files.get(f"{OFFSETS}/{number - 1}") or b"").decode().splitlines()
+    metadata, lines = logged(files, number - 1)
     put_offsets(files, number, metadata, lines)
 
 
@@ -113,7 +130,7 @@ def note_done(files: Files, number: int) -> None:
     written = [files.get(f"{COMMITS}/{number - 1}") if number else None]
     # What else Spark notes of a batch, its watermark for one, is not used and stays as it was.
     text = written[0] or b'v1\n{"nextBatchWatermarkMs":0}'
-    files.remove([_checksum(COMMITS, number)])
+    files.remove([checksum(COMMITS, number)])
     files.put(f"{COMMITS}/{number}", [text])
 
 
@@ -135,16 +152,15 @@ def _of_kafka(offsets: Offsets | None) -> Mapping[str, Mapping[str, int]]:
 
 def ends(files: Files, number: int) -> list[Offsets | None]:
     """Return where a batch ends, source by source; nothing where the log does not know it."""
-    written = files.get(f"{OFFSETS}/{number}")
-    if written is None:
+    try:
+        return [value_of(line) for line in logged(files, number).lines]
+    except StateMissing:
         return []
-    _version, _metadata, *lines = written.decode().splitlines()
-    return [value_of(line) for line in lines]
 
 
 def value_of(line: str) -> Offsets | None:
     """Return the offsets that a line of the log says, None where the source has none yet."""
-    return None if line in (_NONE, "") else json.loads(line)
+    return None if line in (NO_OFFSET, "") else json.loads(line)
 
 
 def first(files: Files, source: int) -> Offsets | None:
@@ -154,6 +170,6 @@ def first(files: Files, source: int) -> Offsets | None:
     return json.loads(written[at:]) if at >= 0 else None
 
 
-def _checksum(log: str, number: int) -> str:
-    """Hadoop's checksum of a file in a folder of this machine: it must not outlive what it is of."""
+def checksum(log: str, number: int) -> str:
+    """Return the name of Hadoop's checksum of a file in a folder of this machine: it must not outlive what it is of."""
     return f"{log}/.{number}.crc"

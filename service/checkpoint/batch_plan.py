@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from service.checkpoint.batch_log import OFFSETS, put_offsets, value_of
-from service.checkpoint.files import Files, StateMissing
+from service.checkpoint.batch_log import logged, put_offsets, value_of
+from service.checkpoint.files import Files
 
 FORMAT = 1
 
@@ -30,7 +30,8 @@ class BatchPlan:
     sources to which partitions may come, and of all where no state tells of the batch before. `times` are what the log
     says of time, in milliseconds. `shards` and `readers` are the numbers of tasks, and `plan` is the plan number of the
     checkpoint. `digest`, in hex, is that of the rows that the task read. `skipped` are the records that were passed by
-    instead (`replanning.Skipped`), None where the batch was done.
+    instead (`replanning.Skipped`), None where the batch was done. `sources` are the ids of the sources, in their order;
+    none where a version before has written the plan.
     """
 
     number: int
@@ -42,6 +43,7 @@ class BatchPlan:
     digest: str = ""
     starts: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[Mapping[str, Any], ...] | None = None
+    sources: tuple[int, ...] = ()
 
     @staticmethod
     def planned(
@@ -53,11 +55,12 @@ class BatchPlan:
         plan: int,
         starts_of: Iterable[int] = (),
         before: BatchPlan | None = None,
+        sources: Iterable[int] = (),
     ) -> BatchPlan:
         """Return the plan of a batch whose offsets are in the log, with the `starts` of the sources at these positions.
         `before` is the plan of another batch, if it is known: that of the batch before is not read then. Raises
         StateMissing."""
-        metadata, *ends = _lines(files, number)
+        metadata, ends = logged(files, number)
         told = json.loads(metadata)
         positions = list(starts_of) if number else []
         lines: Sequence[str] = ()
@@ -72,6 +75,7 @@ class BatchPlan:
             readers=readers,
             plan=plan,
             starts={str(position): lines[position] for position in positions},
+            sources=tuple(sources),
         )
 
     def begins_at(self, ends: Sequence[str]) -> bool:
@@ -85,7 +89,7 @@ class BatchPlan:
     def put(self, files: Files) -> None:
         """Plan the batch in a checkpoint that has done the one before it. Raises StateMissing."""
         before = self.number - 1
-        metadata, *lines = _lines(files, before)
+        metadata, lines = logged(files, before)
         starts = [self.starts.get(str(position), line) for position, line in enumerate(lines)]
         if starts != lines:
             put_offsets(files, before, metadata, starts)
@@ -103,13 +107,18 @@ class BatchPlan:
             return None
         skipped = told["skipped"]
         return BatchPlan(
-            **{**told, "ends": tuple(told["ends"]), "skipped": None if skipped is None else tuple(skipped)}
+            **{
+                **told,
+                "ends": tuple(told["ends"]),
+                "skipped": None if skipped is None else tuple(skipped),
+                "sources": tuple(told.get("sources", ())),
+            }
         )
 
 
 def end_lines(files: Files, number: int) -> list[str]:
     """Return where a batch ends: the lines of its sources. Raises StateMissing."""
-    return _lines(files, number)[1:]
+    return logged(files, number).lines
 
 
 def _agree(ended: str, began: str) -> bool:
@@ -120,12 +129,3 @@ def _agree(ended: str, began: str) -> bool:
     if not isinstance(before, dict) or not isinstance(after, dict):
         return False
     return all(after.get(topic, {}) | each == after.get(topic) for topic, each in before.items())
-
-
-def _lines(files: Files, number: int) -> list[str]:
-    """The metadata of a batch and the lines of its sources."""
-    name = f"{OFFSETS}/{number}"
-    written = files.get(name)
-    if written is None:
-        raise StateMissing("the checkpoint", name)
-    return written.decode().splitlines()[1:]

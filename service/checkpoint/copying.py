@@ -12,7 +12,7 @@ from typing import NamedTuple
 from service.checkpoint.batch_log import COMMITS, OFFSETS, SOURCES
 from service.checkpoint.blocks import Manifest
 from service.checkpoint.files import Files, StateMissing
-from service.checkpoint.small_files import FOLDER, SmallFiles
+from service.checkpoint.small_files import FOLDER, QUERY, SmallFiles
 from service.checkpoint.version import FOLDER as VERSIONS
 from service.checkpoint.version import Version, batch_of
 
@@ -36,11 +36,13 @@ class Copied(NamedTuple):
 
 
 def done_batches(files: Files) -> list[int]:
-    """Return the batches that can be gone back to, oldest first: their offsets and their state are still there."""
+    """Return the batches that can be gone back to, oldest first: their offsets and their state are still there, and
+    are those of the query that the checkpoint has now."""
     planned, done = (_numbers(files, log) for log in (OFFSETS, COMMITS))
     versions = {batch_of(name) for name in files.names(VERSIONS) if name.endswith(".json") and name[:9].isdigit()}
     whole = [n for n in done & planned if n == 0 or {n - 1} <= done & planned]
-    return sorted(n for n in whole if not versions or n in versions)
+    change = (SmallFiles(files).read(QUERY) or {}).get("change") or {"batch": 0}
+    return sorted(n for n in whole if n >= change["batch"] and (not versions or n in versions))
 
 
 def copy(source: Files, target: Files, batch: int | None = None) -> Copied:

@@ -10,6 +10,10 @@ from service.checkpoint.files import Files
 
 FOLDER = "tailrace"
 
+QUERY = "fixed"
+"""The small file that says which query the state belongs to, and from which batch on
+(`service.deployment.upgrading`)."""
+
 
 class SmallFiles:
     """The files that `service.spark.supervision.checkpoint.Checkpoint` keeps, read and written through `Files`."""

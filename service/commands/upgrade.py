@@ -13,7 +13,8 @@ _DESCRIPTION = (
     " that state is kept, new, gone, or cannot be kept and why. Nothing is changed and no broker is asked; `tailrace"
     " run` does what is said here. Exit code 0 where it would go on, 2 where it would refuse. With --from, what is new"
     " reads its sources again, beside the query that runs meanwhile; when all is read and that query is stopped, the"
-    " changed one takes over, and `tailrace run` goes on with it. Whenever it is killed, the same command goes on."
+    " changed one takes over, and `tailrace run` goes on with it. Whenever it is killed, the same command goes on;"
+    " where nothing is to be filled it ends with 0."
     " --check --from says what would be read, and why it would not do."
 )
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_log import unfinished
 from service.checkpoint.files import Files
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.small_files import QUERY, SmallFiles
 from service.commands.pipelines import job_named, variable_secrets
 from service.commands.stopped_job import hadoop_settings
 from service.deployment.bounds import agree_on_bounds
 from service.deployment.deployment import checkpoint_of
 from service.deployment.planning import bounded_sources
-from service.deployment.upgrading import QUERY, compared, obstacles
+from service.deployment.upgrading import compared, obstacles, with_known_ids
 from service.exit_codes import OK, WRONG
 from service.kafka.errors import KafkaConfigError
 from service.observability.page.settings_shown import secrets_of
@@ -68,6 +68,7 @@ class CheckedUpgrade:
         if known is None:
             self.lines = [f"there is no checkpoint at {url}: it would start afresh"]
             return
+        program = with_known_ids(program, known)
         refusals, fillable = list(_bounds(program, memory)), False
         try:
             upgrade = compared(known, program.meaning, url)

@@ -8,13 +8,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.batch_log import COMMITS, last, unfinished
 from service.checkpoint.files import Files
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.small_files import QUERY, SmallFiles
 from service.commands.pipelines import job_named, variable_secrets
 from service.commands.stopped_job import hadoop_settings
 from service.deployment.deployment import Deployment, checkpoint_of
@@ -24,11 +25,11 @@ from service.deployment.filling import (
     FillingStart,
     FollowedEnds,
     filling_range,
-    positions_of,
+    positions_in,
 )
 from service.deployment.planning import plan_deployment
 from service.deployment.taking_over import NotFilled, take_over
-from service.deployment.upgrading import QUERY, compared
+from service.deployment.upgrading import compared, settled, with_known_ids
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.host.machine import MachineError
@@ -54,22 +55,29 @@ _REFUSED = (
 
 
 def fill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
-    """Fill what is new in the one job that is meant; the answer is the exit code."""
+    """Fill what is new in the jobs that are meant, all or none; the answer is the exit code."""
     jobs = job_named(pipeline, arguments.job)
-    if len(jobs) != 1:
-        said = f'has no job "{arguments.job}"' if arguments.job else "has several jobs"
+    if not jobs:
         names = ", ".join(j.name for j in pipeline.jobs)
-        return _said(WRONG, f"{pipeline.name} {said}\n  hint:   say --job with one of {names}")
+        return _said(WRONG, f'{pipeline.name} has no job "{arguments.job}"\n  hint:   say --job with one of {names}')
     place = {"TAILRACE_CHECKPOINT": arguments.checkpoint} if arguments.checkpoint else {}
     try:
         settings = load({**os.environ, **place})
-        program = compile_job(jobs[0], late_rows=bool(settings.topics.late))
+        programs = [compile_job(job, late_rows=bool(settings.topics.late)) for job in jobs]
     except ConfigError as error:
         return _said(WRONG, *error.mistakes)
-    redaction = Redaction([*secrets_of(settings, (program,)), *variable_secrets(arguments.file)])
+    redaction = Redaction([*secrets_of(settings, programs), *variable_secrets(arguments.file)])
     try:
         with tempfile.TemporaryDirectory() as scratch, ExitStack() as held:
-            return _Filler(program, settings, redaction, scratch, held).run(arguments)
+            return _all(
+                [
+                    _Filler(program, settings, redaction, scratch, held.enter_context(ExitStack()))
+                    for program in programs
+                ],
+                settings,
+                redaction,
+                arguments,
+            )
     except (KafkaConfigError, MachineError, StateMismatch) as error:
         return _said(WRONG, redaction.foreign(str(error)))
     except (KafkaFailure, CheckpointInUse, JvmFailed, NotFilled) as error:
@@ -82,92 +90,153 @@ def _said(code: int, *sentences: str) -> int:
     return code
 
 
+def _all(fillers: Sequence[_Filler], settings: Settings, redaction: Redaction, arguments: argparse.Namespace) -> int:
+    """Do with all jobs what is asked for. One that is refused keeps the others from being filled: the pipeline could
+    not run."""
+    if arguments.discard:
+        for each in fillers:
+            each.discard()
+        return OK
+    code = max([each.prepare(arguments) for each in fillers])
+    filled = {each.name: each for each in fillers if each.to_fill is not None}
+    if code != OK or arguments.check or not filled:
+        return code
+    settings = settings.model_copy(update={"http": settings.http.model_copy(update={"port": 0})})
+    observer = observer_for(settings, redaction)
+    parts = tuple(each.begin(observer) for each in filled.values())
+    code = Service(
+        parts,
+        settings,
+        observer,
+        plan=lambda program, settings: filled[program.name].planned(program, settings),
+        place=lambda program, _: filled[program.name].place,
+    ).run()
+    if code != OK or not all(each.settled for each in filled.values()):
+        for each in filled.values():
+            each.tell("what is new is not filled yet, and the checkpoint is as it was; the same command goes on")
+        return code or FAILED
+    for each in filled.values():
+        each.take_over()
+    return OK
+
+
+@dataclass(frozen=True, slots=True)
+class _ToFill:
+    """What is to be filled of a job whose checkpoint remembers `known`. `deployment` is that of the part, `starts`
+    says where its sources begin, and `goes_on` that a filling was begun already."""
+
+    part: FilledPart
+    known: Mapping[str, Any]
+    deployment: Deployment
+    starts: Mapping[int, str]
+    goes_on: bool
+
+
 class _Filler:
     """One job that is filled. `held` holds the lock of its checkpoint, once its query is stopped."""
 
     def __init__(
         self, program: Program, settings: Settings, redaction: Redaction, scratch: str, held: ExitStack
     ) -> None:
+        # With the ids of the checkpoint, once that is known, and their positions in its log.
         self._program = program
+        self._positions: Mapping[int, int] = {}
         self._settings = settings
         self._redaction = redaction
         self._url = checkpoint_of(program, settings)
         self._files = self._opened(self._url, scratch)
-        self._place = f"{self._url}/{FOLDER}"
-        self._filling = self._opened(self._place, scratch)
+        self.place = f"{self._url}/{FOLDER}"
+        self._filling = self._opened(self.place, scratch)
         self._held = held
         self._stopped = False
+        self.to_fill: _ToFill | None = None
+        self._followed: FollowedEnds | None = None
 
     def _opened(self, url: str, scratch: str) -> Files:
         return CheckpointAddress(url, hadoop_settings(self._settings), scratch).open()
 
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Do what is asked for; the answer is the exit code."""
-        if arguments.discard:
-            with CheckpointLock(self._place):
-                self._remove()
-            return self._tell("the filling is discarded; what it has written to tables that are new stays there")
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return self._program.name
+
+    @property
+    def settled(self) -> bool:
+        """Whether all is read, and the query before is stopped."""
+        return self._followed is not None and self._followed.settled
+
+    def discard(self) -> None:
+        """Throw away what was filled so far."""
+        with CheckpointLock(self.place):
+            self._remove()
+        self.tell("the filling is discarded; what it has written to tables that are new stays there")
+
+    def prepare(self, arguments: argparse.Namespace) -> int:
+        """Find out whether the job can be filled, and what is `to_fill`; the answer is the exit code."""
         known = SmallFiles(self._files).read(QUERY)
         if known is None or last(self._files, COMMITS) < 0:
-            return self._tell(f"no batch is done in {self._url}: `tailrace run` starts with the changed query itself")
+            return self.tell(f"no batch is done in {self._url}: `tailrace run` starts with the changed query itself")
+        self._program = with_known_ids(self._program, known)
         found = compared(known, self._program.meaning, self._url)
         if found is None:
             return self._same()
-        part = filled_part(self._program, Meaning.from_json(known["meaning"]))
+        before = Meaning.from_json(known["meaning"])
+        self._positions = positions_in(before)
+        part = filled_part(self._program, before)
         if not part.anything and not found.refusals:
-            return self._tell("nothing is new: `tailrace run` goes on with the changed query")
-        return self._fill(arguments, known, found, part)
+            return self.tell("nothing is new: `tailrace run` goes on with the changed query")
+        return self._prepare(arguments, known, found, part)
 
     def _same(self) -> int:
         record = FillingRecord.read(self._filling)
         if record is not None and record.of == self._program.meaning.query:
             self._remove()  # it was killed when all was done but this
-        return self._tell("the checkpoint is that of this query: `tailrace run` goes on with it")
+        return self.tell("the checkpoint is that of this query: `tailrace run` goes on with it")
 
-    def _fill(self, arguments: argparse.Namespace, known: Mapping[str, Any], found: Upgrade, part: FilledPart) -> int:
+    def _prepare(
+        self, arguments: argparse.Namespace, known: Mapping[str, Any], found: Upgrade, part: FilledPart
+    ) -> int:
         lines = [*map(str, found.verdicts), *found.notes, *_goes_on(self._program, part)]
         if found.obstacles or part.refusals:
             return self._refuse(lines, [*found.obstacles, *part.refusals])
         # Of tables that are written nothing is asked yet: their topics may be made by the filling.
-        planned = plan_deployment(replace(part.program, outputs=()), self._settings)
+        deployment = plan_deployment(replace(part.program, outputs=()), self._settings)
         record = FillingRecord.read(self._filling)
         if record is not None and record.of == known["meaning"]["query"]:
             self._remove()  # it took over, and was killed before it could tidy up
             record = None
         if record is not None and (record.of, record.part) != (self._program.meaning.query, part.program.meaning.query):
             hint = "go on with that query, or throw the filling away with --discard"
-            return self._refuse([], [f"{self._place} holds the filling of another query\n  hint:   {hint}"])
+            return self._refuse([], [f"{self.place} holds the filling of another query\n  hint:   {hint}"])
         at: FillingStart = arguments.start
-        range_ = filling_range(planned, part, at, self._files, self._program)
+        range_ = filling_range(deployment, part, at, self._files, self._positions)
         if range_.refusals:
             return self._refuse(lines, list(range_.refusals))
         goes_on = "" if record is None else "a filling goes on that was begun already, from where it began"
-        self._tell(*lines, *filter(None, [goes_on]), *range_.notes)
+        self.tell(*lines, *filter(None, [goes_on]), *range_.notes)
         if arguments.check:
-            return self._tell("it can be filled from there")
+            return self.tell("it can be filled from there")
         if not self._may_begin(arguments):
             return FAILED
-        with ExitStack() as lock:
-            lock.enter_context(CheckpointLock(self._place))
-            if record is None:
-                record = FillingRecord(self._program.meaning.query, part.program.meaning.query, range_.starts)
-                record.write(self._filling)
-        return self._run(part, record, known)
+        starts = range_.starts if record is None else record.starts
+        self.to_fill = _ToFill(part, known, deployment, starts, goes_on=record is not None)
+        return OK
 
     def _may_begin(self, arguments: argparse.Namespace) -> bool:
         """Whether a query that is stopped is stopped between two batches."""
         if not CheckpointAddress(self._url).is_folder and not arguments.stopped:
-            self._tell(
+            self.tell(
                 "an object store has no lock that tells whether the job runs\n"
                 "  hint:   stop it, and say --stopped; started before this has ended, it would lose what is filled"
             )
             return False
         if not self._stop():
             return True
+        settled(self._files)
         waiting = unfinished(self._files)
         self._let_go()
         if waiting is not None:
-            self._tell(
+            self.tell(
                 f"batch {waiting.number} was planned by the query before and is not done: run that query until it is,"
                 " then stop it with SIGTERM"
             )
@@ -187,30 +256,41 @@ class _Filler:
         self._held.close()
         self._stopped = False
 
-    def _run(self, part: FilledPart, record: FillingRecord, known: Mapping[str, Any]) -> int:
-        settings = self._settings.model_copy(update={"http": self._settings.http.model_copy(update={"port": 0})})
-        observer = observer_for(settings, self._redaction)
-        followed = FollowedEnds(
+    def begin(self, observer: Observer) -> Program:
+        """Remember what is filled, and return the part of the program that fills it."""
+        found = self._found()
+        if not found.goes_on:
+            with CheckpointLock(self.place):
+                part = found.part.program.meaning.query
+                FillingRecord(self._program.meaning.query, part, found.starts).write(self._filling)
+        before, read = self._positions, [s.id for s in found.part.program.sources]
+        self._followed = FollowedEnds(
             self._files,
-            {s: at for s, at in positions_of(self._program).items() if s in {x.id for x in part.program.sources}},
+            {source: before[source] for source in read if source in before},
+            {source: partial(found.deployment.end_offsets, source) for source in read if source not in before},
             stopped=self._stop,
             release=self._let_go,
             tell=self._teller(observer),
         )
+        return found.part.program
 
-        def plan(program: Program, settings: Settings) -> Deployment:
-            return replace(plan_deployment(program, settings), place=self._place, starts=record.starts, ends=followed)
+    def planned(self, program: Program, settings: Settings) -> Deployment:
+        """Return how the part is run."""
+        starts = self._found().starts
+        return replace(plan_deployment(program, settings), place=self.place, starts=starts, ends=self._followed)
 
-        service = Service((part.program,), settings, observer, plan=plan, place=lambda *_: self._place)
-        code = service.run()
-        if code != OK or not followed.settled:
-            self._tell("what is new is not filled yet, and the checkpoint is as it was; the same command goes on")
-            return code or FAILED
-        if SmallFiles(self._files).read(QUERY) != known:
+    def take_over(self) -> None:
+        """Have the changed query take over what was filled. Raises NotFilled."""
+        found = self._found()
+        if SmallFiles(self._files).read(QUERY) != found.known:
             raise NotFilled("another query has gone on with the checkpoint meanwhile: begin anew, with --discard first")
-        batch = take_over(self._files, self._filling, part, self._program)
+        batch = take_over(self._files, self._filling, found.part, self._program)
         self._remove()
-        return self._tell(f"the changed query has taken over, and goes on with batch {batch}: start it")
+        self.tell(f"the changed query has taken over, and goes on with batch {batch}: start it")
+
+    def _found(self) -> _ToFill:
+        assert self.to_fill is not None, "prepared"
+        return self.to_fill
 
     def _teller(self, observer: Observer) -> Callable[..., None]:
         return lambda event, **told: observer.say("info", event, query=self._program.name, **told)
@@ -219,10 +299,11 @@ class _Filler:
         self._files.remove_folder(FOLDER)
 
     def _refuse(self, lines: Sequence[str], reasons: Sequence[str]) -> int:
-        self._tell(*lines, *reasons, _REFUSED)
+        self.tell(*lines, *reasons, _REFUSED)
         return WRONG
 
-    def _tell(self, *lines: str) -> int:
+    def tell(self, *lines: str) -> int:
+        """Print lines about the job; the answer is the exit code of a job that is well."""
         for line in lines:
             print(self._redaction.foreign(f"{self._program.name}: {line}"), flush=True)
         return OK

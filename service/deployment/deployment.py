@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from service.deployment.capacity import memory_of_tasks
@@ -14,7 +14,9 @@ from service.deployment.writers import NOBODY, Writers
 from service.formats import datagen
 from service.kafka import admin
 from service.kafka.writer.writer_settings import WriterSettings
+from service.plan.meaning import Meaning
 from service.plan.program import Program
+from service.plan.source_ids import ids_after, renumbered
 from service.plan.table import Table
 from service.settings import Settings
 
@@ -136,6 +138,20 @@ class Deployment:
             transaction_timeout_ms=self.settings.kafka.transaction_timeout,
             accept_changed_source=self.settings.retry.changed_source == "accept",
             plan=plan,
+        )
+
+    def going_on(self, known: Meaning) -> Deployment:
+        """Return the deployment with the ids of sources that a query has given them that meant `known`."""
+        ids = ids_after(self.program, known)
+        return replace(
+            self,
+            program=renumbered(self.program, ids),
+            source_addresses={ids.of[source]: each for source, each in self.source_addresses.items()},
+            output_addresses={ids.of[output]: each for output, each in self.output_addresses.items()},
+            bounded=frozenset(ids.of[source] for source in self.bounded),
+            writers=replace(self.writers, of_output={ids.of[o]: n for o, n in self.writers.of_output.items()}),
+            record_bytes={ids.of[source]: size for source, size in self.record_bytes.items()},
+            starts={ids.of[source]: start for source, start in self.starts.items()},
         )
 
     @property

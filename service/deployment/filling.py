@@ -20,7 +20,8 @@ from service.checkpoint.small_files import SmallFiles
 from service.deployment.deployment import Deployment
 from service.kafka.admin import Cluster, Offsets, StartPosition
 from service.plan.filling import FilledPart
-from service.plan.program import Program, Source
+from service.plan.meaning import Meaning
+from service.plan.program import Source
 
 FOLDER = "tailrace/filling"
 """The folder of the checkpoint of a filling, in that of the job."""
@@ -72,21 +73,24 @@ class FillingRange:
 
 
 def filling_range(
-    deployment: Deployment, part: FilledPart, at: FillingStart, files: Files, whole: Program
+    deployment: Deployment, part: FilledPart, at: FillingStart, files: Files, positions: Mapping[int, int]
 ) -> FillingRange:
     """Ask Kafka where `part` would start, and how much it would read.
 
-    `deployment` is that of the part, `files` is the checkpoint of the job, which has done a batch, and `whole` is its
-    changed program. Raises KafkaFailure.
+    `deployment` is that of the part, `files` is the checkpoint of the job, which has done a batch, and `positions` are
+    those of its sources in the log of batches, by id. Raises KafkaFailure.
     """
-    positions = positions_of(whole)
     done = ends(files, last(files, COMMITS))
     starts: dict[int, str] = {}
     notes: list[str] = []
     refusals: list[str] = []
     for source in deployment.program.sources:
-        position, cluster = positions[source.id], Cluster(deployment.source_addresses[source.id].librdkafka)
-        began, bound = first(files, position) or {}, done[position] or {}
+        cluster = Cluster(deployment.source_addresses[source.id].librdkafka)
+        if source.id in positions:
+            position = positions[source.id]
+            began, bound = first(files, position) or {}, done[position] or {}
+        else:
+            began, bound = {}, _as_told(deployment.end_offsets(source.id))
         topics = source.table.connector.topics
         refusals += [
             f"table {source.table.name}: topic {topic} is read by the query before and cannot be found"
@@ -107,7 +111,7 @@ def filling_range(
             for topic, each in given.items()
         }
         starts[source.id] = json.dumps(chosen)
-        notes += _told(source, chosen, there, bound)
+        notes += _told(source, chosen, there, bound, again=source.id in positions)
     return FillingRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
 
 
@@ -144,34 +148,44 @@ def _other_start(
                 )
 
 
-def _told(source: Source, starts: Mapping[str, Mapping[str, int]], there: Offsets, bound: Any) -> Iterator[str]:
+def _told(
+    source: Source, starts: Mapping[str, Mapping[str, int]], there: Offsets, bound: Any, *, again: bool
+) -> Iterator[str]:
     records = sum(
         max(0, int(bound.get(topic, {}).get(p, 0)) - offset)
         for topic, each in starts.items()
         for p, offset in each.items()
     )
-    yield f"table {source.table.name}: {records:,} records are read again"
+    yield f"table {source.table.name}: {records:,} records are read{' again' if again else ''}"
     gone = [f"{topic}/{p} before offset {o}" for topic, each in there.items() for p, o in each.items() if o]
     if gone:
         yield f"table {source.table.name}: records are gone from Kafka: {', '.join(gone)}"
 
 
-def positions_of(program: Program) -> dict[int, int]:
-    """Return the position of each source, by its id, in the log of batches."""
-    return {source.id: position for position, source in enumerate(program.sources)}
+def _as_told(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    """Offsets as Spark's JSON of them has them."""
+    return {topic: {str(partition): offset for partition, offset in each.items()} for topic, each in offsets.items()}
+
+
+def positions_in(meaning: Meaning) -> dict[int, int]:
+    """Return the position of each source, by its id, in the log of batches of the query that means `meaning`."""
+    return {source.id: position for position, source in enumerate(meaning.sources)}
 
 
 class FollowedEnds:
-    """The end of what a filling reads: that of the last batch of the first query, for as long as that runs.
+    """The end of what a filling reads: that of the last batch of the first query, for as long as that runs. A source
+    that this does not read ends where its topics do.
 
-    `stopped` tries to keep that query from running, and says whether it does not; `release` lets it run again. `tell`
-    hears of progress.
+    `positions` are those of sources in the log of the first query, `others` ask for the ends of sources that it does
+    not read. `stopped` tries to keep that query from running, and says whether it does not; `release` lets it run
+    again. `tell` hears of progress.
     """
 
     def __init__(
         self,
         files: Files,
         positions: Mapping[int, int],
+        others: Mapping[int, Callable[[], Mapping[str, Mapping[int, int]]]],
         *,
         stopped: Callable[[], bool],
         release: Callable[[], None],
@@ -181,11 +195,12 @@ class FollowedEnds:
         self.settled = False
         self._files = files
         self._positions = positions
+        self._others = others
         self._stopped = stopped
         self._release = release
         self._tell = tell
         self._every = look_every
-        self._ends: Mapping[int, Any] = {}
+        self._ends: dict[int, Any] = {}
         self._look_at = self._tell_at = 0.0
         self._waits_for = ""
 
@@ -223,6 +238,8 @@ class FollowedEnds:
         self._look_at = time.monotonic() + self._every
         found = ends(self._files, last(self._files, COMMITS))
         self._ends = {source: found[at] or {} for source, at in self._positions.items()}
+        for source, ask in self._others.items():
+            self._ends[source] = _as_told(ask())
 
     def _left(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> int:
         return sum(

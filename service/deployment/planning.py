@@ -15,12 +15,12 @@ from service.deployment.schemas import agree_on_schemas
 from service.deployment.topics import check_topics
 from service.deployment.writers import LARGEST, writers_of
 from service.formats import datagen
-from service.formats.record_size import OVERHEAD
 from service.kafka import admin
 from service.kafka.errors import KafkaConfigError
 from service.kafka.record_sizes import largest_average
 from service.plan.program import Program
 from service.plan.table import Table
+from service.record_packing import OVERHEAD
 from service.settings import Settings
 
 

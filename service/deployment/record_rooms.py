@@ -9,16 +9,18 @@ of what was known and what is true now counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from service.deployment.bounds import Store
 from service.deployment.deployment import Deployment
 from service.deployment.writers import LARGEST
-from service.formats.record_size import OVERHEAD, RecordRoom
+from service.formats.record_size import RecordRoom, least
 from service.kafka.admin import RECORD_BYTES, Cluster
+from service.kafka.errors import Refused
 from service.kafka.writer.producer import BATCH_BYTES, DEFAULTS
 from service.kafka.writer.writer_settings import WriterSettings
+from service.record_packing import OVERHEAD
 
 ROOMS = "rooms"
 """The small file with the rooms that the running batches have, by writer and topic."""
@@ -30,13 +32,14 @@ Rooms = Mapping[str, RecordRoom]
 
 
 def rooms_now(deployment: Deployment) -> dict[str, RecordRoom]:
-    """Ask Kafka what the topics take that the job writes. Raises KafkaFailure."""
+    """Ask Kafka what the topics take that the job writes, those of dead letters and late rows among them. Raises
+    KafkaFailure."""
     found: dict[str, RecordRoom] = {}
-    for output, number in deployment.writers.of_output.items():
-        kafka = deployment.writers.addresses[number].librdkafka
-        [topic] = next(o.table.connector.topics for o in deployment.program.outputs if o.id == output)
+    for key in dict.fromkeys([*_sinks(deployment), *_side_keys(deployment)]):
+        number, _, topic = key.partition("/")
+        kafka = deployment.writers.addresses[int(number)].librdkafka
         told, codec = kafka.get(LARGEST, ""), kafka.get(_CODEC, DEFAULTS[_CODEC])
-        found[f"{number}/{topic}"] = RecordRoom(
+        found[key] = RecordRoom(
             topic=topic,
             sent=int(told) if told.isdigit() else RECORD_BYTES,
             stored=Cluster(kafka).largest_record(topic),
@@ -45,19 +48,83 @@ def rooms_now(deployment: Deployment) -> dict[str, RecordRoom]:
     return found
 
 
+class Refusals:
+    """The refusals of topics that this process has met, by writer and topic."""
+
+    def __init__(self) -> None:
+        self._refused: dict[str, int] = {}
+        self._batches: dict[str, int] = {}
+
+    def learn(self, deployment: Deployment, rooms: Rooms, told: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Learn of what was refused of a batch with these rooms (`Refused`). Return the topics of which something
+        was learned, with the bytes that no record or batch of records has from now on."""
+        learned: dict[str, int] = {}
+        for key, room in rooms.items():
+            refused = Refused(*told.get(key, ()))
+            if refused == Refused():
+                continue
+            half = refused.together // 2
+            if key in _side_keys(deployment):
+                half = side_bytes(deployment, rooms) // 2
+            if key in _sinks(deployment) and refused.alone and (room.taken is None or refused.alone <= room.taken):
+                self._refused[key] = learned[room.topic] = refused.alone
+            if half and (room.batch is None or half < room.batch):
+                self._batches[key] = half
+                learned.setdefault(room.topic, half)
+        return learned
+
+    def applied(self, store: Store, now: Rooms) -> dict[str, RecordRoom]:
+        """Return the rooms with what was learned. Of batches of records it is known from earlier processes, too:
+        smaller ones make no record unfit. What Kafka says itself counts instead, where that is less."""
+        known = _known(store)
+        found = {}
+        for key, room in now.items():
+            refused, batch = self._refused.get(key), self._batches.get(key)
+            if room.stored is None:
+                batch = least(batch, known[key].batch if key in known else None)
+            if refused is not None and room.stored is not None and room.stored < refused:
+                refused = None
+            found[key] = replace(room, refused=refused, batch=batch)
+        return found
+
+
+def side_bytes(deployment: Deployment, rooms: Rooms) -> int:
+    """Return the size that dead letters and late rows are cut to."""
+    mine = [room for key, room in rooms.items() if key in _side_keys(deployment)]
+    stored = [None if room.stored is None else room.stored - OVERHEAD for room in mine]
+    return least(deployment.side_bytes, *stored, *(room.batch for room in mine)) or 1
+
+
 def agree_on_rooms(store: Store, now: Rooms, *, begun: bool) -> dict[str, RecordRoom]:
     """Return what counts from here on, and remember it; `begun` says that a batch is planned and not done."""
-    known = {key: RecordRoom(**told) for key, told in (store.read(ROOMS) or {}).items()}
+    known = _known(store)
     agreed = {key: room.smaller(known[key]) if begun and key in known else room for key, room in now.items()}
     if agreed != known:
         store.write(ROOMS, {key: asdict(room) for key, room in agreed.items()})
     return agreed
 
 
-def with_small_batches(settings: WriterSettings, number: int, rooms: Rooms, side_bytes: int | None) -> WriterSettings:
-    """Return the settings of writer `number` with batches that each of its topics takes; `side_bytes` is what those of
-    dead letters and late rows take, if it writes these. A batch of small records is refused like one large record."""
-    taken = [room.stored for key, room in rooms.items() if key.startswith(f"{number}/") and room.stored is not None]
-    least = min([*taken, *([] if side_bytes is None else [side_bytes])], default=BATCH_BYTES) - OVERHEAD
+def with_small_batches(settings: WriterSettings, number: int, rooms: Rooms, side: int | None) -> WriterSettings:
+    """Return the settings of writer `number` with batches that each of its topics takes; `side` is what dead letters
+    and late rows are cut to, if it writes these. A batch of small records is refused like one large record."""
+    mine = [room for key, room in rooms.items() if key.startswith(f"{number}/")]
+    known = [side, *(room.taken for room in mine), *(room.batch for room in mine)]
+    most = (least(*known) or BATCH_BYTES) - OVERHEAD
     told = int(settings.kafka.get(_BATCH, BATCH_BYTES))
-    return settings if told <= least else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, least))})
+    return settings if told <= most else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, most))})
+
+
+def _known(store: Store) -> dict[str, RecordRoom]:
+    return {key: RecordRoom(**told) for key, told in (store.read(ROOMS) or {}).items()}
+
+
+def _sinks(deployment: Deployment) -> list[str]:
+    """Writer and topic of each output that goes to Kafka."""
+    topics = {output.id: output.table.connector.topics for output in deployment.program.outputs}
+    return [f"{number}/{topics[output][0]}" for output, number in deployment.writers.of_output.items()]
+
+
+def _side_keys(deployment: Deployment) -> list[str]:
+    """Those of dead letters and late rows."""
+    side, topics = deployment.writers.side, deployment.settings.topics
+    return [] if side is None else [f"{side}/{topic}" for topic in (topics.dead_letter, topics.late) if topic]

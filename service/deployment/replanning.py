@@ -2,12 +2,13 @@
 
 Law: a batch may be given up if and only if nothing of it is committed, and never will be. (Without state its tasks have
 nothing to do with each other, and the law holds for each of them: those that have not committed may be skipped.) So the
-checkpoint takes a new plan number first, which every task started from then on carries. Then, for each marker that the
-batch could leave, this takes the epoch of its transactional id, reads it, and commits it again as it was, with the new
-plan number: an attempt of an earlier plan that wakes up later finds that and writes nothing. Where a marker says that
-the batch is committed there, the batch stays as it was planned. Only when that is ruled out for every marker does Kafka
-hear that the batch is skipped, for older copies of the checkpoint: a skip that is refused has told of nothing. Whenever
-this dies, the batch is planned as it was, or given up.
+checkpoint takes a new plan number first, which every task started from then on carries. Then this takes the epoch of
+each transactional id, so that nothing is left open. For each marker that the batch could leave it takes the epoch once
+more, reads the marker, and commits it again as it was, with the new plan number: an attempt of an earlier plan that
+wakes up later finds that and writes nothing. Where a marker says that the batch is committed there, the batch stays as
+it was planned. Only when that is ruled out for every marker does Kafka hear that the batch is skipped, for older copies
+of the checkpoint: a skip that is refused has told of nothing. Whenever this dies, the batch is planned as it was, or
+given up.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from service.deployment.bounds import Store
 from service.deployment.deployment import Deployment
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.marker import MarkerReader
-from service.kafka.writer.partition_writer import PartitionWriter
+from service.kafka.writer.partition_writer import PartitionWriter, fence_all
 from service.plan.program import Program, starts_told
 from service.runtime.watermarks import channel_name
 
@@ -181,6 +182,7 @@ class Replanning:
         self._store.write(PLAN, plan)
         here = places_of(self._deployment.program, self._store, batch)
         places = [(number, place) for number in range(self._clusters) for place in here]
+        self._fence(places, plan)
         done = [place for place in places if self._is_committed(*place, plan, batch.number, b"")]
         written = sorted({place for _, place in done})
         whole = all((number, place) in done for place in written for number in range(self._clusters))
@@ -203,9 +205,29 @@ class Replanning:
 
     def _told(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
         shards, readers = (int(self._store.read(name) or 0) for name in ("shards", "readers"))
-        starts = starts_told(self._deployment.program)
-        planned = BatchPlan.planned(self._files, number, shards=shards, readers=readers, plan=plan, starts_of=starts)
+        program = self._deployment.program
+        planned = BatchPlan.planned(
+            self._files,
+            number,
+            shards=shards,
+            readers=readers,
+            plan=plan,
+            starts_of=starts_told(program),
+            sources=(source.id for source in program.sources),
+        )
         return replace(planned, skipped=tuple(each._asdict() for each in skipped)).to_bytes()
+
+    def _fence(self, places: Sequence[tuple[int, int]], plan: int) -> None:
+        """Take the epoch of all transactional ids. One transaction that was left open would hide the markers of other
+        tasks behind it until its time is out."""
+        written = str(self._store.read("id"))
+        tasks = [(self._deployment.writer(number, written, plan), place) for number, place in places]
+
+        def fenced() -> bool:
+            fence_all(tasks)
+            return True
+
+        _patiently(fenced)
 
     def _is_committed(self, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:
         settings = self._deployment.writer(number, str(self._store.read("id")), plan)

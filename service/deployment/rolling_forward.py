@@ -112,6 +112,7 @@ def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForw
         found = [written(writer) for writer in writers]
     _check_lookups(deployment)
     missing = _missing(found, files, deployment.settings.topics.markers, deployment.program.levels > 0)
+    _check_sources(missing, tuple(source.id for source in deployment.program.sources))
     return RollForward(missing, files, store, keeps_state=deployment.program.levels > 0)
 
 
@@ -148,6 +149,17 @@ def _check_lookups(deployment: Deployment) -> None:
             "the checkpoint is an older copy, and does not have what databases have answered since\n"
             f"  detail: {', '.join(asked)} would be asked anew, and may answer something else\n"
             "  hint:   use the newest copy, or start from a fresh checkpoint"
+        )
+
+
+def _check_sources(missing: MissingBatches, sources: tuple[int, ...]) -> None:
+    """The offsets of a batch are told by the position of the source."""
+    others = [number for number, plan in missing.plans.items() if plan.sources not in ((), sources)]
+    if others:
+        raise TooOld(
+            "the checkpoint is an older copy, and the query has got other sources since\n"
+            f"  detail: batch {min(others)} was done by a query that reads other tables\n"
+            "  hint:   use a copy that was made since, or start from a fresh checkpoint"
         )
 
 

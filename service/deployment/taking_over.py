@@ -16,12 +16,14 @@ from service.checkpoint.batch_log import COMMITS, ends, last, unfinished
 from service.checkpoint.blocks import FOLDER as BLOCKS
 from service.checkpoint.blocks import BlockWriter, Manifest
 from service.checkpoint.files import Files, StoredAt
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.log_change import filled_source
+from service.checkpoint.small_files import QUERY, SmallFiles
 from service.checkpoint.version import LevelState, Version
-from service.deployment.filling import FOLDER, positions_of
-from service.deployment.upgrading import QUERY, remembered
+from service.deployment.filling import FOLDER, positions_in
+from service.deployment.upgrading import change_of_log, remembered
 from service.plan.filling import FilledPart
 from service.plan.kept_tables import OPERATORS, kept_operators
+from service.plan.meaning import Meaning
 from service.plan.program import Program
 from service.runtime.layout import Layout
 from service.runtime.shard_operators import ShardPart, clipped_shard, operator_of, united_shard
@@ -35,12 +37,15 @@ class NotFilled(Exception):
 
 def take_over(files: Files, filling: Files, part: FilledPart, program: Program) -> int:
     """Make the checkpoint in `files` that of `program`, whose part was filled in `filling`, and return the batch that
-    it goes on with. No query may run on either meanwhile; whenever this dies, it can be done again.
+    it goes on with. Its sources have the ids of the checkpoint. No query may run on either meanwhile; whenever this
+    dies, it can be done again.
 
     Raises NotFilled, and leaves the checkpoint as it is.
     """
-    done = last(files, COMMITS)
-    _check(files, filling, part, program, done)
+    done, memory = last(files, COMMITS), SmallFiles(files)
+    known = memory.read(QUERY)
+    positions = positions_in(Meaning.from_json(known["meaning"]))
+    _check(files, filling, part, positions, done)
     levels = dict(Version.before(files, done + 1).levels) if files.names("tailrace/versions") else {}
     if part.program.levels:
         filled = Version.before(filling, last(filling, COMMITS) + 1).levels
@@ -49,20 +54,25 @@ def take_over(files: Files, filling: Files, part: FilledPart, program: Program) 
         for number, level in filled.items():
             levels[number] = _united(files, filling, topology, number, levels.get(number), level, shards, done)
         Version(levels).write(files, done)
-    memory = SmallFiles(files)
     memory.write(OPERATORS, [each.to_json() for each in kept_operators(program)])
-    memory.write(QUERY, remembered(program.meaning))  # the moment of the change
+    read = enumerate(part.program.sources)
+    new = {source.id: filled_source(filling, at) for at, source in read if source.id not in positions}
+    change = change_of_log(files, known, program.meaning, new)
+    memory.write(QUERY, remembered(program.meaning, change))  # the moment of the change
+    change.put(files)
     return done + 1
 
 
-def _check(files: Files, filling: Files, part: FilledPart, program: Program, done: int) -> None:
+def _check(files: Files, filling: Files, part: FilledPart, positions: Mapping[int, int], done: int) -> None:
     for name, log in (("the query", files), ("the filling", filling)):
         planned = unfinished(log)
         if planned is not None:
             raise NotFilled(f"{name} has planned batch {planned.number} and not done it")
-    positions, wanted = positions_of(program), ends(files, done)
+    wanted = ends(files, done)
     read = ends(filling, last(filling, COMMITS))
     for at, source in enumerate(part.program.sources):
+        if source.id not in positions:
+            continue
         there = (read[at] if at < len(read) else None) or {}
         for topic, partitions in (wanted[positions[source.id]] or {}).items():
             for partition, end in partitions.items():

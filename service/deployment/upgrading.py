@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from service.checkpoint.files import Files
+from service.checkpoint.log_change import FilledSource, LogChange
+from service.checkpoint.small_files import QUERY, SmallFiles
 from service.plan.meaning import Meaning
+from service.plan.program import Program
+from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
 from service.runtime.shard_operators import FORMAT, StateMismatch
-
-QUERY = "fixed"
-"""The small file of a checkpoint that says what its state belongs to."""
 
 _AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start afresh"
 
 
-def remembered(now: Meaning) -> dict[str, Any]:
-    """Return what the checkpoint of a query remembers, as JSON values."""
-    return {"format": FORMAT, "meaning": now.to_json()}
+def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
+    """Return what the checkpoint of a query remembers, as JSON values; `change` is what comes of the log of the query
+    before."""
+    told = {"format": FORMAT, "meaning": now.to_json()}
+    return told if change is None else {**told, "change": change.to_json()}
+
+
+def settled(files: Files) -> Any:
+    """Return what a checkpoint remembers of its query, None if it is new, and end the change of its log that whoever
+    took it over has begun. The job must not run."""
+    known = SmallFiles(files).read(QUERY)
+    if _is_ours(known) and known.get("change"):
+        LogChange.from_json(known["change"]).put(files)
+    return known
+
+
+def _is_ours(known: Any) -> bool:
+    """Whether this version of Tailrace has written what a checkpoint remembers."""
+    return known is not None and bool(known["format"] == FORMAT)
+
+
+def change_of_log(
+    files: Files, known: Any, now: Meaning, filled: Mapping[int, FilledSource] | None = None
+) -> LogChange:
+    """Return what comes of the log where the query that means `now` takes over; `filled` are the sources, by id, that
+    are new and were read already."""
+    before = Meaning.from_json(known["meaning"])
+    return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], filled)
+
+
+def with_known_ids(program: Program, known: Any) -> Program:
+    """Return `program` with its sources numbered as in the checkpoint that remembers `known`."""
+    before = meaning_of(known)
+    return program if before is None else going_on(program, before)
+
+
+def meaning_of(known: Any) -> Meaning | None:
+    """Return what the query means of which a checkpoint remembers `known`; None where it is new, or of another version
+    of Tailrace, which `compared` refuses."""
+    return Meaning.from_json(known["meaning"]) if _is_ours(known) else None
 
 
 def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:

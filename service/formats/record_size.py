@@ -9,55 +9,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from service.record_packing import OF_A_HEADER, OVERHEAD, packed
+
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Sizes = np.ndarray[Any, np.dtype[np.int64]]
-
-OVERHEAD = 128
-"""Bytes that a batch of one record has beside key, value and headers, at most: its head has 61."""
-
-OF_A_HEADER = 10
-"""Bytes of the two lengths of a header, at most."""
-
-_LEVELS = {"gzip": 6, "zstd": 3}
-"""The levels at which librdkafka compresses; LZ4 and Snappy have none."""
-
-_LZ4_BLOCK = 64 << 10
-"""Bytes that librdkafka compresses for themselves with LZ4."""
-
-_CLOSE = 1 / 32
-"""Part of its size by which a compressed record may be larger than estimated: its batch is not compressed by the same
-library."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRoom:
     """The room for one record of `topic`: the producer sends keys and values of up to `sent` bytes, and the topic takes
     batches of up to `stored` bytes, compressed by `codec` (as Arrow names it; None: not compressed). `stored` is None
-    where that is not known."""
+    where that is not known. Of what the topic has refused is known that it takes no record of `refused` bytes, and no
+    batch of several records of more than `batch` bytes; None: it has refused none."""
 
     topic: str
     sent: int
     stored: int | None = None
     codec: str | None = None
+    refused: int | None = None
+    batch: int | None = None
+
+    @property
+    def taken(self) -> int | None:
+        """The bytes that the topic takes at most, as far as it is known."""
+        return least(self.stored, None if self.refused is None else self.refused - 1)
 
     def smaller(self, other: RecordRoom) -> RecordRoom:
         """Return a room in which nothing fits that does not fit into both."""
-        stored = [each.stored for each in (self, other) if each.stored is not None]
-        codec = self.codec if self.codec == other.codec else None
-        return replace(self, sent=min(self.sent, other.sent), stored=min(stored, default=None), codec=codec)
+        return replace(
+            self,
+            sent=min(self.sent, other.sent),
+            stored=least(self.stored, other.stored),
+            codec=self.codec if self.codec == other.codec else None,
+            refused=least(self.refused, other.refused),
+            batch=least(self.batch, other.batch),
+        )
 
     def too_large(self, records: pa.Table) -> dict[int, str]:
         """Return the positions of the records (formats.contract.OUT) that do not fit, ascending, each with a sentence
         that names its sizes."""
-        least = self.sent if self.stored is None else min(self.sent, self.stored)
-        if records.nbytes + OVERHEAD <= least or _longest(records) + OVERHEAD <= least:
+        taken = self.taken
+        fits = self.sent if taken is None else min(self.sent, taken)
+        if records.nbytes + OVERHEAD <= fits or _longest(records) + OVERHEAD <= fits:
             return {}
         keys, values = _lengths(records["key"]), _lengths(records["value"])
         plain = keys + values
         whole = plain + _header_bytes(records["headers"]) + OVERHEAD
         doubtful = plain > self.sent
-        if self.stored is not None:
-            doubtful |= whole > self.stored
+        if taken is not None:
+            doubtful |= whole > taken
         found: dict[int, str] = {}
         for place in map(int, np.flatnonzero(doubtful)):
             why = self._why(records, place, int(plain[place]), int(whole[place]))
@@ -68,22 +68,22 @@ class RecordRoom:
     def _why(self, records: pa.Table, place: int, plain: int, whole: int) -> str:
         if plain > self.sent:
             return f", and the producer sends {self.sent} at most: see 'properties.max.request.size'"
-        if self.stored is None or whole <= self.stored:
+        taken = self.taken
+        if taken is None or whole <= taken:
             return ""
         told = f"topic {self.topic} takes {self.stored} at most: see its max.message.bytes"
+        if taken != self.stored:
+            told = f"topic {self.topic} has refused one of {self.refused}: see its max.message.bytes"
         if self.codec is None:
             return f", and {told}"
-        packed = self._packed(records, place, whole - plain)
-        return f", compressed to {packed}, and {told}" if packed > self.stored else ""
-
-    def _packed(self, records: pa.Table, place: int, beside: int) -> int:
-        """The bytes of a record when it is sent, or some more."""
-        assert self.codec is not None
         data = b"".join(records[name][place].as_py() or b"" for name in ("key", "value"))
-        codec = pa.Codec(self.codec, _LEVELS.get(self.codec))
-        step = _LZ4_BLOCK if self.codec == "lz4" else max(1, len(data))
-        size = sum(len(codec.compress(data[at : at + step], asbytes=True)) for at in range(0, len(data), step))
-        return min(int(size * (1 + _CLOSE)), len(data)) + beside
+        size = packed(data, whole - plain, self.codec)
+        return f", compressed to {size}, and {told}" if size > taken else ""
+
+
+def least(*known: int | None) -> int | None:
+    """Return the smallest of the numbers that are known."""
+    return min((each for each in known if each is not None), default=None)
 
 
 def _longest(records: pa.Table) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import math
 import os
 import random
@@ -10,11 +11,19 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 JAVA_NEEDED = 17
+
+_PORTS = (20_000, 32_000)
+"""Above the ports that services are known by, below those of outgoing connections (from 32768 on Linux)."""
+
+_reserved: set[int] = set()
+"""Ports that this process has given: its own locks would not keep it from them."""
 
 
 class MachineError(Exception):
@@ -111,15 +120,47 @@ def free_ports(count: int) -> list[int]:
 
     They lie below the range from which systems take the port of an outgoing connection: a client that keeps trying a
     server which is down would otherwise, sooner or later, be given the server's own port and connect to itself.
+
+    A port is given once: neither to this process again nor to another one while this one lives, as a server that is
+    restarted, or not started yet, does not listen.
     """
     free: list[int] = []
-    for port in random.sample(range(20_000, 32_000), 200):
+    for port in random.sample(range(*_PORTS), 200):
         if len(free) == count:
             return free
-        with suppress(MachineError):
-            check_port(port)
+        if _is_free(port) and _reserve(port):
             free.append(port)
-    raise MachineError("no free ports found between 20000 and 32000")
+    raise MachineError("no free ports found between {} and {}".format(*_PORTS))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        check_port(port)
+    except MachineError:
+        return False
+    return True
+
+
+def _reserve(port: int) -> bool:
+    """Keep `port` from other processes of this user until this one ends; return whether nobody had it."""
+    if port in _reserved:
+        return False
+    # One byte of a file for each port: the system gives a lock back when its process ends, however it ends.
+    file = _reservations()
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    _reserved.add(port)
+    return True
+
+
+@cache
+def _reservations() -> int:
+    """Return the file whose locks are the reservations. It stays open: to close it would give all of them back."""
+    path = Path(tempfile.gettempdir()) / f"tailrace-ports-{os.getuid()}"
+    with writing_to(path.parent):
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def check_port(port: int) -> None:

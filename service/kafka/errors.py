@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class KafkaFailure(Exception):
@@ -42,7 +43,11 @@ class TransactionLost(KafkaFailure):
 
 
 class TransactionExpired(TransactionLost):
-    """The transaction was open for longer than `transaction.timeout.ms`: the next attempt should open it later."""
+    """The transaction was open for longer than `transaction.timeout.ms`: the next attempt should open it later.
+
+    `PartitionWriter._discard_producer` recognises it, in the writer process. `TaskTransactions`
+    (`service/spark/query/transactions.py`) acts on it: later attempts of the run hold their records back.
+    """
 
 
 class WriterUnavailable(KafkaFailure):
@@ -71,8 +76,34 @@ class KafkaConfigError(KafkaFailure):
     """Only a change of settings, rights or topics helps."""
 
 
+class Refused(NamedTuple):
+    """Sizes of what a topic has refused as too large: `alone` is the smallest record that was a batch of its own, in
+    bytes as `service.record_packing` counts them; `together` is the size up to which batches were filled where some of
+    several records were refused. 0: there were none."""
+
+    alone: int = 0
+    together: int = 0
+
+
 class MessageTooLarge(KafkaFailure):
-    """A record is larger than the producer or the topic allows."""
+    """A record is larger than the producer or the topic allows. `refused` has what brokers have refused, by topic;
+    `writer` is the number of the job's writer that it was sent by, where that is known."""
+
+    def __init__(
+        self,
+        primary: str,
+        detail: str | None = None,
+        hint: str | None = None,
+        refused: Mapping[str, Refused] | None = None,
+    ) -> None:
+        super().__init__(primary, detail, hint)
+        self.refused = dict(refused or {})
+        self.writer: int | None = None
+
+    @property
+    def told(self) -> Mapping[str, tuple[int, int]]:
+        """What the driver has to know of it, as JSON has it: by writer and topic what was refused."""
+        return {} if self.writer is None else {f"{self.writer}/{topic}": each for topic, each in self.refused.items()}
 
 
 _CLASSES = {
@@ -95,9 +126,15 @@ _CLASSES = {
 
 def to_message(error: KafkaFailure) -> dict[str, str | None]:
     """Describe `error` for another process."""
-    return {"kind": type(error).__name__, "primary": error.primary, "detail": error.detail, "hint": error.hint}
+    said = {"kind": type(error).__name__, "primary": error.primary, "detail": error.detail, "hint": error.hint}
+    return said | ({"refused": json.dumps(error.refused)} if isinstance(error, MessageTooLarge) else {})
 
 
 def from_message(message: Mapping[str, str | None]) -> KafkaFailure:
     """Return the error that `to_message` described."""
-    return _CLASSES[message["kind"] or ""](message["primary"] or "", message["detail"], message["hint"])
+    said = message["primary"] or "", message["detail"], message["hint"]
+    kind = _CLASSES[message["kind"] or ""]
+    if kind is MessageTooLarge:
+        refused = json.loads(message.get("refused") or "{}")
+        return MessageTooLarge(*said, {topic: Refused(*each) for topic, each in refused.items()})
+    return kind(*said)

@@ -141,6 +141,10 @@ class Observer:
         self.metrics.add("batches_cut_anew_total", 1, query=query)
         self.say("warning", "batch is cut anew", query=query, batch=batch, rows_before=before, rows=rows)
 
+    def learned(self, query: str, topic: str, size: int) -> None:
+        """Note that a topic has refused so many bytes: rows of that size are dead letters from now on."""
+        self.say("warning", "what a topic takes is learned", query=query, topic=topic, bytes=size)
+
     def kept_plan(self, query: str, reason: str) -> None:
         """Note that a batch that did not fit into memory is done again as it was."""
         self.say("warning", "batch is kept as it is", query=query, reason=self._clean(reason))

@@ -30,11 +30,12 @@ ADDED = "added rows only"
 
 @dataclass(frozen=True, slots=True)
 class SourceMeaning:
-    """A table whose offsets Spark keeps, by its position among the sources."""
+    """A table whose offsets Spark keeps, by its position among the sources; `id` is that of the program's source."""
 
     table: str
     connector: str
     topics: tuple[str, ...]
+    id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class OperatorMeaning:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A whole program. `query` is its fingerprint, of all that changes an answer."""
+    """A whole program. `query` is its fingerprint, of all that changes an answer. Of the ids of sources those below
+    `used_ids` have been given, some perhaps to sources that a query before has read."""
 
     query: str
     zone: str = "UTC"
@@ -80,6 +82,7 @@ class Meaning:
     sources: tuple[SourceMeaning, ...] = ()
     outputs: tuple[OutputMeaning, ...] = ()
     operators: tuple[OperatorMeaning, ...] = ()
+    used_ids: int = field(default=0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return what a checkpoint remembers, as JSON values."""
@@ -95,7 +98,10 @@ class Meaning:
             query=told["query"],
             zone=told["zone"],
             levels=told["levels"],
-            sources=tuple(SourceMeaning(**{**s, "topics": tuple(s["topics"])}) for s in told["sources"]),
+            sources=tuple(
+                SourceMeaning(**{"id": position, **s, "topics": tuple(s["topics"])})
+                for position, s in enumerate(told["sources"])
+            ),
             outputs=tuple(OutputMeaning(**{**o, "topics": tuple(o["topics"])}) for o in told["outputs"]),
             operators=tuple(
                 OperatorMeaning(
@@ -107,6 +113,7 @@ class Meaning:
                 )
                 for o in told["operators"]
             ),
+            used_ids=told.get("used_ids", len(told["sources"])),
         )
 
 
@@ -163,10 +170,11 @@ def _timeless(node: Node) -> Node:
     return replace(node, **lasting) if lasting else node  # type: ignore[arg-type]
 
 
-def source_meaning(table: Table) -> SourceMeaning:
+def source_meaning(table: Table, id_: int) -> SourceMeaning:
     """Return what is remembered of a table that is read; which topics match a pattern, is remembered elsewhere."""
     connector = table.connector
-    return SourceMeaning(table.name, connector.kind, connector.topics or tuple(filter(None, [connector.topic_pattern])))
+    topics = connector.topics or tuple(filter(None, [connector.topic_pattern]))
+    return SourceMeaning(table.name, connector.kind, topics, id_)
 
 
 def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | None, *, append: bool) -> OutputMeaning:

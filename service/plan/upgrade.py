@@ -1,7 +1,7 @@
 """What becomes of a checkpoint's state under another query: which operators keep theirs, and why others cannot.
 
-Law: a query goes on if each of its operators with state has one of the same identity in the query before, its sources
-are the same at the same positions, and those who read its topics find keys and formats as they were. Then every answer
+Law: a query goes on if each of its operators with state has one of the same identity in the query before, no table that
+both read is read from other topics, and those who read its topics find keys and formats as they were. Then every answer
 from the next batch on is that of the new query; what was written before stays.
 """
 
@@ -39,12 +39,14 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Upgrade:
     """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over at
-    all, `lacking` what it lacks and reading again may fill, both apart from what the verdicts say."""
+    all, `lacking` what it lacks and reading again may fill, both apart from what the verdicts say. `other_sources` says
+    that not the same sources are read, so that the log of batches has another form."""
 
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
     obstacles: tuple[str, ...]
     lacking: tuple[str, ...] = ()
+    other_sources: bool = False
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -63,13 +65,20 @@ class Upgrade:
 
 
 def upgrade(known: Meaning, now: Meaning) -> Upgrade:
-    """Compare the query that a checkpoint was written by with the one that is to go on."""
+    """Compare the query that a checkpoint was written by with the one that is to go on, whose sources have the ids that
+    `service.plan.source_ids` gives them."""
     written = _outputs(known.outputs, now.outputs)
     lacking = written.lacking
     if now.levels and not known.levels:
         lacking.append("rows met nowhere before, and meet by a key now: the checkpoint has no state for that")
-    obstacles = [*_sources(known.sources, now.sources), *written.obstacles]
-    return Upgrade(tuple(_verdicts(known, now)), tuple(written.notes), tuple(obstacles), tuple(lacking))
+    read = _sources(known.sources, now.sources)
+    return Upgrade(
+        verdicts=tuple(_verdicts(known, now)),
+        notes=(*read.notes, *written.notes),
+        obstacles=(*read.obstacles, *written.obstacles),
+        lacking=tuple(lacking),
+        other_sources=known.sources != now.sources,
+    )
 
 
 def _verdicts(known: Meaning, now: Meaning) -> Iterable[Verdict]:
@@ -128,24 +137,44 @@ def _differences(was: OperatorMeaning, is_: OperatorMeaning, zone_before: str, z
     return found or ["what feeds it is computed otherwise"]
 
 
-def _sources(known: tuple[SourceMeaning, ...], now: tuple[SourceMeaning, ...]) -> list[str]:
-    if known == now:
-        return []
-    if sorted(map(_source, known)) == sorted(map(_source, now)):
-        return [
-            f"tables are read in another order, {_list(map(_source, now))}, which was {_list(map(_source, known))}:"
-            " offsets are kept by it"
-        ]
-    added = [_source(each) for each in now if each not in known]
-    gone = [_source(each) for each in known if each not in now]
-    told = [f"{_list(added)} read now and not before"] if added else []
-    told += [f"{_list(gone)} read no more"] if gone else []
-    told = told or [f"{len(now)} times a table is read, which were {len(known)}"]
-    return [f"the sources have changed, and offsets are kept by their position: {'; '.join(told)}"]
+class _Read(NamedTuple):
+    """What the tables that are read say: what stands in the way, and what is only to be noted."""
+
+    obstacles: list[str]
+    notes: list[str]
+
+
+def _sources(known: tuple[SourceMeaning, ...], now: tuple[SourceMeaning, ...]) -> _Read:
+    added = [each for each in now if each not in known]
+    gone = [each for each in known if each not in now]
+    obstacles = []
+    for table in dict.fromkeys(each.table for each in added):
+        was = [each for each in known if each.table == table]
+        is_ = [each for each in now if each.table == table]
+        if was and {_topics(each) for each in was} != {_topics(each) for each in is_}:
+            obstacles.append(
+                f"table {table} is read from {_list(map(_topics, is_))}, and was from {_list(map(_topics, was))}: give"
+                " it another name"
+            )
+        elif was:
+            obstacles.append(f"table {table} is read {len(is_)} times, and was {len(was)} times: which is which?")
+    whole = {each.table for each in known} & {each.table for each in now}
+    notes = [
+        f"table {_source(each)} is read from the next batch on, from where 'scan.startup.mode' says; `tailrace upgrade"
+        " --from` reads it for what it fills"
+        for each in added
+        if each.table not in whole
+    ]
+    notes += [f"table {_source(each)} is read no more" for each in gone if each.table not in whole]
+    return _Read(obstacles, notes)
+
+
+def _topics(source: SourceMeaning) -> str:
+    return _list(source.topics) or source.connector
 
 
 def _source(source: SourceMeaning) -> str:
-    return f"{source.table} ({_list(source.topics) or source.connector})"
+    return f"{source.table} ({_topics(source)})"
 
 
 class _Written(NamedTuple):

@@ -18,8 +18,8 @@ from operators.time import MIN_TIME, Clock
 from service.plan.program import Operator, Source
 from service.runtime.counting import count_changes, count_step
 from service.runtime.dead_rows import with_dead_rows, without_dead_rows
-from service.runtime.exchange import Tags, partition_blocks, partition_by_hash
 from service.runtime.layout import Layout
+from service.runtime.partitioning import Tags, partition_blocks, partition_by_hash
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 

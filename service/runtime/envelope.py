@@ -22,10 +22,9 @@ class Kind(IntEnum):
     """The content of an envelope, and so the meaning of its `address`."""
 
     ROWS = 0  # payload: changes; address: exchange
-    CLOCK = (
-        1  # address: the producer. Of a source: `watermark` is the newest, payload: `partition_clocks`. Of an operator:
-    )
-    # `watermark` is its own, payload: as OFFSETS
+    # Address: the producer. Of a source `watermark` is the newest, payload: `partition_clocks`; of an operator
+    # `watermark` is its own, payload: as OFFSETS. Who sends and who hears it is in `level_clock.py`.
+    CLOCK = 1
     TICK = 2  # payload: `watermarks.Tick`
     OUTPUT = 3  # payload: changes; address: output
     LATE = 4  # payload: rows; address: operator, and the `port` of it that they came to

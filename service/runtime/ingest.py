@@ -125,7 +125,7 @@ class Ingest:
                 if channel is None or channel.place != place:
                     if channel is not None:
                         clocks.append(channel.clock())
-                        yield from self._close(channel, now)
+                        yield from self._close(channel, now, metrics)
                     channel = _Channel(place, self._topology, self._layout.shards)
                 channel.read(run.records)
                 if taken.dead.num_rows:
@@ -135,15 +135,16 @@ class Ingest:
         if channel is None:
             return
         clocks.append(channel.clock())
-        yield from self._close(channel, now)
+        yield from self._close(channel, now, metrics)
         yield from self._tell(clocks, channel, now)
         yield self._leave(Kind.METRICS, self._source.id, channel, now, metrics.to_json())
 
-    def _close(self, channel: _Channel, now: int) -> Iterator[Envelope]:
+    def _close(self, channel: _Channel, now: int, metrics: TaskMetrics) -> Iterator[Envelope]:
         """What a partition gave in all."""
         for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
             for shard, tables in enumerate(by_shard):
                 for payload in packed(tables):
+                    metrics.count("exchanged_bytes_total", len(payload), level=exchange.level)
                     yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
         yield self._leave(Kind.OFFSETS, self._source.id, channel, now, channel.clock().source_range)
 

@@ -1,4 +1,9 @@
-"""The clock of a level: what its shards hear of time, which is the same for all of them, and what follows from it."""
+"""The clock of a level: what its shards hear of time, which is the same for all of them, and what follows from it.
+
+So a watermark crosses an exchange: in an envelope of Kind.CLOCK to every shard of the level, with or without rows. Each
+task of `Ingest` sends one for the Kafka partitions that it has read, and the first shard of an earlier level one for
+each of its operators (`Shard._tell`). The ticks of the driver (Kind.TICK) say which partitions there are.
+"""
 
 from __future__ import annotations
 

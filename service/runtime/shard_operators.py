@@ -20,9 +20,9 @@ from operators.state.operator_state import State
 from service.plan.program import Operator
 from service.runtime.counting import count_changes, count_step, measure_state
 from service.runtime.envelope import EGRESS, Envelope, Kind, packed, table_of
-from service.runtime.exchange import partition_by_hash
 from service.runtime.layout import Layout
 from service.runtime.level_clock import Moment
+from service.runtime.partitioning import partition_by_hash
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
@@ -181,6 +181,8 @@ class ShardOperators:
         ) -> Iterator[Envelope]:
             channel = f"l{self._level:03d}/s{self._number:05d}"
             for payload in packed([rows] if rows.num_rows else []):
+                if kind == Kind.ROWS:
+                    metrics.count("exchanged_bytes_total", len(payload), level=level)
                 yield Envelope(
                     *(shard, level, kind, address, channel, next(sequence)),
                     *(moment.now, reading.time, reading.idle, payload),

@@ -3,6 +3,8 @@
 A source's channels are its Kafka partitions. A partition with unread rows has rows in every batch (Spark gives each
 such partition at least one), so silence over running time is idleness; running time stands still while the job does,
 so that a restart after a pause makes nothing idle. Rules: docs/design/semantics.md, "Time".
+
+How a watermark comes from one level to the next is in `level_clock.py`.
 """
 
 from __future__ import annotations

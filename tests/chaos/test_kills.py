@@ -29,6 +29,9 @@ BATCH_ROWS = 60
 TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "writer", "fork_server")
 """Who is killed, in turn: a worker most often, since it holds state in the middle of a change."""
 
+_KILLED = ("the JVM is gone", "the JVM did not start: code -9")
+"""What a service says last whose JVM was killed, while it ran or while it started."""
+
 IN_RECOVERY = 0.25
 """How many of the kills come before the service has done a batch since the last one."""
 
@@ -115,6 +118,7 @@ class Chaos:
             return None
         code = self._service.wait()
         if code != 0:
-            assert "the JVM is gone" in str(self._service.events()[-2:]), self._service.log[-6000:]
+            said = self._service.log.rpartition('"event": "starting"')[2]
+            assert any(each in said for each in _KILLED), self._service.log[-6000:]
             self._service.start()
         return code

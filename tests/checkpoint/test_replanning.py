@@ -67,12 +67,15 @@ def replanning(
 
     def is_committed(_: Replanning, number: int, place: int, plan: int, batch: int, said: bytes) -> bool:
         assert memory.read(PLAN) == plan
+        assert fenced == {(n, p) for n in range(clusters) for p in range(2)}, "no task hides the marker of another"
         if committed.get((number, place), committed.get(place, -1)) >= batch:
             return True
         if told is not None:
             told.append((place, bool(said)))
         return False
 
+    fenced: set[tuple[int, int]] = set()
+    monkeypatch.setattr(Replanning, "_fence", lambda _, places, plan: fenced.update(places))
     monkeypatch.setattr(Replanning, "_is_committed", is_committed)
     return made
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from service.formats.contract import OUT
-from service.formats.record_size import OVERHEAD, RecordRoom
+from service.formats.record_size import RecordRoom
 from service.formats.registry import encoder
 from service.plan.table import Table
 from service.plan.types import BIGINT, STRING
+from service.record_packing import OF_A_HEADER, OVERHEAD, packed
 from service.runtime.encoding import EncodedBlock, encode_changes
 from tests.formats.wire import SQL, changes, table
 
@@ -128,3 +129,18 @@ def test_of_two_rooms_the_smaller_takes_what_both_take() -> None:
     one, other = RecordRoom("t", 10, 5, "lz4"), RecordRoom("t", 8, None, "zstd")
     assert one.smaller(other) == RecordRoom("t", 8, 5, None)
     assert one.smaller(replaced := RecordRoom("t", 20, 4, "lz4")) == replaced.smaller(one)
+    one = RecordRoom("t", 10, None, refused=7, batch=3)
+    assert one.smaller(other) == RecordRoom("t", 8, None, None, refused=7, batch=3)
+    assert one.smaller(RecordRoom("t", 10, None, refused=6, batch=4)) == RecordRoom("t", 10, None, refused=6, batch=3)
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("key", [None, b"k" * 30])
+def test_a_record_that_was_refused_does_not_fit_and_a_smaller_one_does(codec: str | None, key: bytes | None) -> None:
+    headers = [{"key": "h", "value": b"12345"}]
+    uneven = Random(7).randbytes(50_000)
+    beside = OVERHEAD + OF_A_HEADER + len(b"h12345")
+    room = RecordRoom("t", sent=1_000_000, codec=codec, refused=packed((key or b"") + uneven, beside, codec))
+    found = room.too_large(records(uneven, uneven[:-9], key=key, headers=headers))
+    assert list(found) == [0]
+    assert f"topic t has refused one of {room.refused}: see its max.message.bytes" in found[0]

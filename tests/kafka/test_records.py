@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 
-from service.kafka.errors import MessageTooLarge
+from service.kafka.errors import MessageTooLarge, Refused
 from service.kafka.writer.client import TransactionClient
 from service.kafka.writer.records import HEADERS, by_topic
+from service.record_packing import OF_A_HEADER, OVERHEAD, packed
 from tests.kafka.conftest import Query, read
 
 KEYS = pa.array([b"k", b"", None], pa.binary())
@@ -116,6 +118,37 @@ def test_a_record_that_is_too_large_is_named(query: Query, make_topic, limit: st
     assert query.topic in raised.value.primary
     assert str(size) in (raised.value.detail or "")
     assert query.write(0, "small").outcome == "committed"
+
+
+HEADER = pa.array([[{"key": "h", "value": b"12345"}]], HEADERS)
+ALONE, BATCH = random.Random(1).randbytes(30_000).hex(), 50_000
+
+
+@pytest.mark.parametrize("codec", [None, "lz4"])
+@pytest.mark.parametrize(
+    ("values", "headers", "alone", "together"),
+    [
+        ([ALONE], None, [ALONE], 0),
+        ([ALONE], HEADER, [ALONE], 0),
+        (["small", ALONE], None, [ALONE], 0),
+        (["small", ALONE[:20_000]], None, [], BATCH),
+    ],
+    ids=["alone", "with a header", "beside a batch", "in a batch"],
+)
+def test_what_a_topic_refused_is_told(
+    query: Query, make_topic, codec: str | None, values: list[str], headers: Any, alone: list[str], together: int
+):
+    query.topic = make_topic(max_message_bytes="10000", partitions=1)
+    query.kafka |= {"batch.size": str(BATCH), "compression.type": codec or "none"}
+    given = {} if headers is None else {"headers": headers}
+    with query.attempt(0) as attempt:
+        attempt.begin()
+        attempt.send(query.rows(*values, **given))
+        with pytest.raises(MessageTooLarge) as raised:
+            attempt.commit()
+    beside = OVERHEAD + (0 if headers is None else OF_A_HEADER + len(b"h12345"))
+    sizes = [packed(each.encode(), beside, codec) for each in alone]
+    assert raised.value.refused == {query.topic: Refused(min(sizes, default=0), together)}
 
 
 def test_a_record_that_is_too_large_is_named_even_where_another_topic_is_the_next_to_fail(query: Query, make_topic):

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Producer
 
-from service.kafka.errors import Fenced
+from service.kafka.errors import Fenced, KafkaUnreachable
 from service.kafka.writer.client import TransactionClient
-from service.kafka.writer.marker import Marker, MarkerReader
-from service.kafka.writer.partition_writer import PartitionWriter
+from service.kafka.writer.marker import Marker, MarkerPlace, MarkerReader
+from service.kafka.writer.partition_writer import PartitionWriter, fence_all
 from service.kafka.writer.written import written
 from tests.kafka.conftest import Query
 
 
-def superseded(query: Query, batch: int, plan: int = 1) -> bool:
+def superseded(query: Query, batch: int, plan: int = 1, partition: int = 0) -> bool:
     settings = replace(query.settings(), plan=plan)
-    writer = PartitionWriter(settings, 0, MarkerReader(settings.kafka))
+    writer = PartitionWriter(settings, partition, MarkerReader(settings.kafka))
     try:
         return writer.supersede(batch)
     finally:
@@ -54,6 +55,32 @@ def test_a_batch_that_was_the_first_can_be_given_up(query: Query):
     query.write(0, "a")
     assert superseded(query, 1, plan=2)
     assert query.committed() == ["a"]
+
+
+def test_of_two_transactions_that_were_left_open_none_hides_the_marker_of_the_other(query: Query):
+    query.set(patience_ms=3_000)
+    tasks = (17, 1)  # their markers are in one partition of the topic
+    producers = [_left_open(query, task) for task in tasks]
+    with pytest.raises(KafkaUnreachable, match="hides the last marker"):
+        superseded(query, 3, partition=1)
+    producers.append(_left_open(query, 1))
+    fence_all([(query.settings(), task) for task in tasks])
+    assert [superseded(query, 3, partition=task) for task in tasks] == [True, True]
+    for producer in producers:
+        producer.purge()
+
+
+def _left_open(query: Query, task: int) -> Producer:
+    """A transaction of a task with a marker of batch 3, as a process leaves it that dies in its commit; Kafka would end
+    it in ten minutes."""
+    place = MarkerPlace.of(query.settings(), task)
+    told = {"transactional.id": query.settings().transactional_id(task), "transaction.timeout.ms": 600_000}
+    producer = Producer({**query.kafka, **told, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(place.topic, Marker(3, b"d").encode(), place.key, partition=place.partition)
+    producer.flush(30)
+    return producer
 
 
 def _write(zombie: TransactionClient, query: Query, begun: bool) -> None:

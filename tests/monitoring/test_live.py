@@ -140,6 +140,7 @@ def bounds_of(topics: Topics) -> dict[str, set[str]]:
         "partition": {"0", "1"},
         "kind": {*KINDS, "read", "end"},
         "operator": {operator.name for operator in running.operators},
+        "level": {str(operator.level) for operator in running.operators},
         "outcome": set(OUTCOMES),
         "reason": set(REASONS),
         "executor": {"driver"},

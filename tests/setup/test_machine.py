@@ -3,10 +3,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from service.host import machine
 from service.host.machine import (
     MachineError,
     check_port,
@@ -76,6 +79,30 @@ def test_free_ports_are_different_and_none_that_an_outgoing_connection_is_given(
     for port in ports:
         check_port(port)
         assert 20_000 <= port < 32_000
+
+
+def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("random.sample", lambda ports, _: list(ports[7_000:7_200]))
+    ours = free_ports(3)
+    assert not set(free_ports(2)) & set(ours)
+    script = (
+        "import random\n"
+        "from service.host.machine import free_ports\n"
+        "random.sample = lambda ports, _: list(ports[7_000:7_200])\n"
+        "print(*free_ports(3))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert not {int(port) for port in told.split()} & set(ours)
+
+
+def test_a_folder_in_which_no_port_can_be_reserved_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
+    machine._reservations.cache_clear()
+    try:
+        with pytest.raises(MachineError, match=r"gone cannot be written \(No such file or directory\)"):
+            free_ports(1)
+    finally:
+        machine._reservations.cache_clear()
 
 
 @pytest.mark.parametrize(

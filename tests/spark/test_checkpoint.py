@@ -2,16 +2,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.deployment.upgrading import QUERY, remembered
+from service.checkpoint.files import FolderFiles
+from service.checkpoint.small_files import QUERY
+from service.deployment.upgrading import remembered
 from service.plan.meaning import Meaning, SourceMeaning
 from service.runtime.shard_operators import FORMAT, StateMismatch
 from service.spark.supervision.checkpoint import Checkpoint
 
-NOW = Meaning("query", sources=(SourceMeaning("orders", "kafka", ("orders",)),))
+NOW = Meaning("query", sources=(SourceMeaning("orders", "kafka", ("orders",), 0),))
 SAVED = remembered(NOW)
 
 
@@ -33,11 +36,11 @@ class Kept(Checkpoint):
         self.files[name] = value
 
 
-def test_a_new_checkpoint_is_made_for_what_is_wanted() -> None:
+def test_a_new_checkpoint_is_made_for_what_is_wanted(tmp_path: Path) -> None:
     kept = Kept(None)
     assert not kept.taken()
     assert kept.agree(NOW) is None
-    kept.take(NOW)
+    kept.take(NOW, FolderFiles(str(tmp_path)))
     assert kept.taken()
     assert kept.files == {QUERY: SAVED}
     assert kept.agree(NOW) is None
@@ -63,8 +66,8 @@ def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
     [
         ({"format": FORMAT - 1}, f"another version of the service.*has format {FORMAT - 1}, .* reads format {FORMAT}"),
         (
-            {"meaning": Meaning("other").to_json()},
-            "the state of another query.*orders \\(orders\\) read now and not before",
+            {"meaning": Meaning("other", sources=(SourceMeaning("orders", "kafka", ("others",), 0),)).to_json()},
+            "the state of another query.*orders is read from orders, and was from others",
         ),
     ],
 )

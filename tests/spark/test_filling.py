@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ BEFORE = """
     SET 'pipeline.name' = 'totals';
     CREATE TABLE orders (name STRING, amount BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH (
       'connector' = 'kafka', 'topic' = '{orders}', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+    CREATE TABLE refunds (name STRING, amount BIGINT) WITH (
+      'connector' = 'kafka', 'topic' = '{refunds}', 'format' = 'json', 'scan.startup.mode' = 'latest-offset');
+    CREATE TABLE refunded (name STRING, n BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = '{refunded}', 'format' = 'debezium-json');
     CREATE TABLE totals (name STRING, total BIGINT, PRIMARY KEY (name) NOT ENFORCED)
       WITH ('connector' = 'upsert-kafka', 'topic' = '{totals}', 'key.format' = 'json', 'value.format' = 'json');
     CREATE TABLE counts (name STRING, n BIGINT)
@@ -47,9 +52,10 @@ NEW = """
     INSERT INTO minutes SELECT COUNT(*), window_start
       FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(at), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
     INSERT INTO plain SELECT name, amount FROM orders WHERE amount > 90;
+    INSERT INTO refunded SELECT name, COUNT(*) FROM refunds GROUP BY name;
     END;
 """
-TABLES = ("orders", "totals", "counts", "large", "minutes", "plain")
+TABLES = ("orders", "refunds", "refunded", "totals", "counts", "large", "minutes", "plain")
 
 
 class Pipeline:
@@ -72,6 +78,8 @@ class Pipeline:
             second = len(self.rows) + len(rows)
             at = f"2024-01-01 {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
             rows.append({"name": self._draw.choice("abcdefgh"), "amount": self._draw.randrange(100), "at": at})
+        refunds = [{"name": row["name"], "amount": row["amount"]} for row in rows if row["amount"] < 30]
+        feed(self._bootstrap, self.topics["refunds"], [(0, row) for row in refunds])
         feed(self._bootstrap, self.topics["orders"], [(number % 2, row) for number, row in enumerate(rows)])
         self.rows += rows
 
@@ -90,13 +98,23 @@ class Pipeline:
         written = upserted(self.written("totals")).values()
         return {row["name"]: row["total"] for row in written} == self.totals()
 
+    def answered_new(self) -> bool:
+        """Whether the changed query has, also to what the first does not read."""
+        return self.answered() and self.refunded() == self.counted(lambda row: row["amount"] < 30)
+
+    def refunded(self) -> list[tuple[str, int]]:
+        """What the changed query says of the table that the first does not read."""
+        return sorted((r["name"], r["n"]) for r in debezium(self.written("refunded")))
+
+    def counted(self, wanted: Callable[[dict[str, Any]], bool]) -> list[tuple[str, int]]:
+        """How many of the rows that are wanted each name has."""
+        return sorted(Counter(row["name"] for row in self.rows if wanted(row)).items())
+
     def check_new(self) -> None:
         """What is new has answered to all rows, and each answer stands there once."""
-        counts: dict[str, int] = {}
-        for row in self.rows:
-            if row["amount"] > 10:
-                counts[row["name"]] = counts.get(row["name"], 0) + 1
-        assert sorted((r["name"], r["n"]) for r in debezium(self.written("counts"))) == sorted(counts.items())
+        counts = sorted((r["name"], r["n"]) for r in debezium(self.written("counts")))
+        assert counts == self.counted(lambda row: row["amount"] > 10)
+        assert self.refunded() == self.counted(lambda row: row["amount"] < 30)
         best = sorted(self.totals().items(), key=lambda item: (-item[1], item[0]))[:3]
         assert sorted((r["name"], r["total"]) for r in debezium(self.written("large"))) == sorted(best)
         plain = sorted((r["name"], r["amount"]) for r in map(json.loads, (v for _, v in self.written("plain"))))
@@ -200,15 +218,61 @@ def test_what_is_new_is_filled_while_the_query_is_stopped(
     upgrades.start("--check", *arguments)
     assert upgrades.wait() == 0, upgrades.log
     assert "totals: table orders: 900 records are read again\n" in upgrades.log
+    assert "totals: table refunds: " in upgrades.log
     upgrades.start(*arguments)
     assert upgrades.wait() == 0, upgrades.log[-4000:]
     assert "the changed query has taken over" in upgrades.log
     assert not (tmp_path / "checkpoint/totals/tailrace/filling").exists()
     job.rewrite(pipeline.after)
     job.start(SPARK__PARTITIONS="3")
-    job.until("all totals are there", pipeline.answered)
+    job.until("all totals are there", pipeline.answered_new)
     pipeline.feed(300)
-    job.until("all totals are there", pipeline.answered)
+    job.until("all totals are there", pipeline.answered_new)
+    job.terminate()
+    assert job.wait(60) == 0
+    pipeline.check_new()
+
+
+def test_all_jobs_of_a_pipeline_are_filled_before_it_runs(
+    kafka: Broker,
+    make_topic: MakeTopic,
+    service: Callable[..., ServiceProcess],
+    upgrades: Upgrades,
+    tmp_path: Path,
+) -> None:
+    """As an init container does it, which is started as often as its pod."""
+    pipeline = Pipeline(kafka, make_topic, tmp_path)
+    counts, large, *others = [f"{each};" for each in NEW.replace("END;", "").split(";") if each.strip()]
+
+    def two_jobs(first: str = "", second: str = "") -> str:
+        other_job = f"EXECUTE STATEMENT SET BEGIN {counts} {second} END;"
+        return pipeline.before.replace("END;", f"{first} END; {other_job}")
+
+    job = service(two_jobs(), kafka.bootstrap, BATCH__ROWS="300")
+    pipeline.feed(600)
+    job.start()
+
+    def answered() -> bool:
+        rows = sorted((r["name"], r["n"]) for r in debezium(pipeline.written("counts")))
+        return pipeline.answered() and rows == pipeline.counted(lambda row: row["amount"] > 10)
+
+    job.until("both jobs have answered", answered)
+    job.terminate()
+    assert job.wait(60) == 0
+    pipeline.file.write_text(two_jobs("".join(others), large))
+    arguments = ("--stopped", "--from", "earliest", str(pipeline.file))
+    upgrades.start(*arguments)
+    upgrades.until("a filling is under way", lambda: '"records_left"' in upgrades.log)
+    upgrades.kill()
+    for _ in range(2):
+        upgrades.start(*arguments)
+        assert upgrades.wait() == 0, upgrades.log[-4000:]
+    assert upgrades.log.count("the changed query has taken over") == 2
+    assert upgrades.log.count("the checkpoint is that of this query") == 2
+    job.rewrite(pipeline.file.read_text())
+    job.start()
+    pipeline.feed(300)
+    job.until("all is answered", lambda: answered() and pipeline.answered_new())
     job.terminate()
     assert job.wait(60) == 0
     pipeline.check_new()

@@ -10,8 +10,10 @@ import pytest
 
 from service.spark.query.run_folder import RunFolder
 from service.spark.supervision import runner
+from service.spark.supervision.batch_pace import BatchPace
 from service.spark.supervision.batch_sizing import BatchSizing
 from service.spark.supervision.runner import JobRunner
+from service.spark.supervision.running_query import RunningQuery
 
 
 class _Query:
@@ -24,9 +26,12 @@ class _Query:
 def running(folder: Path, query: _Query) -> JobRunner:
     """A job with one Kafka table, without a JVM."""
     made: Any = object.__new__(JobRunner)
-    made._session, made._query, made._folder = None, query, RunFolder(folder)
-    made._pace = BatchSizing(10_000_000, 1.0)
-    made._batch_bytes = {}
+    pace: Any = BatchPace(0)
+    pace._sizing = BatchSizing(10_000_000, 1.0)
+    spark: Any = query
+    reports: Any = None
+    made._session, made._folder, made._pace = None, RunFolder(folder), pace
+    made._query = RunningQuery(made._session, spark, reports)
     made._held = False
     made._awaited = SimpleNamespace(waiting={})
     made._checkpoint = SimpleNamespace(url=str(folder))

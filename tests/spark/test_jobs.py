@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +14,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from service.deployment.replanning import Cut, PlanKept
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
-from service.kafka.errors import KafkaConfigError, KafkaUnreachable, TransactionLost
+from service.kafka.errors import KafkaConfigError, KafkaUnreachable, MessageTooLarge, Refused, TransactionLost
 from service.plan.upgrade import Fate, Upgrade, Verdict
-from service.spark.internals.failures import failure_of
+from service.spark.internals.failures import failure_of, note
 from service.spark.supervision import jobs as supervised
 from service.spark.supervision.failure_classes import is_of_memory
 from service.spark.supervision.jobs import Jobs
@@ -39,6 +40,9 @@ class _Observer:
     def kept_plan(self, name: str, reason: str) -> None:
         self.said.append(("kept", reason))
 
+    def learned(self, name: str, topic: str, size: int) -> None:
+        self.said.append(("learned", topic, size))
+
     def waiting(self, name: str, *_: Any) -> None:
         self.said.append(("waiting", name))
 
@@ -58,9 +62,13 @@ class _Runner:
         self.look_every = 0.0
         self.stopped = False
         self.jumped: ClockJumped | None = None
+        self.known: set[int] = set()
 
     def clock_jumped(self) -> ClockJumped | None:
         return self.jumped
+
+    def open(self) -> None:
+        pass
 
     def start(self, *, again: bool) -> None:
         pass
@@ -82,6 +90,12 @@ class _Runner:
         if not self.rows:
             raise PlanKept("it cannot be made smaller", "skip it")
         return Cut(7, 2 * self.rows, self.rows)
+
+    def learn(self, refused: Mapping[str, Sequence[int]]) -> Mapping[str, int]:
+        """The first refusal of a size is news."""
+        found = {topic: alone for topic, (alone, _) in refused.items() if alone not in self.known}
+        self.known |= set(found.values())
+        return found
 
     def active(self) -> bool:
         return True
@@ -239,6 +253,23 @@ def test_a_batch_that_does_not_fit_is_cut_as_long_as_it_can_be_and_then_fails_as
         ("kept", "it cannot be made smaller\n  hint:   skip it"),
         ("gave up", "j0", True),
     ]
+
+
+def test_a_refusal_that_is_learned_of_is_no_failure_and_one_that_is_no_news_is():
+    def refused(alone: int) -> MessageTooLarge:
+        error = MessageTooLarge("topic t did not take what was written", refused={"t": Refused(alone)})
+        error.writer = 0
+        note(error)
+        return error
+
+    made, [runner], observer = jobs(1)
+    for size in (500, 400):
+        runner.error = RuntimeError("\n".join(["failed", *refused(size).__notes__]))
+        assert made.look() is None
+        made._watched[0].start_at = None
+    assert observer.said == [("learned", "0/t", 500), ("failed", "j0"), ("learned", "0/t", 400), ("failed", "j0")]
+    assert made.look() == FAILED
+    assert observer.said[-1] == ("gave up", "j0", True)
 
 
 @pytest.mark.parametrize("killed", [True, False])

@@ -118,6 +118,47 @@ def test_a_partition_without_records_does_not_hold_up_the_others(
     assert copied(kafka, copy) == committed(kafka, source)
 
 
+FAR = """
+    SET 'pipeline.name' = 'far';
+    CREATE TABLE t (id BIGINT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp')
+      WITH ('connector' = 'kafka', 'topic' = '{source}', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset',
+        'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE u (id BIGINT)
+      WITH ('connector' = 'kafka', 'topic' = '{source}', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset',
+        'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE times (id BIGINT, at TIMESTAMP_LTZ(3)) WITH ('connector' = 'print', 'print-identifier' = 'times');
+    CREATE TABLE copy (id BIGINT) WITH ('connector' = 'print', 'print-identifier' = 'copy');
+    EXECUTE STATEMENT SET BEGIN
+      INSERT INTO times SELECT id, at FROM t;
+      INSERT INTO copy SELECT id FROM u;
+    END;
+"""
+
+
+def test_a_record_whose_timestamp_no_timestamp_can_hold_is_a_dead_letter_where_it_is_asked_for(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
+) -> None:
+    source, dead = make_topic("far", message_timestamp_after_max_ms=str(2**63 - 1)), make_topic("dead")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for id_, timestamp in enumerate([1_000, 1_700_000_000_000_000_000, 2_000]):
+        producer.produce(source, json.dumps({"id": id_}), timestamp=timestamp, partition=0)
+    assert producer.flush(30) == 0
+    job = service(FAR.format(source=source), kafka.bootstrap, TOPICS__DEAD_LETTER=dead)
+    job.start()
+    assert job.wait() == 0, job.log[-6000:]
+    assert [line for line in job.log.splitlines() if line.startswith("times")] == [
+        "times> +I[0, 1970-01-01T00:00:01Z]",
+        "times> +I[2, 1970-01-01T00:00:02Z]",
+    ]
+    assert sorted(line for line in job.log.splitlines() if line.startswith("copy")) == [
+        f"copy> +I[{id_}]" for id_ in range(3)
+    ]
+    (letter,) = messages(kafka.bootstrap, dead)
+    headers = {name: value for name, value in letter.headers() or () if value is not None}
+    assert json.loads(letter.value() or b"") == {"id": 1}
+    assert any(b"timestamp is out of the range" in value for value in headers.values()), headers
+
+
 @pytest.mark.e2e
 def test_our_classes_are_compiled_once_and_a_mistake_in_them_is_told(tmp_path: Path) -> None:
     archives, spark = ensure(load("spark")), spark_home() / "jars"

@@ -21,9 +21,11 @@ WINDOWS = """
     RANGE BETWEEN {seconds[10]} PRECEDING AND {seconds[5]} FOLLOWING) AS soon,
   COUNT(DISTINCT amount) OVER (PARTITION BY "user" ORDER BY {time}
     RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS amounts,
-  DENSE_RANK() OVER (PARTITION BY "user" ORDER BY {time}) AS place
+  DENSE_RANK() OVER (PARTITION BY "user" ORDER BY {time}) AS place,
+  SUM(amount) OVER (PARTITION BY MOD(id, 5) ORDER BY {time}
+    RANGE BETWEEN {seconds[5]} PRECEDING AND {seconds[10]} FOLLOWING) AS around
 """
-"""Of each user no two orders have one time."""
+"""Of each user no two orders have one time. Windows of two partitions are computed apart and put together by row."""
 
 
 def pipeline(source: str, sink: str) -> str:
@@ -37,7 +39,8 @@ def pipeline(source: str, sink: str) -> str:
       WATERMARK FOR et AS et - INTERVAL '1' SECOND
     ) WITH ('connector' = 'kafka', 'topic' = '{source}', 'scan.startup.mode' = 'earliest-offset',
             'scan.bounded.mode' = 'latest-offset', 'format' = 'json');
-    CREATE TABLE answers (id BIGINT, next_but_one BIGINT, near BIGINT, soon BIGINT, amounts BIGINT, place BIGINT)
+    CREATE TABLE answers (id BIGINT, next_but_one BIGINT, near BIGINT, soon BIGINT, amounts BIGINT, place BIGINT,
+                          around BIGINT)
       WITH ('connector' = 'kafka', 'topic' = '{sink}', 'format' = 'json');
     INSERT INTO answers SELECT id, {WINDOWS.format(time="et", seconds=seconds).replace('"user"', "`user`")} FROM orders;
     """

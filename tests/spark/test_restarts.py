@@ -88,8 +88,8 @@ def test_a_checkpoint_goes_on_with_its_own_query_any_copy_of_it_and_one_driver_o
     first.rewrite(CHANGED)
     first.start()
     assert first.wait() == 1
-    assert "the checkpoint holds the state of another query" in str(first.events()[-2])
-    assert first.events()[-2]["event"] == "gave up"
+    assert any("the checkpoint holds the state of another query" in str(each) for each in first.events())
+    assert "gave up" in [e["event"] for e in first.events()]
     assert ends(broker, "totals") == written
 
     # The right one takes an older copy to where it was, and goes on.

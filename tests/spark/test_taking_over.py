@@ -19,6 +19,7 @@ from service.deployment.filling import FOLDER, FollowedEnds
 from service.deployment.taking_over import NotFilled, take_over
 from service.plan.filling import FilledPart, filled_part
 from service.plan.meaning import Meaning
+from service.plan.source_ids import going_on
 from tests.spark import test_upgrades as upgrades
 from tests.spark.test_upgrades import CHANGES, QUERY_BEFORE, Change, Service, program_of
 
@@ -38,6 +39,7 @@ FILLED = {
             "END;": "INSERT INTO more SELECT u, amount FROM orders WHERE amount > 5; END;",
         }
     ),
+    "a source is new and feeds an operator": CHANGES["a source is new and feeds an operator"],
     "an operator is fed by one that is kept": Change(
         {
             "EXECUTE": "CREATE TABLE more WITH ('topic' = 'more') LIKE best;\nEXECUTE",
@@ -79,7 +81,7 @@ class Filled:
         self.going.start(before)
         for _ in range(BATCHES):
             self.going.do(2)
-        self.program = program_of(text)
+        self.program = going_on(program_of(text), self.going.program.meaning)
         self.part: FilledPart = filled_part(self.program, self.going.program.meaning)
         self.filling = Service(folder / "going" / FOLDER, sql)
         self.filling.run_program(self.part.program)
@@ -299,6 +301,7 @@ class TestEnds:
         ends = FollowedEnds(
             files,
             {7: 1},
+            {},
             stopped=lambda: locked[0],
             release=lambda: released.append(True),
             tell=lambda event, **more: told.append((event, *more.values())),

@@ -18,7 +18,7 @@ from service.checkpoint.batch_plan import BatchPlan
 from service.formats.contract import Encoder
 from service.formats.not_encodable import NotEncodable
 from service.formats.registry import encoder
-from service.kafka.errors import KafkaUnreachable, TransactionExpired, TransactionLost
+from service.kafka.errors import KafkaUnreachable, MessageTooLarge, Refused, TransactionExpired, TransactionLost
 from service.kafka.writer.report import WriteReport
 from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.lowering.lower import compile_job
@@ -61,6 +61,8 @@ class Kafka:
     committed: bool = False
     unreachable: bool = False
     expired: bool = False
+    refusing: str = ""
+    """The query whose writer's records are refused as too large."""
     log: list[str] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     plans: list[bytes] = field(default_factory=list)
@@ -98,6 +100,8 @@ class Client:
     def commit(self, told: bytes, plan: bytes) -> WriteReport:
         if self.kafka.expired:
             raise TransactionExpired("too late")
+        if self.kafka.refusing == self.query:
+            raise MessageTooLarge("topic out did not take what was written", refused={"out": Refused(500)})
         self.kafka.log.append(f"commit {told.hex()}")
         self.kafka.written_by.append(self.query)
         self.kafka.plans.append(plan)
@@ -222,6 +226,17 @@ def test_dead_letters_are_committed_after_what_they_are_not_in(spec: JobSpec, ka
     )
     write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT)
     assert kafka.written_by == ["counts", "elsewhere"]
+
+
+@pytest.mark.parametrize(("query", "number"), [("counts", 0), ("elsewhere", 1)])
+def test_a_refusal_says_which_writer_has_sent_the_records(spec: JobSpec, kafka: Kafka, query: str, number: int):
+    """Topics of two clusters may have one name."""
+    elsewhere = replace(spec.writers[0], query="elsewhere")
+    changed = replace(spec, writers=(*spec.writers, elsewhere), writer_of=dict.fromkeys(spec.encoders, number))
+    kafka.refusing = query
+    with pytest.raises(MessageTooLarge) as raised:
+        write_output(WorkerJob(changed), [*changes(spec, [UPDATES]), *told()], AT)
+    assert raised.value.told == {f"{number}/out": (500, 0)}
 
 
 def test_one_transaction_is_committed_of_all_that_a_task_writes(spec: JobSpec, kafka: Kafka):

@@ -6,6 +6,7 @@ The filling itself is in the checkpoint already; a stand-in for the service says
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,12 +16,12 @@ from typing import Any
 import pytest
 
 from operators.sql import Sql
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.files import FolderFiles
+from service.checkpoint.small_files import QUERY, SmallFiles
 from service.cli import main
 from service.commands import upgrade_fill
 from service.deployment.deployment import Deployment
 from service.deployment.filling import FOLDER, FillingRange, FillingRecord
-from service.deployment.upgrading import QUERY, remembered
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from tests.spark import test_upgrades as upgrades
 from tests.spark.test_taking_over import BATCHES, FILLED, FOR_EVER, Filled, text_of
@@ -57,18 +58,20 @@ class Command:
         monkeypatch.setattr(upgrade_fill, "Service", self._service)
 
     def _service(self, programs: Any, settings: Any, observer: Any, *, plan: Any, place: Any) -> Any:
-        assert place() == str(self.checkpoint / FOLDER)
-        assert programs[0].meaning == self.filled.part.program.meaning
-        return SimpleNamespace(run=lambda: self.runs(plan(programs[0], settings)))
+        assert [place(each, settings) for each in programs] == [
+            f"{self._folder / each.name}/{FOLDER}" for each in programs
+        ]
+        assert all(each.meaning == self.filled.part.program.meaning for each in programs)
+        return SimpleNamespace(run=lambda: max(self.runs(plan(each, settings)) for each in programs))
 
     def __call__(self, *arguments: str, text: str = CHANGED) -> int:
         self._file.write_text(f"SET 'pipeline.name' = 'going';\n{text}")
         return main(["upgrade", *arguments, str(self._file), str(self._folder)])
 
-    def taken(self) -> bool:
+    def taken(self, job: str = "going") -> bool:
         """Whether the checkpoint is that of the changed query."""
-        known = SmallFiles(self.filled.going.files).read(QUERY)
-        after, before = (json.loads(json.dumps(remembered(program_of(t).meaning))) for t in (CHANGED, FOR_EVER))
+        known = SmallFiles(FolderFiles(str(self._folder / job))).read(QUERY)["meaning"]
+        after, before = (json.loads(json.dumps(program_of(text).meaning.to_json())) for text in (CHANGED, FOR_EVER))
         assert known in (after, before)
         return bool(known == after)
 
@@ -128,6 +131,71 @@ def test_what_is_stopped_on_the_way_leaves_the_query_and_goes_on_from_where_it_b
     command.runs = runs
     assert command("--from", "earliest") == 0
     assert command.taken()
+
+
+TWO_JOBS = CHANGED + CHANGED[CHANGED.index("EXECUTE STATEMENT SET") :]
+
+
+def runs_to_the_end(deployment: Deployment) -> int:
+    """Be a service that reads all."""
+    assert read_all(deployment)
+    return 0
+
+
+def test_all_jobs_of_a_pipeline_are_filled_in_one_service(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(command.checkpoint, command.checkpoint.with_name("going_2"))
+    assert command("--check", "--from", "earliest", text=TWO_JOBS) == 0
+    command.runs = runs_to_the_end
+    assert command("--stopped", "--from", "earliest", text=TWO_JOBS) == 0
+    assert command.taken("going")
+    assert command.taken("going_2")
+    assert capsys.readouterr().out.count("has taken over") == 2
+
+
+def test_a_job_that_was_left_when_the_command_was_killed_is_filled_by_the_next(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(command.checkpoint, command.checkpoint.with_name("going_2"))
+    command.runs = runs_to_the_end
+    assert command("--stopped", "--from", "earliest", "--job", "going_2", text=TWO_JOBS) == 0
+    assert not command.taken("going")
+    assert command("--stopped", "--from", "earliest", text=TWO_JOBS) == 0
+    assert command.taken("going")
+    said = capsys.readouterr().out
+    assert "going_2: the checkpoint is that of this query" in said
+    assert "going: the changed query has taken over" in said
+
+
+def test_a_job_that_is_refused_keeps_the_others_from_being_filled(command: Command) -> None:
+    shutil.copytree(command.checkpoint, command.checkpoint.with_name("going_2"))
+    SmallFiles(FolderFiles(str(command.checkpoint / FOLDER))).write("filling", {"of": "?", "part": "?", "starts": {}})
+    command.runs = runs_to_the_end
+    assert command("--from", "earliest", text=TWO_JOBS) == 2
+    assert not command.taken("going_2")
+
+
+def test_where_nothing_is_to_be_filled_it_ends_well_as_often_as_it_is_started(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may stand in front of `run` for ever: Kafka is not asked, no JVM is started, nothing is changed."""
+    for asked in ("plan_deployment", "filling_range", "Service"):
+        monkeypatch.setattr(upgrade_fill, asked, lambda *_, **__: pytest.fail("asked"))
+    as_before = sorted(path.name for path in command.checkpoint.rglob("*"))
+    behind = FOR_EVER.replace("totals SELECT u, SUM(amount)", "totals SELECT u, SUM(amount) * 2 + 1")
+    for text, said in (
+        (FOR_EVER, "the checkpoint is that of this query"),
+        (behind, "nothing is new"),
+        (FOR_EVER.replace("EXECUTE", "SET 'pipeline.name' = 'other';\nEXECUTE"), "no batch is done"),
+    ):
+        for _ in range(2):
+            assert command("--stopped", "--from", "earliest", text=text) == 0
+            assert said in capsys.readouterr().out
+    assert sorted(path.name for path in command.checkpoint.rglob("*")) == as_before
+
+
+def test_a_job_that_is_not_there_is_refused(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--from", "earliest", "--job", "none") == 2
+    assert 'has no job "none"\n  hint:   say --job with one of going' in capsys.readouterr().err
 
 
 def test_a_batch_that_is_planned_and_not_done_is_the_first_querys(

@@ -23,20 +23,21 @@ from operators.time import MIN_TIME
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.blocks import BlockWriter, Manifest
 from service.checkpoint.files import FolderFiles
-from service.checkpoint.small_files import SmallFiles
+from service.checkpoint.small_files import QUERY, SmallFiles
 from service.checkpoint.version import LevelState, ShardState, Version
 from service.commands.upgrade_check import CheckedUpgrade
-from service.deployment.upgrading import QUERY, remembered, upgrade_of
+from service.deployment.upgrading import remembered, settled, upgrade_of, with_known_ids
 from service.formats.contract import RECORD
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
 from service.plan.program import Program
+from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
 from service.runtime.envelope import EGRESS, Envelope, Kind, table_of
 from service.runtime.ingest import Ingest
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
-from service.runtime.shard_operators import StateMismatch
+from service.runtime.shard_operators import FORMAT, StateMismatch
 from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick, channel_name
 from service.spark.query.shard_cache import ShardCache
@@ -82,6 +83,10 @@ class Change(NamedTuple):
 GROUP = "SELECT u, SUM(amount) AS total FROM paid GROUP BY u;"
 BEST = QUERY_BEFORE[QUERY_BEFORE.index("INSERT INTO best") : QUERY_BEFORE.index("INSERT INTO minutes")]
 CITIES = "INSERT INTO cities SELECT city, COUNT(*) FROM paid JOIN users ON paid.u = users.u GROUP BY city;\n"
+VISITS = f"""CREATE TABLE visits (u STRING, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH ({KAFKA}, 'topic' = 'visits');
+CREATE TABLE more WITH ('topic' = 'more') LIKE minutes;
+EXECUTE STATEMENT SET BEGIN
+"""
 
 CHANGES = {
     "a filter behind the last operator with state": Change(
@@ -183,15 +188,29 @@ CHANGES = {
     "another topic is read": Change(
         {"'topic' = 'users'": "'topic' = 'people'"},
         dict.fromkeys(("join_1", "group_by_2"), "cannot be kept"),
-        [
-            r"users \(people\) read now and not before; users \(users\) read no more",
-            *["users is declared otherwise"] * 2,
-        ],
+        ["users is read from people, and was from users: give it another name", *["users is declared otherwise"] * 2],
     ),
     "a source is gone": Change(
-        {CITIES: ""},
+        {CITIES: ""}, dict.fromkeys(("join_1 of the query before", "group_by_2 of the query before"), "gone")
+    ),
+    "a source is new, and read before the others": Change(
+        {"EXECUTE STATEMENT SET BEGIN": VISITS + "INSERT INTO more SELECT u, 1 FROM visits;"}
+    ),
+    "sources in another order": Change(
+        {"EXECUTE STATEMENT SET BEGIN": VISITS + "INSERT INTO more SELECT u, 1 FROM users;"}
+    ),
+    "a source is new and another is gone": Change(
+        {CITIES: "", "EXECUTE STATEMENT SET BEGIN": VISITS + "INSERT INTO more SELECT u, 1 FROM visits;"},
         dict.fromkeys(("join_1 of the query before", "group_by_2 of the query before"), "gone"),
-        [r"users \(users\) read no more"],
+    ),
+    "a source is new and feeds an operator": Change(
+        {
+            "EXECUTE STATEMENT SET BEGIN": VISITS,
+            "END;": "INSERT INTO more SELECT u, COUNT(*) FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(at),"
+            " INTERVAL '10' SECOND)) GROUP BY u, window_start, window_end; END;",
+        },
+        {"window_aggregate_2": "new"},
+        ["window_aggregate_2 .*no state for it"],
     ),
 }
 
@@ -219,14 +238,43 @@ def said(found: Upgrade) -> dict[str, str]:
 @pytest.mark.parametrize("name", CHANGES)
 def test_each_operator_is_told_what_becomes_of_its_state_and_all_reasons_come_at_once(name: str) -> None:
     change = CHANGES[name]
-    before, after = program_of(QUERY_BEFORE).meaning, program_of(changed(change)).meaning
-    found = upgrade(before, after)
+    before = program_of(QUERY_BEFORE).meaning
+    found = upgrade(before, going_on(program_of(changed(change)), before).meaning)
     told = said(found)
     kept = {name: "kept" for name in told if name not in change.others}
     assert told == {**kept, **change.others}
     assert len(found.refusals) == len(change.refused)
     for reason in change.refused:
         assert any(re.search(reason, each) for each in found.refusals), found.refusals
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_source_that_is_still_read_keeps_its_id_and_a_new_one_gets_one_that_was_never_given(name: str) -> None:
+    before = program_of(QUERY_BEFORE).meaning
+    after = going_on(program_of(changed(CHANGES[name])), before)
+    known = {(s.table, s.topics): s.id for s in before.sources}
+    for each in after.meaning.sources:
+        assert each.id == known.get((each.table, each.topics), len(known))
+    assert [s.id for s in after.sources] == sorted(s.id for s in after.sources) == [m.id for m in after.meaning.sources]
+    ids = [each.id for group in (after.sources, after.outputs, after.operators) for each in group]
+    assert ids == sorted(set(ids))
+    assert all(o.id >= after.meaning.used_ids for o in after.outputs)
+    assert {e.producer for o in after.operators for e in o.inputs} <= set(ids)
+    again = going_on(program_of(QUERY_BEFORE), after.meaning)
+    back = {s.table: s.id for s in again.meaning.sources}
+    gone = {s.table for s in before.sources} - {s.table for s in after.meaning.sources if s.id < len(known)}
+    for each in before.sources:
+        assert (back[each.table] != each.id) == (each.table in gone), "of what was gone, the offsets are gone, too"
+
+
+def test_of_a_checkpoint_of_another_version_nothing_is_taken_for_known(tmp_path: Path) -> None:
+    program, files = program_of(QUERY_BEFORE), FolderFiles(str(tmp_path))
+    other = {"format": FORMAT - 1, "change": {"rows": 1}}
+    SmallFiles(files).write(QUERY, other)
+    assert settled(files) == other
+    assert with_known_ids(program, other) is program
+    with pytest.raises(StateMismatch, match="written by another version"):
+        upgrade_of(other, program.meaning, None, str(tmp_path))
 
 
 @pytest.mark.parametrize("name", THE_SAME)
@@ -267,8 +315,9 @@ class Service:
 
     def run_program(self, program: Program) -> None:
         """Go on with what a query was compiled to."""
-        self.program = program
-        self.upgrade = upgrade_of(self.memory.read(QUERY), self.program.meaning, None, str(self.folder))
+        known = settled(self.files)
+        self.program = with_known_ids(program, known)
+        self.upgrade = upgrade_of(known, self.program.meaning, None, str(self.folder))
         self.memory.write(QUERY, remembered(self.program.meaning))
         self.topology = Topology(self.program)
         self.decoders = {s.id: decoder(s.table, s.columns) for s in self.program.sources}
@@ -330,6 +379,8 @@ def records(topic: str, batch: int, now: int) -> pa.Table:
     values = (
         [{"u": draw.choice(users), "amount": draw.randrange(-3, 10), "at": each} for each in at]
         if topic == "orders"
+        else [{"u": draw.choice(users), "at": each} for each in at[:5]]
+        if topic == "visits"
         else [{"u": draw.choice(users), "city": draw.choice("xyz")} for _ in range(3)]
     )
     count = len(values)
@@ -378,7 +429,7 @@ def test_a_changed_query_answers_from_the_state_of_the_one_before_as_if_it_had_a
         found = going.do(after)
         assert found == always.do(after)
         answered |= {table for table, rows in found.items() if rows}
-    assert answered >= {"totals", "cities", "minutes"}
+    assert answered >= {o.table.name for o in going.program.outputs} - {"best"}
     assert going.states() == always.states(), "of what is gone nothing is left"
     assert len(going.states()) == len(going.program.meaning.operators)
 

@@ -99,6 +99,9 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "begin_transaction": (_P, [_P]),
     "commit_transaction": (_P, [_P, _I]),
     "abort_transaction": (_P, [_P, _I]),
+    "message_headers": (_I, [_P, ctypes.POINTER(_P)]),
+    "header_cnt": (_N, [_P]),
+    "header_get_all": (_I, [_P, _N, ctypes.POINTER(_P), ctypes.POINTER(_P), ctypes.POINTER(_N)]),
     "produce_batch": (_I, [_P, ctypes.c_int32, _I, _P, _I]),
     "error_code": (_I, [_P]),
     "error_string": (_S, [_P]),
@@ -198,6 +201,26 @@ def partitions(producer: int, topic: int | None, milliseconds: int) -> int:
     count = found.topics[0].partitions if found.topic_count else 1
     call("metadata_destroy", metadata)
     return max(1, int(count))
+
+
+def header_sizes(message: ctypes._Pointer[RdMessage]) -> list[int]:
+    """Return the bytes of name and value of each header of a message."""
+    call = load().call
+    headers = ctypes.c_void_p()
+    if call("message_headers", message, ctypes.byref(headers)) != 0:
+        return []
+    found = []
+    for place in range(call("header_cnt", headers)):
+        name, value, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        call("header_get_all", headers, place, ctypes.byref(name), ctypes.byref(value), ctypes.byref(size))
+        found.append(len(ctypes.string_at(name.value or 0)) + size.value)
+    return found
+
+
+def payload(message: RdMessage) -> bytes:
+    """Return the key and the value of a message, one behind the other."""
+    parts = (message.key, message.key_length), (message.value, message.value_length)
+    return b"".join(ctypes.string_at(where, size) for where, size in parts if where)
 
 
 def text(value: object) -> str:

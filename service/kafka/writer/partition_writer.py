@@ -12,7 +12,8 @@ reading the marker. A writer that was fenced gives up and never takes the epoch 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from service.kafka.errors import (
     Fenced,
     KafkaFailure,
     KafkaUnreachable,
+    MessageTooLarge,
     SourceChanged,
     TransactionExpired,
     TransactionLost,
@@ -44,6 +46,9 @@ _SLICE = 2.0
 
 _CONVINCED = 10.0
 """Seconds after which a refused password or certificate is believed: a broker that is starting refuses, too."""
+
+_AT_ONCE = 8
+"""Transactions that are ended side by side."""
 
 CheckCancelled = Callable[[], None]
 """Called while waiting; raises to end the wait."""
@@ -299,13 +304,19 @@ class PartitionWriter:
         )
 
     def _discard_producer(self, fault: Fault) -> KafkaFailure:
-        """Abort and give the producer up; return what went wrong in the user's words."""
+        """Abort and give the producer up; return what went wrong in the user's words.
+
+        A transaction that the broker has ended for its time-out looks as if another writer had fenced it. Its age tells
+        them apart: it is TransactionExpired, on which `service/spark/query/transactions.py` acts.
+        """
         producer = self._producer
         assert producer is not None
         reason = producer.fatal() or self._first_cause(fault)
         if not reason.fatal:
             self._abort()  # and hear of every record that was refused
         failed_with = explain(reason, producer.refusals, self._describe("write"))
+        if isinstance(failed_with, MessageTooLarge):
+            failed_with.refused = producer.too_large()
         self.close()  # a producer whose records were refused may fail again at its next ones
         age = time.monotonic() - self._began
         if isinstance(failed_with, Fenced) and age * 1000 >= self._settings.transaction_timeout_ms:
@@ -359,3 +370,16 @@ class PartitionWriter:
 
 def _never_cancelled() -> None:
     """For what must come to its end even if the caller has gone."""
+
+
+def fence_all(tasks: Sequence[tuple[WriterSettings, int]]) -> None:
+    """End whatever older owners of these partitions have begun, as `PartitionWriter.fence` does: all of it before any
+    marker is read, since a transaction that is left open hides those that others have written behind it."""
+
+    def fence(task: tuple[WriterSettings, int]) -> None:
+        settings, partition = task
+        PartitionWriter(settings, partition, MarkerReader(settings.kafka)).fence()
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(fence, tasks):
+            pass

@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import KafkaError
 
+from service.kafka.errors import Refused
+from service.kafka.faults import TOO_LARGE
 from service.kafka.writer import librdkafka
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.records import TopicRows
+from service.record_packing import OF_A_HEADER, OVERHEAD, packed
 
 BATCH_BYTES = 1_000_000
 
@@ -56,6 +59,15 @@ class Refusal(NamedTuple):
     topic: str
 
 
+class _Turned(NamedTuple):
+    """The records of one partition that brokers refused as too large: how many they are, the first of them, and the
+    smallest of those that are too large to share a batch (0: there is none), in bytes as `record_packing` has them."""
+
+    records: int
+    first: int
+    alone: int
+
+
 class _Block(NamedTuple):
     """The rows from `first` up to `last`, with `size` bytes of keys and values."""
 
@@ -85,7 +97,11 @@ class Producer:
             "enable.idempotence": "true",
             "delivery.report.only.error": "true",
         }
-        self._handle = librdkafka.new_producer(DEFAULTS | dict(properties) | always, *self._callbacks)
+        told = DEFAULTS | dict(properties)
+        self._batch_bytes = int(told["batch.size"])
+        self._codec = None if told["compression.type"] == "none" else told["compression.type"]
+        self._turned: dict[tuple[str, int], _Turned] = {}
+        self._handle = librdkafka.new_producer(told | always, *self._callbacks)
         self._topics: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
         self._under_way: deque[_Block] = deque()
@@ -100,6 +116,7 @@ class Producer:
     def begin(self) -> None:
         """Begin a transaction."""
         self.refusals.clear()
+        self._turned.clear()
         self._under_way.clear()
         self._bounds.clear()
         self._library.check(self._call("begin_transaction", self._handle))
@@ -111,6 +128,21 @@ class Producer:
     def abort(self, seconds: float) -> None:
         """Drop what is under way and abort."""
         self._waiting("abort_transaction", seconds)
+
+    def too_large(self) -> dict[str, Refused]:
+        """Return what brokers have refused of the transaction as too large, by topic.
+
+        A broker refuses a batch with all of its records. Who is as large as a batch may be is alone in one, and so is
+        the only record of a partition that was refused.
+        """
+        found: dict[str, Refused] = {}
+        for (topic, _), turned in self._turned.items():
+            known = found.get(topic, Refused())
+            alone = turned.first if turned.records == 1 else turned.alone
+            smallest = min(filter(None, (known.alone, alone)), default=0)
+            several = turned.records > 1 and not turned.alone
+            found[topic] = Refused(smallest, self._batch_bytes if several else known.together)
+        return found
 
     def produce(self, rows: TopicRows, check_cancelled: Callable[[], None]) -> None:
         """Put `rows` under way, a block at a time. `check_cancelled` is called between blocks and may raise.
@@ -218,6 +250,21 @@ class Producer:
         if not purged:
             topic = librdkafka.text(self._call("topic_name", report.topic))
             self._note_refusal(Refusal(report.error, topic), report.value_length + report.key_length)
+            if report.error in TOO_LARGE:
+                self._turn_down(message, (topic, report.partition))
+
+    def _turn_down(self, message: ctypes._Pointer[librdkafka.RdMessage], place: tuple[str, int]) -> None:
+        """Note a record that a broker refused. What it takes compressed is only asked where that may matter: a batch
+        may have many records."""
+        report = message.contents
+        known = self._turned.get(place, _Turned(0, 0, 0))
+        large = report.value_length + report.key_length >= self._batch_bytes
+        size = 0
+        if large or not known.records:
+            beside = OVERHEAD + sum(OF_A_HEADER + each for each in librdkafka.header_sizes(message))
+            size = packed(librdkafka.payload(report), beside, self._codec)
+        alone = min(filter(None, (known.alone, size if large else 0)), default=0)
+        self._turned[place] = _Turned(known.records + 1, known.first or size, alone)
 
     def _note_refusal(self, refusal: Refusal, size: int) -> None:
         self.refusals[refusal] = max(size, self.refusals.get(refusal, 0))

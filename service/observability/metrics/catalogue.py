@@ -68,6 +68,9 @@ ROWS: Mapping[str, MetricSpec] = {
     "input_bytes_total": MetricSpec(
         "counter", "Bytes of the records read, of their keys where they are used.", ("query", "source", "topic")
     ),
+    "exchanged_bytes_total": MetricSpec(
+        "counter", "Bytes of the rows sent to a level, of which there is one for each exchange.", ("query", "level")
+    ),
     "output_records_total": MetricSpec("counter", "Records committed to Kafka.", ("query", "sink", "topic")),
     "output_changes_total": MetricSpec(
         "counter", "Rows added to a table (insert) and taken back from it (retract).", ("query", "sink", "kind")

@@ -2,14 +2,15 @@
 
 An exception of the JVM is walked over py4j, from cause to cause. An error of Python reaches the driver as text alone,
 the traceback that the worker has printed. So the error takes a note along (PEP 678): one line with the names of its
-classes, which every print of the traceback shows behind the error's own words.
+classes, which every print of the traceback shows behind the error's own words. A second line has what the error has to
+tell the driver beside (`told`), if that is anything.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 _NOTE = "  tailrace-failure "
+_TOLD = "  tailrace-told "
 _TASK_FAILED = "org.apache.spark.SparkException"
 _THROWN = re.compile(r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+[A-Z][\w$]*)(?::.*)?$", re.MULTILINE)
 """A line of a printed Java exception that names its class."""
@@ -28,11 +30,12 @@ _EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
 class SparkFailure(NamedTuple):
     """A failure of Spark, as far as it is known: its text without notes, the classes of the Python error behind it (its
     own first; empty where there is none), and the exceptions of the JVM, the outermost first, each as its class and
-    the classes above it."""
+    the classes above it. `told` is what the Python error has to tell beside, None for nothing."""
 
     text: str
     python: tuple[str, ...]
     java: tuple[tuple[str, ...], ...]
+    told: Any = None
 
     def raised(self, *kinds: type[BaseException]) -> bool:
         """Return whether the Python error is an instance of one of `kinds`."""
@@ -62,11 +65,13 @@ def note(error: Exception) -> None:
     """Add the names of the error's classes to what is printed of it, behind its own words."""
     if not any(each.startswith(_NOTE) for each in getattr(error, "__notes__", ())):
         error.add_note(_NOTE + json.dumps(_names(type(error))))
+        if getattr(error, "told", None):
+            error.add_note(_TOLD + json.dumps(error.told))  # type: ignore[attr-defined]
 
 
 def without_notes(text: str) -> str:
     """Return the text without the lines that are for the driver."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith(_NOTE))
+    return "\n".join(line for line in text.splitlines() if not line.startswith((_NOTE, _TOLD)))
 
 
 def failure_of(error: Exception) -> SparkFailure:
@@ -77,10 +82,10 @@ def failure_of(error: Exception) -> SparkFailure:
         java = tuple(_chain(_java_exception(error)))
     if not java or java[-1][0] == _TASK_FAILED:  # Spark has kept only the text of what a task threw
         java += tuple((name,) for name in _THROWN.findall(text))
-    ours = _noted_in(text)
+    ours = tuple(_noted_in(text, _NOTE) or ())
     if not ours and not isinstance(error, Py4JJavaError | CapturedException):
         ours = tuple(_names(type(error)))
-    return SparkFailure(without_notes(text), ours, java)
+    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _TOLD))
 
 
 def executors_lost(text: str) -> bool:
@@ -93,14 +98,13 @@ def _names(kind: type) -> list[str]:
     return [class_name(each) for each in kind.__mro__ if each is not object]
 
 
-def _noted_in(text: str) -> tuple[str, ...]:
-    """The classes of the last note: an error's own words come before its notes."""
+def _noted_in(text: str, kind: str) -> Any:
+    """What the last note of a kind says, None where there is none: an error's own words come before its notes."""
     for line in reversed(text.splitlines()):
-        if line.startswith(_NOTE):
+        if line.startswith(kind):
             with suppress(ValueError):
-                names: Sequence[str] = json.loads(line.removeprefix(_NOTE))
-                return tuple(names)
-    return ()
+                return json.loads(line.removeprefix(kind))
+    return None
 
 
 def _java_exception(error: Exception) -> Any:

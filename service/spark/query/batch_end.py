@@ -101,6 +101,7 @@ class BatchEnd:
             plan=spec.writers[0].plan if spec.writers else 0,
             starts_of=starts_told(spec.program),
             before=self._plan_before,
+            sources=(source.id for source in spec.program.sources),
         )
         return self._plan_before
 

@@ -6,15 +6,18 @@ exactly once, by this attempt of the task or by an earlier one.
 Records are held until their batch is computed, since a transaction that is open keeps time: it must end before
 `transaction.timeout.ms`. What is more than memory should hold is sent while the rest is still computed, unless this
 attempt is not the first: the one before may have failed of just that. Then it goes into a file until all is computed;
-or nowhere, where the marker says that an earlier attempt has committed it. Once a transaction of this run was open for
-too long, all first attempts of the run wait like that, too.
+or nowhere, where the marker says that an earlier attempt has committed it.
+
+Once a transaction of this run was open for too long, all first attempts of the run wait like that, too. The writer
+process finds out (`PartitionWriter._discard_producer`) and raises TransactionExpired, which ends the attempt;
+`TaskTransactions.__exit__` notes it for those to come.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +25,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from service.kafka.errors import TransactionExpired, TransactionLost
+from service.kafka.errors import MessageTooLarge, TransactionExpired, TransactionLost
 from service.kafka.writer import abort_counter
 from service.kafka.writer.client import TransactionClient
 from service.runtime.task_metrics import TaskMetrics
@@ -66,7 +69,8 @@ class TaskTransactions:
                     if self._waits:
                         self._set_aside(number, records)
                     else:
-                        self._transaction(number, None).send(records)
+                        with _sent_by(number):
+                            self._transaction(number, None).send(records)
             self._size = 0
 
     def commit(self, digest: bytes, plan: bytes, *, may_skip: bool) -> None:
@@ -86,10 +90,12 @@ class TaskTransactions:
                         f"the marker of batch {self._batch} of partition {self._partition} was there, and is gone",
                         "no record was written",
                     )
-                if transaction.writes and spooled:
-                    transaction.send(spooled.records())
-                transaction.send(records)
-                self._metrics.count("transactions_total", outcome=transaction.commit(digest, plan))
+                with _sent_by(number):
+                    if transaction.writes and spooled:
+                        transaction.send(spooled.records())
+                    transaction.send(records)
+                    outcome = transaction.commit(digest, plan)
+                self._metrics.count("transactions_total", outcome=outcome)
                 del self._open[number]
                 self._metrics.count("transactions_total", abort_counter.take(self._aborts), outcome="aborted")
 
@@ -146,6 +152,16 @@ class TaskTransactions:
         """Beside the folder of this run: a query that is started again after a failure still hears of it."""
         name = crc32(self._job.spec.program.name.encode())
         return Path(self._job.spec.scratch) / f"{name:08x}.aborts"
+
+
+@contextmanager
+def _sent_by(number: int) -> Iterator[None]:
+    """Have an error of records that are too large say which writer has sent them."""
+    try:
+        yield
+    except MessageTooLarge as error:
+        error.writer = number
+        raise
 
 
 class _Transaction:

@@ -16,6 +16,9 @@ from typing import NamedTuple
 FIRST_ROWS = 200_000
 """Of the first batch after a start, which mostly warms the JVM up: its results should not wait for a million rows."""
 
+LEAST_ROWS = 50_000
+"""Rows of a batch that no fan-out makes fewer: the price of a batch would be most of it. What does not fit is cut."""
+
 GROWTH = 4.0
 SHRINKAGE = 0.5
 """The most that one batch changes the number: a single batch may have been slow for a reason of its own."""
@@ -36,23 +39,33 @@ SMALLER = 0.5
 
 class MemoryBound(NamedTuple):
     """The room of memory: `total` bytes in a batch, of which each record of the largest table stands for `record`
-    (0 = not known yet). Batch `failed_batch` did not fit, and was to take `rows` of a table then; -1 = none."""
+    (0 = not known yet), and `sent` bytes that go to one level, of which it stands for `share`; 0 = any number. Batch
+    `failed_batch` did not fit, and was to take `rows` of a table then; -1 = none."""
 
     total: int
     record: float = 0.0
     failed_batch: int = -1
     rows: int = 0
+    sent: int = 0
+    share: float = 0.0
 
-    def measured(self, record: float) -> MemoryBound:
-        """After a batch whose records were so large."""
-        return self._replace(record=max(record, self.record + (record - self.record) * SMALLER))
+    def measured(self, record: float, share: float = 0.0) -> MemoryBound:
+        """After a batch whose records were so large, and of each of which `share` bytes went to one level."""
+        return self._replace(record=_risen(self.record, record), share=_risen(self.share, share))
 
     def most(self, batch: int) -> float:
         """Return how many records of a table `batch` may take."""
         by_size = max(1, self.total // self.record) if self.record else float("inf")
+        if self.sent and self.share:
+            by_size = min(by_size, max(LEAST_ROWS, self.sent // self.share))
         if self.failed_batch < 0:
             return by_size
         return min(by_size, self.rows * 2.0 ** max(0, (batch - self.failed_batch) // PATIENCE))
+
+
+def _risen(known: float, seen: float) -> float:
+    """A size that rises at once, and falls little by little."""
+    return max(seen, known + (seen - known) * SMALLER)
 
 
 class BatchSizing:
@@ -68,10 +81,11 @@ class BatchSizing:
         self._paced = self._least
         self.rows = self._fitted(next_batch)
 
-    def measured(self, record: float) -> None:
-        """Note how large the records of a batch were: its bytes for each record of its largest table."""
+    def measured(self, record: float, share: float = 0.0) -> None:
+        """Note how large the records of a batch were: its bytes for each record of its largest table, and the `share`
+        of each in what was sent to the level that was sent most."""
         if self._bound is not None:
-            self._bound = self._bound.measured(record)
+            self._bound = self._bound.measured(record, share)
 
     def batch(self, records: int, seconds: float, number: int = 0) -> bool:
         """Batch `number` took `records` of the table that gave most, and `seconds`. Whether the number of records is

@@ -14,7 +14,9 @@ from urllib.parse import urlparse
 from pyspark.sql import SparkSession
 
 from service.checkpoint.address import NEEDED, SCHEMES
-from service.deployment.upgrading import QUERY, remembered, upgrade_of
+from service.checkpoint.files import Files
+from service.checkpoint.small_files import QUERY
+from service.deployment.upgrading import change_of_log, remembered, upgrade_of
 from service.plan.meaning import Meaning
 from service.plan.upgrade import Upgrade
 from service.runtime.shard_operators import StateMismatch
@@ -43,9 +45,14 @@ class Checkpoint:
         checkpoint has. Raises StateMismatch where it cannot go on."""
         return upgrade_of(self.read(QUERY), now, self.begun(), self.url)
 
-    def take(self, now: Meaning) -> None:
-        """From now on the checkpoint is that of the query that means `now`."""
-        self.write(QUERY, remembered(now))
+    def take(self, now: Meaning, files: Files) -> None:
+        """From now on the checkpoint, whose files these are, is that of the query that means `now`, and its log has the
+        form that this query needs."""
+        known = self.read(QUERY)
+        change = None if known is None else change_of_log(files, known, now)
+        self.write(QUERY, remembered(now, change))
+        if change is not None:
+            change.put(files)
 
     def taken(self) -> bool:
         """Return whether the checkpoint is that of a query."""

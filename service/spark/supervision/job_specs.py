@@ -8,7 +8,7 @@ from pathlib import Path
 
 from service.checkpoint.address import CheckpointAddress
 from service.deployment.deployment import Deployment
-from service.deployment.record_rooms import Rooms, with_small_batches
+from service.deployment.record_rooms import Rooms, side_bytes, with_small_batches
 from service.deployment.replanning import PLAN
 from service.deployment.writers import agree_on_writers
 from service.formats.record_size import RecordRoom
@@ -41,6 +41,8 @@ def job_spec(
     d = deployment
     agree_on_writers(checkpoint, d.writers, {output.id: output.table.name for output in d.program.outputs})
 
+    side = side_bytes(d, terms.rooms)
+
     def room(output: Output) -> RecordRoom | None:
         """That of a record of an output that goes to Kafka."""
         number = d.writers.of_output.get(output.id)
@@ -48,7 +50,7 @@ def job_spec(
 
     def writer(number: int) -> WriterSettings:
         settings = d.writer(number, checkpoint.identifier(), checkpoint.read(PLAN) or 0)
-        return with_small_batches(settings, number, terms.rooms, d.side_bytes if number == d.writers.side else None)
+        return with_small_batches(settings, number, terms.rooms, side if number == d.writers.side else None)
 
     return JobSpec(
         program=discarding(d.program),
@@ -68,7 +70,7 @@ def job_spec(
         writers=tuple(map(writer, range(len(d.writers.addresses)))),
         writer_of=d.writers.of_output,
         side_writer=d.writers.side,
-        side_bytes=d.side_bytes,
+        side_bytes=side,
         dead_letter_topic=d.settings.topics.dead_letter,
         late_topic=d.settings.topics.late,
         samples=d.settings.http.samples if d.settings.http.port else 0,

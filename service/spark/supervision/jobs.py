@@ -20,7 +20,7 @@ from service.deployment.replanning import PlanKept
 from service.deployment.unheld_times import THROWN, unheld_time
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
-from service.kafka.errors import KafkaFailure
+from service.kafka.errors import KafkaFailure, MessageTooLarge
 from service.observability.observer import Observer
 from service.observability.progress import progress_of
 from service.plan.upgrade import Fate
@@ -28,7 +28,7 @@ from service.runtime.shard_operators import StateMismatch
 from service.settings import Settings
 from service.spark.driver.jvm import Jvm
 from service.spark.driver.session import build
-from service.spark.internals.failures import executors_lost, failure_of, without_notes
+from service.spark.internals.failures import SparkFailure, executors_lost, failure_of, without_notes
 from service.spark.query.attempts import FINAL
 from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.executors import Executors
@@ -52,7 +52,6 @@ class _Watched:
     def __init__(self, runner: JobRunner, deployment: Deployment, observer: Observer) -> None:
         self.runner = runner
         self.deployment = deployment
-        self.program = deployment.program
         self.name = deployment.program.name
         self.read = GroupOffsets(deployment)
         self.ends = EndOffsets(deployment, partial(observer.ends, self.name))
@@ -189,6 +188,7 @@ class Jobs:
         """Before the first start in this process: what other processes have left."""
         if job.begun:
             return
+        job.runner.open()
         job.begun = True
         if job.runner.begun_in_vain():
             self._cut_anew(job)
@@ -224,7 +224,7 @@ class Jobs:
 
     def _note(self, job: _Watched) -> None:
         for report in job.runner.new_progress(job.last_batch):
-            progress = progress_of(job.program, report)
+            progress = progress_of(job.runner.program, report)
             job.last_batch = progress.batch
             job.runner.keep_pace(progress.batch, max(progress.rows, default=0), progress.seconds)
             job.failures = 0
@@ -245,7 +245,8 @@ class Jobs:
         patient = is_patient(failure)
         untimely = failure.raised(ClockJumped)
         smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._cut_anew(job)
-        job.failures += 0 if patient or untimely or smaller else 1
+        learned = self._learned(job, failure)
+        job.failures += 0 if patient or untimely or smaller or learned else 1
         if failure.raised(*FINAL) or job.failures > self._settings.retry.attempts:
             job.done, job.start_at = True, None
             job.code = WRONG if is_misconfigured(failure) else FAILED
@@ -260,6 +261,16 @@ class Jobs:
             self._observer.waiting(job.name, said)
         else:
             self._observer.failed(job.name, said, job.failures, wait, full(error))
+
+    def _learned(self, job: _Watched, failure: SparkFailure) -> bool:
+        """Whether it was learned from the failure what a topic takes: the next try is not one in vain, and there are
+        only so many of them."""
+        if not failure.raised(MessageTooLarge):
+            return False
+        learned = job.runner.learn(failure.told or {})
+        for topic, size in learned.items():
+            self._observer.learned(job.name, topic, size)
+        return bool(learned)
 
     def _jvm_gone(self, error: Exception | None = None) -> bool:
         """Whether the JVM has ended."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from service.checkpoint.address import CheckpointAddress
-from service.checkpoint.batch_log import add_starts
+from service.checkpoint.batch_log import OFFSETS, add_starts, ends, last
 from service.checkpoint.sweep import sweep
 from service.checkpoint.sweeper import Sweeper
 from service.deployment.awaited_tables import AwaitedTables, await_tables
@@ -22,32 +21,32 @@ from service.deployment.bounds import agree_on_bounds
 from service.deployment.deployment import Deployment, MovingEnds
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
-from service.deployment.record_rooms import Rooms, agree_on_rooms, rooms_now
-from service.deployment.replanning import CUT, Cut, Replanning, skipped_by_topic
+from service.deployment.record_rooms import Refusals, Rooms, agree_on_rooms, rooms_now
+from service.deployment.replanning import Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
+from service.deployment.upgrading import meaning_of, settled
+from service.deployment.writers import agree_on_writers
 from service.host.clock import ClockJumped, believed_time
 from service.kafka.errors import KafkaFailure
 from service.plan.kept_tables import OPERATORS, kept_operators
 from service.plan.program import Program
 from service.plan.upgrade import Upgrade
 from service.runtime.layout import Layout
-from service.runtime.task_metrics import parsed
-from service.runtime.watermarks import channel_name
+from service.runtime.shard_operators import StateMismatch
 from service.spark.query.batch_end import BatchEnd
-from service.spark.query.block_size import NO_LIMIT, limit, limit_blocks
-from service.spark.query.query import QueryBuilder, SourceOptions
+from service.spark.query.block_size import limit_blocks
+from service.spark.query.query import QueryBuilder
 from service.spark.query.read_limits import limit_reads
 from service.spark.query.run_folder import RunFolder
-from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
+from service.spark.supervision.batch_pace import BatchPace
 from service.spark.supervision.checkpoint import Checkpoint
 from service.spark.supervision.job_specs import Terms, job_spec
-from service.spark.supervision.reports import Report, Reports, end_offsets
+from service.spark.supervision.reports import Report, end_offsets
+from service.spark.supervision.running_query import RunningQuery
 from service.spark.supervision.source_ends import SourceEnds
+from service.spark.supervision.source_reads import source_options, topics_of_ticks
 
 Told = Mapping[str, Any]
-
-PLANNING = ("Getting offsets from ", "Writing offsets to log")
-"""How the status of a query begins while it plans a batch: it asks each source for its end, and writes these down."""
 
 LOOK_EVERY, LOOK_IN_STORE_EVERY = 0.02, 0.5
 """Seconds between two looks at the log of batches. Of an object store each is two lists of a folder, which are paid for
@@ -73,12 +72,9 @@ class JobRunner:
         self._checkpoint = Checkpoint(session, deployment.checkpoint)
         self._scratch = scratch
         self._hear = hear
-        self._query: StreamingQuery | None = None
-        self._reports: Reports | None = None
+        self._query: RunningQuery | None = None
         self._batch_end: BatchEnd | None = None
-        self._record = sum(deployment.record_bytes.values())
-        self._batch_bytes: dict[int, float] = {}
-        self._pace: BatchSizing | None = None
+        self._pace = BatchPace(sum(deployment.record_bytes.values()))
         self._blocks_limited = False
         self._awaited = AwaitedTables(deployment.program, {})
         self._ends = SourceEnds(deployment.program, deployment.bounded, {})
@@ -89,31 +85,46 @@ class JobRunner:
         self._wanted = Layout(0)
         self._rooms: Rooms = {}
         self._wanted_rooms: Rooms = {}
+        self._refusals = Refusals()
         self.upgrade: Upgrade | None = None
         self._rolling: RollForward | None = None
         self._looked = self._reported = self._held = False
+        self._taken: Upgrade | None = None
         self._redone: Mapping[int, str] | None = None
         self._held_at: float | None = None
         self._wanted_readers = deployment.partitions
 
+    @property
+    def program(self) -> Program:
+        """The program, with the ids of sources that the checkpoint knows once the runner is open."""
+        return self._deployment.program
+
+    def open(self) -> None:
+        """Find the checkpoint as whoever has taken it over last has left it. To be called before all else."""
+        self._client = self._checkpoint.client_settings()
+        before = meaning_of(settled(self._state().open()))
+        if before is not None:
+            self._deployment = self._agreed = self._deployment.going_on(before)
+
     def start(self, *, again: bool = False) -> None:
         """Start the query, or start it `again` after a failure."""
         self._held = False
-        self._blocks_limited = again or self._large_blocks()
-        limit_blocks(self._session, self._record, careful=self._blocks_limited)
+        self._blocks_limited = again or self._pace.has_large_blocks()
+        limit_blocks(self._session, self._pace.record, careful=self._blocks_limited)
         self._client = self._checkpoint.client_settings()
         once = self._plan_missing()
         layout = self._layout()
-        self._pace = self._new_pace()
-        self._wanted_rooms = rooms_now(self._deployment)
+        self._pace.begin(self._deployment, self._checkpoint)
+        self._wanted_rooms = self._refusals.applied(self._checkpoint, rooms_now(self._deployment))
         self._rooms = agree_on_rooms(self._checkpoint, self._wanted_rooms, begun=self._checkpoint.begun() is not None)
         a = self._agreed = self._with_topics()
         limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)
         if self._batch_end is None:
             self._folder = RunFolder.made(self._scratch)
         self._held_at = None
+        begun = self._begun()
         starts = {
-            source.id: "earliest" if self._checkpoint.started() else a.starting_offsets(source.id)
+            source.id: "earliest" if source.id in begun else a.starting_offsets(source.id)
             for source in a.program.sources
             if source.id in a.source_addresses
         }
@@ -127,42 +138,23 @@ class JobRunner:
         self._batch_end = BatchEnd(spec, self._heard)
         # Last of all that may refuse: until then the checkpoint is that of the query before.
         self._take_checkpoint(a.program)
-        self._query = QueryBuilder(self._session, spec, self._source_options(starts)).start(
+        options = source_options(a, starts, self._reads(), self._folder)
+        query = QueryBuilder(self._session, spec, options).start(
             self._batch_end,
             checkpoint=self._checkpoint.url,
             tick_ms=a.settings.batch.tick,
             trigger_ms=a.settings.batch.trigger,
-            topics=self._topics_of_ticks(),
+            topics=topics_of_ticks(a),
             once=once,
         )
-        self._reports = Reports(self._query)
-
-    def _source_options(self, starts: Mapping[int, str]) -> Mapping[int, SourceOptions]:
-        a, reads = self._agreed, self._reads()
-        return {
-            source: SourceOptions(
-                properties=a.source_addresses[source].java,
-                starting_offsets=start,
-                batch_rows=reads[source],
-                ends="" if a.ends is None else str(self._folder.ends_file(source)),
-            )
-            for source, start in starts.items()
-        }
-
-    def _topics_of_ticks(self) -> Mapping[int, Mapping[str, Any]]:
-        """Where a tick finds the channels of each source (`TickSource`)."""
-        a = self._agreed
-        return {
-            source.id: {"kafka": a.source_addresses[source.id].librdkafka, "topics": source.table.connector.topics}
-            if source.id in a.source_addresses
-            else {"channels": [channel_name(source.id, source.table.name, 0)]}
-            for source in a.program.sources
-        }
+        self._query = RunningQuery.of(self._session, query)
 
     def _take_checkpoint(self, program: Program) -> None:
         """From now on the checkpoint is that of `program`."""
-        if self.upgrade is not None or not self._checkpoint.taken():
-            self._checkpoint.take(program.meaning)
+        changed = self.upgrade is not None and self.upgrade is not self._taken
+        if changed or not self._checkpoint.taken():
+            self._checkpoint.take(program.meaning, self._state().open())
+        self._taken = None
         operators = [each.to_json() for each in kept_operators(program)]
         if self._checkpoint.read(OPERATORS) != operators:
             self._checkpoint.write(OPERATORS, operators)
@@ -172,25 +164,24 @@ class JobRunner:
 
         Raises what failed.
         """
-        query, reports = self._query, self._reports
-        assert query is not None
-        assert reports is not None
-        failure = query.exception()
+        running = self._query
+        assert running is not None
+        failure = running.query.exception()
         if failure is not None:
             ours = self._batch_end.failure if self._batch_end is not None else None
             raise ours or failure  # of ours, Spark has kept the text alone
         if self._redone is not None:
-            self._go_on_when_redone(query)
+            self._go_on_when_redone(running)
             return False
         self._tell_ends()
-        progress = reports.last()
+        progress = running.reports.last()
         if progress is None:
             return False
         # The batch that had begun with another number of tasks or other bounds of records is done; or records have
         # become so large that what is handed to Python has to be cut by bytes.
         as_begun = self._shards, self._readers, self._rooms
         wanted = self._wanted.shards, self._wanted_readers, self._wanted_rooms
-        if as_begun != wanted or (self._large_blocks() and not self._blocks_limited):
+        if as_begun != wanted or (self._pace.has_large_blocks() and not self._blocks_limited):
             self.stop()
             self.start()
             return False
@@ -227,9 +218,13 @@ class JobRunner:
         it."""
         deployment = self._deployment
         if not self._looked:
-            self._checkpoint.agree(deployment.program.meaning)  # a query that is refused changes nothing
+            settled(self._state().open())  # of a take that failed in this process
+            # A query that is refused changes nothing.
+            upgrade = self._checkpoint.agree(deployment.program.meaning)
             agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would tell of nothing
             self._rolling = roll_forward(deployment, self._state().open(), self._checkpoint)
+            if upgrade is not None and upgrade.other_sources:
+                self._take_sources(upgrade)
             self._looked = True
         self._redone, self._reported = None, False
         number = None if self._rolling is None else self._rolling.plan_next()
@@ -238,14 +233,35 @@ class JobRunner:
         self._redone = self._rolling.missing.digests.get(number, {})
         return True
 
-    def _go_on_when_redone(self, query: StreamingQuery) -> None:
+    def _take_sources(self, upgrade: Upgrade) -> None:
+        """Take the checkpoint over for a query with other sources: all that follows needs the log in their order. So
+        what may refuse the query is asked before."""
+        d = self._deployment
+        if self._rolling is not None:
+            raise StateMismatch(
+                "the checkpoint is an older copy, and the query has other sources\n"
+                "  hint:   run the query that made it until it is as new as its markers, then change the query"
+            )
+        agree_on_bounds(self._checkpoint, d.program, d.bounded, d.limits)
+        agree_on_writers(self._checkpoint, d.writers, {output.id: output.table.name for output in d.program.outputs})
+        self._checkpoint.take(d.program.meaning, self._state().open())
+        self._taken = upgrade
+
+    def _begun(self) -> set[int]:
+        """The sources of which a batch was planned in this checkpoint."""
+        files = self._state().open()
+        planned = last(files, OFFSETS)
+        stops = ends(files, planned) if planned >= 0 else []
+        return {s.id for s, stop in zip(self._deployment.program.sources, stops, strict=False) if stop is not None}
+
+    def _go_on_when_redone(self, query: RunningQuery) -> None:
         """When the one batch is done, and its report was read, start the next."""
-        if query.isActive:
+        if query.active():
             return
         if not self._reported:
             self._reported = True
             return
-        self._query = self._reports = None  # but the run goes on: its writers and its shards are those of the next
+        self._query = None  # but the run goes on: its writers and its shards are those of the next
         self.start()
 
     def waiting(self) -> Mapping[str, tuple[str, ...]]:
@@ -254,7 +270,6 @@ class JobRunner:
 
     def _reads(self) -> Mapping[int, int]:
         """How many records of each source the next batch may take."""
-        assert self._pace is not None
         rows, waiting = 0 if self._held else self._pace.rows, self._awaited.waiting
         return {source: 0 if source in waiting else rows for source in self._deployment.source_addresses}
 
@@ -268,7 +283,7 @@ class JobRunner:
                 self._awaited.read(source.id, offsets)
         if self._awaited.waiting != before and self._query is not None:
             self._folder.tell_waiting(self._awaited.waiting)
-            limit_reads(self._session, self._query, self._reads())
+            limit_reads(self._session, self._query.query, self._reads())
 
     def added_topics(self) -> Mapping[str, tuple[str, ...]]:
         """Return, by table, the topics that this start has added to those that the checkpoint knew."""
@@ -276,7 +291,7 @@ class JobRunner:
 
     def new_progress(self, after: int | None) -> list[Report]:
         """Return Spark's reports of the batches since batch `after`, oldest first."""
-        return [] if self._reports is None else self._reports.since(after)
+        return [] if self._query is None else self._query.reports.since(after)
 
     def sweep(self) -> None:
         """Have the checkpoint swept, now and then."""
@@ -293,14 +308,13 @@ class JobRunner:
 
     def keep_pace(self, batch: int, records: int, seconds: float) -> None:
         """Fit the next batches to one that took `records` of the table that gave most, and `seconds`."""
-        size = self._batch_bytes.pop(batch, 0.0)
-        if self._query is None or self._pace is None:
-            return
-        if records and size:
-            self._record = size / records
-            self._pace.measured(self._record)
-        if self._pace.batch(records, seconds, batch) and not self._held:
-            limit_reads(self._session, self._query, self._reads())
+        if self._query is not None and self._pace.fit(batch, records, seconds) and not self._held:
+            limit_reads(self._session, self._query.query, self._reads())
+
+    def learn(self, refused: Mapping[str, Sequence[int]]) -> Mapping[str, int]:
+        """Learn what topics take from what they have refused, for the next start. Return the topics of which something
+        was learned, with the bytes that no record or batch of records has from then on."""
+        return self._refusals.learn(self._agreed, self._rooms, refused)
 
     def cut_anew(self) -> Cut:
         """Give up the batch that is planned, and have it planned anew with half of its records; the query is stopped.
@@ -321,29 +335,24 @@ class JobRunner:
         return Replanning(self._deployment, self._state().open(), self._checkpoint)
 
     def _heard(self, told: Told) -> None:
-        counts = told["metrics"]["counts"].items()
-        # Of a batch that Spark never reports, having been done before, it is forgotten with the next.
-        self._batch_bytes = {told["batch"]: sum(n for name, n in counts if parsed(name)[0] == "input_bytes_total")}
+        self._pace.hear(told)
         self._hear(told)
-
-    def _large_blocks(self) -> bool:
-        return limit(self._record, careful=False) != NO_LIMIT
 
     def in_batch(self) -> bool:
         """Return whether a batch is being computed now."""
-        return self._query is not None and bool(self._query.status["isTriggerActive"])
+        return self._query is not None and self._query.in_batch()
 
     def hold(self) -> bool:
         """Have no more batches planned until the next start: no table gives records, and no tick comes. Return whether
         every source can be held."""
         program = self._deployment.program
-        if self._query is None or not self._query.isActive:
+        if self._query is None or not self._query.active():
             return False
         if any(s.id not in self._deployment.source_addresses for s in program.sources):
             return False
         self._held = True
         self._folder.hold()
-        limit_reads(self._session, self._query, self._reads())
+        limit_reads(self._session, self._query.query, self._reads())
         return True
 
     def clock_jumped(self) -> ClockJumped | None:
@@ -356,7 +365,7 @@ class JobRunner:
 
     def planning(self) -> bool:
         """Return whether a batch may be planned now from ends that were asked for before the sources were held."""
-        return self._query is not None and str(self._query.status["message"]).startswith(PLANNING)
+        return self._query is not None and self._query.planning()
 
     def batch_begun(self) -> bool:
         """Return whether a batch is planned that is not done."""
@@ -370,38 +379,23 @@ class JobRunner:
     def phase(self) -> Hashable | None:
         """Return what the running batch is doing and how many of its tasks are done, None between batches: a batch that
         stays the same is stuck."""
-        if self._query is None:
-            return None
-        status = self._query.status
-        if not status["isTriggerActive"]:
-            return None
-        tracker = self._session.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        tasks = tuple((each.stageId, each.numCompletedTasks) for each in stages if each is not None)
-        return status["message"], self.last_batch(), tasks
+        return None if self._query is None else self._query.phase()
 
     def active(self) -> bool:
         """Return whether the query runs."""
-        return self._query is not None and self._query.isActive
+        return self._query is not None and self._query.active()
 
     def last_batch(self) -> int:
         """Return the last batch that is done, -1 if there is none."""
-        return -1 if self._reports is None else self._reports.last_batch()
+        return -1 if self._query is None else self._query.reports.last_batch()
 
     def stop(self) -> None:
         """Stop the query; a batch that is cut short is done again by the next start."""
         if self._query is not None:
-            self._query.stop()
-            self._query = self._reports = None
+            self._query.query.stop()
+            self._query = None
             self._folder.remove()
         self._batch_end = None
-
-    def _new_pace(self) -> BatchSizing:
-        batch, cut = self._deployment.settings.batch, self._checkpoint.read(CUT)
-        bound = MemoryBound(self._deployment.batch_bytes, self._record)
-        if cut is not None:
-            bound = bound._replace(failed_batch=cut["batch"], rows=cut["rows"])
-        return BatchSizing(batch.rows, batch.duration / 1000, bound, self._checkpoint.last_done() + 1)
 
     def _with_topics(self) -> Deployment:
         """The deployment with the topics that patterns have matched, as far as they are read now."""
@@ -415,7 +409,7 @@ class JobRunner:
         return agreed
 
     def _layout(self) -> Layout:
-        self.upgrade = self._checkpoint.agree(self._deployment.program.meaning)
+        self.upgrade = self._checkpoint.agree(self._deployment.program.meaning) or self._taken
         self._wanted = Layout.of(self._deployment.partitions)
         self._shards = self._checkpoint.shards(self._wanted.shards)
         readers = self._wanted_readers

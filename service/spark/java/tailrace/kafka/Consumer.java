@@ -59,6 +59,7 @@ class Consumer {
     private final long patience;
     private final Map partitions = new HashMap();
     private KafkaRange[] ranges = new KafkaRange[0];
+    private Partition[] wanted = new Partition[0];
     private long heldBytes = 0;
 
     Consumer(KafkaRanges task) {
@@ -90,24 +91,25 @@ class Consumer {
     }
 
     /** Go to the beginning of each range, where this consumer is not there already. */
-    void begin(KafkaRange[] wanted) {
-        ranges = wanted;
+    void begin(KafkaRange[] read) {
+        ranges = read;
+        wanted = new Partition[read.length];
         boolean added = false;
-        for (int i = 0; i < wanted.length; i++) {
-            if (!partitions.containsKey(wanted[i].place)) {
-                partitions.put(wanted[i].place, new Partition(wanted[i].place));
+        for (int i = 0; i < read.length; i++) {
+            if (!partitions.containsKey(read[i].place)) {
+                partitions.put(read[i].place, new Partition(read[i].place));
                 added = true;
             }
+            wanted[i] = (Partition) partitions.get(read[i].place);
         }
         if (added) {
             kafka.assign(partitions.keySet());
         }
-        for (int i = 0; i < wanted.length; i++) {
-            Partition partition = (Partition) partitions.get(wanted[i].place);
-            if (partition.next != wanted[i].from) {
-                forget(partition);
-                kafka.seek(partition.place, wanted[i].from);
-                partition.next = wanted[i].from;
+        for (int i = 0; i < read.length; i++) {
+            if (wanted[i].next != read[i].from) {
+                forget(wanted[i]);
+                kafka.seek(wanted[i].place, read[i].from);
+                wanted[i].next = read[i].from;
             }
         }
     }
@@ -115,7 +117,7 @@ class Consumer {
     /** The next record of a range, null at its end. */
     ConsumerRecord next(int number) {
         KafkaRange range = ranges[number];
-        Partition partition = (Partition) partitions.get(range.place);
+        Partition partition = wanted[number];
         while (true) {
             ConsumerRecord record = (ConsumerRecord) partition.records.peek();
             if (record != null && record.offset() < range.until) {
@@ -169,20 +171,20 @@ class Consumer {
 
     /** Have fetched what is missing of a range, and of those after it while that is little. */
     private void direct(int number) {
-        Set wanted = new HashSet();
+        Set fetched = new HashSet();
         long ahead = 0;
         for (int i = number; i < ranges.length && (i == number || (ahead <= AHEAD && heldBytes <= AHEAD_BYTES)); i++) {
             TopicPartition place = ranges[i].place;
             if (kafka.position(place) < ranges[i].until) {
-                wanted.add(place);
+                fetched.add(place);
             }
-            ahead += ranges[i].until - ((Partition) partitions.get(place)).next;
+            ahead += ranges[i].until - wanted[i].next;
         }
         List paused = new ArrayList();
         List resumed = new ArrayList();
         for (Iterator each = partitions.values().iterator(); each.hasNext(); ) {
             Partition partition = (Partition) each.next();
-            boolean pause = !wanted.contains(partition.place);
+            boolean pause = !fetched.contains(partition.place);
             if (pause != partition.paused) {
                 (pause ? paused : resumed).add(partition.place);
                 partition.paused = pause;

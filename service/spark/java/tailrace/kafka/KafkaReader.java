@@ -101,6 +101,8 @@ abstract class Cell {
                 cells[i] = new Position();
             } else if (names[i].equals("topic")) {
                 cells[i] = new Topic();
+            } else if (names[i].equals("timestamp")) {
+                cells[i] = new Timestamp();
             } else {
                 int place = spark.fieldIndex(names[i]);
                 cells[i] = new Other(place, spark.apply(place).dataType());
@@ -137,6 +139,16 @@ abstract class Cell {
                 text = UTF8String.fromString(name);
             }
             return text;
+        }
+    }
+
+    /** Microseconds; none where they are more than a number holds: Spark's own source fails there. */
+    static class Timestamp extends Cell {
+        private static final long MOST = Long.MAX_VALUE / 1000;
+
+        Object of(ConsumerRecord record) {
+            long milliseconds = record.timestamp();
+            return milliseconds > MOST || milliseconds < -MOST ? null : Long.valueOf(milliseconds * 1000);
         }
     }
 

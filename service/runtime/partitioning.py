@@ -1,4 +1,7 @@
-"""Splitting a block of changes over the shards of a level by the hash of its key."""
+"""Splitting a block of changes over the shards of a level by the hash of its key: what an exchange does with rows.
+
+The watermark goes to every shard beside them: `level_clock.py`.
+"""
 
 from __future__ import annotations
 

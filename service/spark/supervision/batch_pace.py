@@ -1,0 +1,64 @@
+"""How many records the next batch of a job takes, as its batches so far tell: their times, and the sizes of records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.deployment.deployment import Deployment
+from service.deployment.replanning import CUT
+from service.runtime.task_metrics import parsed
+from service.spark.query.block_size import NO_LIMIT, limit
+from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
+from service.spark.supervision.checkpoint import Checkpoint
+
+SENT_TO_TASK = 64 << 20
+"""Bytes of rows that a task of a level gets in a batch, about: wide rows are as fast as without this bound, and take a
+sixth less memory (`docs/design/measurements.md`)."""
+
+
+class BatchPace:
+    """The pace of one job. `record` is how many bytes of a batch each record of its largest table stands for: at first
+    the number given, then what was measured."""
+
+    def __init__(self, record: float) -> None:
+        self.record = record
+        self._sizing: BatchSizing | None = None
+        self._bytes: dict[int, tuple[float, float]] = {}
+
+    def begin(self, deployment: Deployment, checkpoint: Checkpoint) -> None:
+        """Begin a start of the query: its first batch is short, or fits after one that did not."""
+        batch, cut = deployment.settings.batch, checkpoint.read(CUT)
+        bound = MemoryBound(deployment.batch_bytes, self.record, sent=SENT_TO_TASK * deployment.partitions)
+        if cut is not None:
+            bound = bound._replace(failed_batch=cut["batch"], rows=cut["rows"])
+        self._sizing = BatchSizing(batch.rows, batch.duration / 1000, bound, checkpoint.last_done() + 1)
+
+    @property
+    def rows(self) -> int:
+        """The most records that the next batch takes of a table, once the query has begun."""
+        assert self._sizing is not None
+        return self._sizing.rows
+
+    def hear(self, told: Mapping[str, Any]) -> None:
+        """Note what a batch has counted: the bytes that it read, and those sent to the level that was sent most."""
+        counts = [(parsed(name)[0], n) for name, n in told["metrics"]["counts"].items()]
+        read = sum(n for name, n in counts if name == "input_bytes_total")
+        sent = max((n for name, n in counts if name == "exchanged_bytes_total"), default=0.0)
+        # Of a batch that Spark never reports, having been done before, it is forgotten with the next.
+        self._bytes = {told["batch"]: (read, sent)}
+
+    def fit(self, batch: int, records: int, seconds: float) -> bool:
+        """Fit the next batches to one that took `records` of the table that gave most, and `seconds`. Return whether
+        the number of records is another now."""
+        size, sent = self._bytes.pop(batch, (0.0, 0.0))
+        if self._sizing is None:
+            return False
+        if records and size:
+            self.record = size / records
+            self._sizing.measured(self.record, sent / records)
+        return self._sizing.batch(records, seconds, batch)
+
+    def has_large_blocks(self) -> bool:
+        """Return whether records are so large that what is handed to Python has to be cut by bytes."""
+        return limit(self.record, careful=False) != NO_LIMIT

@@ -1,0 +1,49 @@
+"""A query that runs: what Spark tells of it, of its batches and of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from service.spark.supervision.reports import Reports
+
+PLANNING = ("Getting offsets from ", "Writing offsets to log")
+"""How the status of a query begins while it plans a batch: it asks each source for its end, and writes these down."""
+
+
+class RunningQuery:
+    """The query that Spark knows as `query`, with the `reports` of its batches."""
+
+    def __init__(self, session: SparkSession, query: StreamingQuery, reports: Reports) -> None:
+        self._session = session
+        self.query = query
+        self.reports = reports
+
+    @classmethod
+    def of(cls, session: SparkSession, query: StreamingQuery) -> RunningQuery:
+        """Return a query that has been started."""
+        return cls(session, query, Reports(query))
+
+    def active(self) -> bool:
+        """Return whether the query runs."""
+        return self.query.isActive
+
+    def in_batch(self) -> bool:
+        """Return whether a batch is being computed now."""
+        return bool(self.query.status["isTriggerActive"])
+
+    def planning(self) -> bool:
+        """Return whether a batch may be planned now."""
+        return str(self.query.status["message"]).startswith(PLANNING)
+
+    def phase(self) -> Hashable | None:
+        """Return what the running batch is doing and how many of its tasks are done, None between batches."""
+        status = self.query.status
+        if not status["isTriggerActive"]:
+            return None
+        tracker = self._session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        tasks = tuple((each.stageId, each.numCompletedTasks) for each in stages if each is not None)
+        return status["message"], self.reports.last_batch(), tasks

@@ -1,0 +1,38 @@
+"""What a query is told of the sources that it reads: Kafka's properties, where each begins, and its channels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.deployment.deployment import Deployment
+from service.runtime.watermarks import channel_name
+from service.spark.query.query import SourceOptions
+from service.spark.query.run_folder import RunFolder
+
+
+def source_options(
+    deployment: Deployment, starts: Mapping[int, str], rows: Mapping[int, int], folder: RunFolder
+) -> Mapping[int, SourceOptions]:
+    """Return the options of the sources in `starts`, which says where each begins; `rows` are the records that a batch
+    takes of each, and in `folder` are the ends that move."""
+    return {
+        source: SourceOptions(
+            properties=deployment.source_addresses[source].java,
+            starting_offsets=start,
+            batch_rows=rows[source],
+            ends="" if deployment.ends is None else str(folder.ends_file(source)),
+        )
+        for source, start in starts.items()
+    }
+
+
+def topics_of_ticks(deployment: Deployment) -> Mapping[int, Mapping[str, Any]]:
+    """Return where a tick finds the channels of each source (`TickSource`)."""
+    addresses = deployment.source_addresses
+    return {
+        source.id: {"kafka": addresses[source.id].librdkafka, "topics": source.table.connector.topics}
+        if source.id in addresses
+        else {"channels": [channel_name(source.id, source.table.name, 0)]}
+        for source in deployment.program.sources
+    }

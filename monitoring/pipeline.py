@@ -64,6 +64,15 @@ THROUGHPUT: tuple[Panel, ...] = (
         lines=(Target(rate("tailrace_input_bytes_total", "source"), "{{source}}"),),
     ),
     Graph(
+        title="Bytes exchanged by level",
+        description=(
+            "Bytes of the rows that tasks send to a level, of which there is one for each exchange. Where it is far"
+            " above the bytes in, a join or a grouping multiplies rows, and batches are cut smaller for it."
+        ),
+        unit="Bps",
+        lines=(Target(rate("tailrace_exchanged_bytes_total", "level"), "level {{level}}"),),
+    ),
+    Graph(
         title="Rows out by table",
         description="Records committed to Kafka.",
         unit="cps",

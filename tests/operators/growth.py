@@ -38,6 +38,7 @@ from tests.operators import test_pair_join as pair_join
 from tests.operators import test_regular_join as regular_join
 from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
+from tests.operators import test_session_arrivals as session_arrivals
 from tests.operators import test_session_rows as session_rows
 from tests.operators import test_set_operation as set_operation
 from tests.operators import test_settle as settle
@@ -268,6 +269,12 @@ GROWTH: dict[str, Growth] = {
         (session_rows.rows_with_sessions()[0],),
         lambda i: ("k", i, at(HOUR + i)),
         [("k", 5, at(HOUR)), ("other", 5, at(9))],
+        then=9,
+    ),
+    "session rows in the order of arrival, keys": growing(
+        session_arrivals.in_order(),
+        lambda i: (f"k{i}", i, at(HOUR + i)),
+        [(key, 5, at(9)) for key in FEW],
         then=9,
     ),
     "count window, partitions": growing(

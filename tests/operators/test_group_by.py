@@ -487,8 +487,8 @@ def test_the_first_value_of_a_key_is_forgotten_after_its_time_to_live():
     assert run.state_rows() == 0
 
 
-def test_the_first_and_last_value_are_refused_in_a_session_over_rows_that_are_taken_back():
-    with pytest.raises(ValueError, match="in a session over rows that may be taken back"):
+def test_partials_of_the_first_and_last_value_cannot_be_merged_where_rows_are_taken_back():
+    with pytest.raises(ValueError, match="FIRST_VALUE has no totals that could be merged in any order"):
         AccumulatorLayout(INPUT, [ENDS[0][0]], append=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ class KernelDefaults:
     """The defaults of `operators.kernel.Kernel`; a kernel is a frozen dataclass that extends this."""
 
     __slots__ = ()
+    version: ClassVar[int] = 1
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return no table: without one of its own a kernel keeps no state."""
@@ -47,6 +48,6 @@ class KernelDefaults:
         """Return one block at a time."""
         return None
 
-    def fingerprint(self) -> str:
-        """Return a digest of the specification, the format version and a canary of the hash function."""
+    def fingerprint(self: Kernel) -> str:
+        """Return a digest of the specification, the tables, the format's version and a canary of the hash function."""
         return fingerprint(self)

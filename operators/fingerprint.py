@@ -1,18 +1,31 @@
-"""The fingerprint of an operator: a text that changes when it could no longer read the state it has written."""
+"""The fingerprint of an operator: a text that changes when it could no longer read the state it has written.
+
+Law: it tells what is kept and how (the kernel, what it was told to do, its tables), and never the text by which DuckDB
+computes it. An attribute that has its default value says nothing, so a kernel may get more of them; a default is never
+changed. The version of the kernel stands beside it in the identity of the operator.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from operators.hashing import bucket_hash
 
+if TYPE_CHECKING:
+    from operators.kernel import Kernel
+
 FORMAT = 4
 """The version of how blocks, manifests and accumulators are laid out."""
+
+DUCKDB_TEXT: Mapping[str, bool] = {"duckdb": True}
+"""Marks an attribute that holds text of DuckDB, as `field(metadata=DUCKDB_TEXT)`: what it computes, the plan says."""
 
 
 @lru_cache(maxsize=1)
@@ -33,24 +46,61 @@ _LIVES = "ttl"
 notes when it was written."""
 
 
-def _canonical(value: object) -> str:
-    if isinstance(value, pa.Schema):
-        return "(" + ", ".join(f"{f.name} {f.type}" for f in value) + ")"
-    if is_dataclass(value) and not isinstance(value, type):
-        inner = ", ".join(f"{f.name}={_part(f.name, getattr(value, f.name))}" for f in fields(value))
-        return f"{type(value).__name__}({inner})"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_canonical, value)) + "]"
-    return repr(value)
+def is_default(part: Field[Any], value: object) -> bool:
+    """Return whether an attribute has the value that it has where nothing is said."""
+    if part.default_factory is not MISSING:
+        return bool(value == part.default_factory())
+    return part.default is not MISSING and bool(value == part.default)
 
 
-def _part(name: str, value: object) -> str:
-    if name != _LIVES:
-        return _canonical(value)
-    return _canonical(tuple(bool(each) for each in value) if isinstance(value, tuple) else bool(value))
+_LATER: Set[tuple[str, str]] = frozenset()
+"""Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""
 
 
-def fingerprint(spec: object) -> str:
-    """Return the fingerprint of the operator `spec`, a dataclass of plain values and Arrow schemas."""
-    text = f"{FORMAT} {_canary()} {_canonical(spec)}"
+class _Text:
+    """The text of a specification, whole as it was written for format 6 of state."""
+
+    def of(self, value: object) -> str:
+        if isinstance(value, pa.Schema):
+            return "(" + ", ".join(f"{f.name} {f.type}" for f in value) + ")"
+        if is_dataclass(value) and not isinstance(value, type):
+            inner = ", ".join(f"{name}={self._part(name, part)}" for name, part in self.told(value))
+            return f"{type(value).__name__}({inner})"
+        if isinstance(value, tuple):
+            return "[" + ", ".join(map(self.of, value)) + "]"
+        return repr(value)
+
+    def told(self, value: Any) -> Iterator[tuple[str, object]]:
+        for part in fields(value):
+            if (type(value).__name__, part.name) not in _LATER:
+                yield part.name, getattr(value, part.name)
+
+    def _part(self, name: str, value: object) -> str:
+        if name != _LIVES:
+            return self.of(value)
+        return self.of(tuple(bool(each) for each in value) if isinstance(value, tuple) else bool(value))
+
+
+class _Meaning(_Text):
+    """The text of what a specification says of state."""
+
+    def told(self, value: Any) -> Iterator[tuple[str, object]]:
+        for part in fields(value):
+            told = getattr(value, part.name)
+            if "duckdb" not in part.metadata and not is_default(part, told):
+                yield part.name, told
+
+
+def fingerprint(kernel: Kernel) -> str:
+    """Return the fingerprint of the operator `kernel`, a dataclass of plain values and Arrow schemas."""
+    tables = ", ".join(f"{name} {_Meaning().of(spec)}" for name, spec in sorted(kernel.traces().items()))
+    return _digest(f"{FORMAT} {_canary()} {_Meaning().of(kernel)} {tables}")
+
+
+def fingerprint_of_format_6(kernel: Kernel) -> str:
+    """Return the fingerprint that the operator had in state of format 6, with all its DuckDB text."""
+    return _digest(f"{FORMAT} {_canary()} {_Text().of(kernel)}")
+
+
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

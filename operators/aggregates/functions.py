@@ -9,13 +9,14 @@ computed from the multiset of its values, which `layout` arranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.sums import compensated_total, counted, narrowed, sum_accumulator, total_text
 from operators.columns import duckdb_type
+from operators.fingerprint import DUCKDB_TEXT
 from operators.names import WEIGHT
 from operators.sql_text import comma
 
@@ -35,15 +36,17 @@ class AggregateSpec:
     arguments: tuple[int, ...] = ()
     distinct: bool = False
     filter: int | None = None
-    constants: tuple[str, ...] = ()
+    constants: tuple[str, ...] = field(default=(), metadata=DUCKDB_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateFunction:
-    """An aggregate function: the accumulators it keeps, and its answer from their columns, one list each."""
+    """An aggregate function: the accumulators it keeps, and its answer from their columns, one list each. `version` is
+    raised where a mend changes these so that accumulators from before would be wrong."""
 
     accumulators: Callable[[Argument], tuple[Accumulator, ...]]
     finish: Callable[[Argument, Sequence[Sequence[str]], pa.DataType], str]
+    version: int = 1
 
 
 def _count_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
@@ -289,6 +292,20 @@ REPEATING = (*EXTREMES, *ENDS, *BITS)
 
 DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV")
 """Aggregates of how far values lie from their average."""
+
+
+def version_of(function: str) -> int:
+    """Return the version of an aggregate; that of other functions of OVER is that of the operator."""
+    return AGGREGATES[function].version if function in AGGREGATES else 1
+
+
+WRITES_JSON = ("JSON_ARRAYAGG", "JSON_OBJECTAGG")
+"""Aggregates of whose constants the first is DuckDB text that follows from the type of the argument."""
+
+
+def told_constants(function: str, constants: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the constants of an aggregate that say what is wanted, not how it is computed."""
+    return constants[1:] if function in WRITES_JSON else constants
 
 
 def refusal(function: str, *, append: bool, merged: bool = False) -> str | None:

@@ -8,7 +8,7 @@ matches it, it has none, and right rows are kept as long as such a question may 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from operators.arrays import Mask, Positions, Times, distinct
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
+from operators.fingerprint import DUCKDB_TEXT
 from operators.hashing import Hashes
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
@@ -52,7 +53,7 @@ class IntervalJoinOperator(KernelDefaults):
     right_time: int
     lower: int
     upper: int
-    residual: str | None = None
+    residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     processing: bool = False
 
     @property

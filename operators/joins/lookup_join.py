@@ -9,7 +9,7 @@ time share one answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from operators.arrays import Mask, Numbers
 from operators.base import KernelDefaults
 from operators.changes import net
 from operators.columns import as_changes, no_changes, numbered, positional
+from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
@@ -50,7 +51,7 @@ class LookupJoinOperator(KernelDefaults):
     kind: JoinKind
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
-    residual: str | None = None
+    residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     append: bool = True
     ttl: int = 0
 

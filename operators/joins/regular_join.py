@@ -9,7 +9,7 @@ semi join has the left rows that match, an anti join those that do not, a mark j
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from operators.arrays import Numbers
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes, positional
+from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
 from operators.joins.shown import joined_types
@@ -49,7 +50,7 @@ class RegularJoin(KernelDefaults):
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
     null_safe: tuple[bool, ...]
-    residual: str | None = None
+    residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     append: tuple[bool, bool] = (False, False)
     ttl: tuple[int, int] = (0, 0)
 

@@ -10,7 +10,7 @@ batch reads the rows and versions that become due and the current versions of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from operators.arrays import Mask, Positions, Times, in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional, weighted
+from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.answered import Answered
 from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
@@ -67,7 +68,7 @@ class TemporalJoinOperator(KernelDefaults):
     right_keys: tuple[int, ...]
     left_time: int
     right_time: int | None
-    residual: str | None = None
+    residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     append: bool = True
     ttl: int = 0
     untimed_deletes: bool = False

@@ -8,7 +8,7 @@ of which the window's start and end are two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from operators.arrays import Mask
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes, positional
+from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.joins.shown import beside_nulls, joined_types
@@ -47,7 +48,7 @@ class WindowJoinOperator(KernelDefaults):
     null_safe: tuple[bool, ...]
     left_time: int
     right_time: int
-    residual: str | None = None
+    residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     processing: bool = False
 
     @property

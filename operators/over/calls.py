@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
 from operators.aggregates.functions import AGGREGATES, REPEATING, AggregateFunction, refusal
 from operators.columns import duckdb_type
+from operators.fingerprint import DUCKDB_TEXT
 from operators.names import ORDER_NUMBER, ORDER_TIME, column, columns
 from operators.over.frame_values import over_values, reads_values
 from operators.sql_text import all_named, comma, every, named, over
@@ -54,7 +55,7 @@ class OverCallSpec:
     arguments: tuple[int, ...] = ()
     distinct: bool = False
     filter: int | None = None
-    constants: tuple[str, ...] = ()
+    constants: tuple[str, ...] = field(default=(), metadata=DUCKDB_TEXT)
 
     @property
     def _offset(self) -> int:

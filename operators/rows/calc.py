@@ -7,7 +7,7 @@ it costs the others nothing but a second evaluation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.failures import UNKNOWN, reason_of
+from operators.fingerprint import DUCKDB_TEXT
 from operators.kernel import PerBlock, Step, tag_of
 from operators.names import REASON, WEIGHT, columns
 from operators.sql import NOT_COMPUTABLE, Sql
@@ -36,8 +37,8 @@ class Calc(KernelDefaults):
 
     input: pa.Schema
     output: pa.Schema
-    expressions: tuple[str, ...]
-    where: str | None = None
+    expressions: tuple[str, ...] = field(metadata=DUCKDB_TEXT)
+    where: str | None = field(default=None, metadata=DUCKDB_TEXT)
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:

@@ -8,11 +8,11 @@ from typing import Any
 from service.checkpoint.files import Files
 from service.checkpoint.log_change import FilledSource, LogChange
 from service.checkpoint.small_files import QUERY, SmallFiles
-from service.plan.meaning import Meaning
+from service.plan.meaning import Meaning, told_now
 from service.plan.program import Program
 from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
-from service.runtime.shard_operators import FORMAT, StateMismatch
+from service.runtime.shard_operators import FORMAT, READABLE, StateMismatch, formats
 
 _AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start afresh"
 
@@ -34,7 +34,12 @@ def settled(files: Files) -> Any:
 
 
 def _is_ours(known: Any) -> bool:
-    """Whether this version of Tailrace has written what a checkpoint remembers."""
+    """Whether this version of Tailrace reads what a checkpoint remembers."""
+    return known is not None and known["format"] in READABLE
+
+
+def in_format_of_today(known: Any) -> bool:
+    """Return whether a checkpoint remembers its query as this version of Tailrace would write it."""
     return known is not None and bool(known["format"] == FORMAT)
 
 
@@ -42,8 +47,10 @@ def change_of_log(
     files: Files, known: Any, now: Meaning, filled: Mapping[int, FilledSource] | None = None
 ) -> LogChange:
     """Return what comes of the log where the query that means `now` takes over; `filled` are the sources, by id, that
-    are new and were read already."""
+    are new and were read already. Where it is the same query, told in a former format, nothing does."""
     before = Meaning.from_json(known["meaning"])
+    if filled is None and told_now(before, now) == now:
+        return LogChange.from_json(known["change"]) if known.get("change") else LogChange(0)
     return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], filled)
 
 
@@ -68,13 +75,13 @@ def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
     """
     if known is None:
         return None
-    if known["format"] != FORMAT:
+    if known["format"] not in READABLE:
         raise StateMismatch(
             "the checkpoint was written by another version of the service; nothing was read or written\n"
-            f"  detail: the state in {url} has format {known['format']}, this version reads format {FORMAT}\n"
+            f"  detail: the state in {url} has format {known['format']}, this version reads {formats()}\n"
             f"  hint:   run the version that wrote it, or {_AFRESH}"
         )
-    before = Meaning.from_json(known["meaning"])
+    before = told_now(Meaning.from_json(known["meaning"]), now)
     return None if before == now else upgrade(before, now)
 
 

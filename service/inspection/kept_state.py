@@ -23,7 +23,7 @@ from service.checkpoint.files import Files
 from service.checkpoint.small_files import SmallFiles
 from service.checkpoint.version import Version
 from service.plan.kept_tables import OPERATORS, KeptOperator, KeptTable
-from service.runtime.shard_operators import FORMAT
+from service.runtime.shard_operators import READABLE, formats
 
 PIECES = 16
 """A shard's table is read in so many ranges of its keys: what is looked at need not fit into memory at once."""
@@ -58,10 +58,10 @@ class CheckpointState:
         self.batch = batch
         known = SmallFiles(files)
         meaning, told = known.read("fixed"), known.read(OPERATORS)
-        if meaning is None or meaning["format"] != FORMAT:
+        if meaning is None or meaning["format"] not in READABLE:
             found = "none" if meaning is None else f"format {meaning['format']}"
             raise NotReadable(
-                f"the state is of another version of the service: {found}, this version reads format {FORMAT}\n"
+                f"the state is of another version of the service: {found}, this version reads {formats()}\n"
                 "  hint:   look at it with the version that wrote it"
             )
         if told is None:

@@ -3,87 +3,142 @@
 Names of columns, places in the file and the way an expression was spelt are left out, so a reformatted or commented
 query has the text it had before. Topics and formats are part of it; broker addresses, passwords and starting offsets
 are not.
+
+Law: a call is the name of its function, its version, its arguments, its constants and its type, and never DuckDB text.
+An attribute that has its default value says nothing, so a node may get more of them; a default is never changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
 from dataclasses import fields as parts_of
 from dataclasses import is_dataclass
 from enum import Enum
 from hashlib import sha256
+from typing import Any
 
+from operators.aggregates.functions import told_constants, version_of
+from operators.fingerprint import is_default
 from service.plan.expressions import Column, Expression, Literal
-from service.plan.nodes import Field, Job, Node, Place, Sink
+from service.plan.nodes import AggregateCall, Field, Job, Node, OverCall, Place, Sink
 from service.plan.table import Connector, Table
 
 _SILENT = {"place", "half_windowed", "waits"}
 """Attributes that do not change what a node computes from its rows."""
 
-
-Memo = dict[int, tuple[object, str]]
-"""The texts of nodes that were visited before, by id; the node is kept with it, so that its id stays its own."""
-
-
-def canonical(value: object, known: Memo | None = None) -> str:
-    """Return the text of a node, an expression, a table or any part of them; `known` is used and added to."""
-    return _text(value, {} if known is None else known)
+_FEEDING = {"input", "inputs", "left", "right"}
+"""Attributes that hold what a node reads."""
 
 
-def fingerprint(job: Job) -> str:
+class MeaningText:
+    """Texts of what parts of a plan mean; those of nodes are kept with them, so that each is written once."""
+
+    _versions = True
+    """Whether versions are told."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, str]] = {}
+
+    def of(self, value: object) -> str:
+        """Return the text of a node, an expression, a table or any part of them."""
+        match value:
+            case Column(index, type_):
+                return f"${index}:{self.of(type_)}"
+            case Literal(duckdb, type_):
+                return f"'{duckdb}':{self.of(type_)}"
+            case Field(_, type_, nullable, time):
+                return f"{self.of(type_)}{'' if nullable else '!'}{time.value}"
+            case Table():
+                return self._table(value)
+            case Connector():
+                return _connector(value)
+            case Place():
+                return ""
+            case Enum():
+                return str(value.value)
+            case tuple() | list():
+                return "[" + ",".join(self.of(v) for v in value) + "]"
+            case frozenset():
+                return "{" + ",".join(sorted(self.of(v) for v in value)) + "}"
+            case dict():
+                return "{" + ",".join(f"{k}:{self.of(v)}" for k, v in sorted(value.items())) + "}"
+        if is_dataclass(value) and not isinstance(value, type):
+            if id(value) in self._known:
+                return self._known[id(value)][1]
+            text = f"{type(value).__name__}({','.join(self.parts(value))})"
+            if isinstance(value, Node | Sink):
+                # A digest keeps the text of a DAG from doubling at every shared node.
+                text = f"{type(value).__name__}#{sha256(text.encode()).hexdigest()}"
+                self._known[id(value)] = (value, text)
+            return text
+        return repr(value)
+
+    def own(self, node: Node | Sink) -> str:
+        """Return what a node says itself, whatever feeds it."""
+        return f"{type(node).__name__}({','.join(self.parts(node, _FEEDING))})"
+
+    def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
+        """Yield the texts of the attributes of a dataclass."""
+        for part in parts_of(value):
+            told = getattr(value, part.name)
+            if part.name == "versions" and not self._versions:
+                continue
+            if part.name in _SILENT or part.name in without or "duckdb" in part.metadata or is_default(part, told):
+                continue
+            if part.name == "constants" and isinstance(value, AggregateCall | OverCall):
+                told = told_constants(value.function, value.constants)
+            yield f"{part.name}={self.of(told)}"
+        if isinstance(value, AggregateCall | OverCall) and self._versions and version_of(value.function) > 1:
+            yield f"version={version_of(value.function)}"
+
+    def _table(self, table: Table) -> str:
+        columns = ",".join(
+            f"{c.name} {self.of(c.type)} {c.kind.value} {c.nullable} {c.metadata} {self._expression(c.expression)}"
+            for c in table.columns
+        )
+        watermark, connector = self._expression(table.watermark), _connector(table.connector)
+        upserts = "; upserts" if table.upserts else ""
+        return f"{table.name}({columns}; key {table.key}; rowtime {table.rowtime} {watermark}; {connector}{upserts})"
+
+    def _expression(self, expression: Expression | None) -> str:
+        return "" if expression is None else self.of(expression)
+
+
+class UnversionedText(MeaningText):
+    """Texts of what parts of a plan mean, whatever mends have changed of it."""
+
+    _versions = False
+
+
+class ExactText(MeaningText):
+    """Texts of how parts of a plan are computed, DuckDB text as well: within a job, what is written alike is shared."""
+
+    _later: Set[tuple[str, str]] = frozenset()
+    """Attributes that are not written, with their classes."""
+
+    def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
+        """Yield the texts of the attributes of a dataclass."""
+        for part in parts_of(value):
+            later = (type(value).__name__, part.name) in self._later
+            if not later and part.name not in _SILENT and part.name not in without:
+                yield self.of(getattr(value, part.name))
+
+
+class TextOfFormat6(ExactText):
+    """Texts of what parts of a plan were called in checkpoints of format 6. An attribute that is new since is added to
+    `_later`: its default is what was before."""
+
+    _later = frozenset({("Call", "constants"), ("Call", "versions")})
+
+
+def canonical(value: object) -> str:
+    """Return the text of a node, an expression, a table or any part of them."""
+    return MeaningText().of(value)
+
+
+def fingerprint(job: Job, text: MeaningText) -> str:
     """Return a short text that changes when the job's query does."""
-    memo: Memo = {}
-    parts = [_text(s, memo) for s in job.sinks]
-    return sha256("\n".join([*parts, job.zone]).encode()).hexdigest()[:16]
-
-
-def _text(value: object, memo: Memo) -> str:
-    match value:
-        case Column(index, type_):
-            return f"${index}:{_text(type_, memo)}"
-        case Literal(duckdb, type_):
-            return f"'{duckdb}':{_text(type_, memo)}"
-        case Field(_, type_, nullable, time):
-            return f"{_text(type_, memo)}{'' if nullable else '!'}{time.value}"
-        case Table():
-            return _table(value, memo)
-        case Connector():
-            return _connector(value)
-        case Place():
-            return ""
-        case Enum():
-            return str(value.value)
-        case tuple() | list():
-            return "[" + ",".join(_text(v, memo) for v in value) + "]"
-        case frozenset():
-            return "{" + ",".join(sorted(_text(v, memo) for v in value)) + "}"
-        case dict():
-            return "{" + ",".join(f"{k}:{_text(v, memo)}" for k, v in sorted(value.items())) + "}"
-    if is_dataclass(value) and not isinstance(value, type):
-        if id(value) in memo:
-            return memo[id(value)][1]
-        inner = ",".join(_text(getattr(value, p.name), memo) for p in parts_of(value) if p.name not in _SILENT)
-        text = f"{type(value).__name__}({inner})"
-        if isinstance(value, Node | Sink):
-            # A digest keeps the text of a DAG from doubling at every shared node.
-            text = f"{type(value).__name__}#{sha256(text.encode()).hexdigest()}"
-            memo[id(value)] = (value, text)
-        return text
-    return repr(value)
-
-
-def _table(table: Table, memo: Memo) -> str:
-    columns = ",".join(
-        f"{c.name} {_text(c.type, memo)} {c.kind.value} {c.nullable} {c.metadata} {_expression(c.expression, memo)}"
-        for c in table.columns
-    )
-    return (
-        f"{table.name}({columns}; key {table.key}; rowtime {table.rowtime}"
-        f" {_expression(table.watermark, memo)}; {_connector(table.connector)}{'; upserts' if table.upserts else ''})"
-    )
-
-
-def _expression(expression: Expression | None, memo: Memo) -> str:
-    return "" if expression is None else _text(expression, memo)
+    return sha256("\n".join([*map(text.of, job.sinks), job.zone]).encode()).hexdigest()[:16]
 
 
 def _connector(c: Connector) -> str:

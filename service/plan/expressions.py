@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeVar
 
+from operators.fingerprint import DUCKDB_TEXT
 from operators.time import asks_time
 from service.plan.types import DataType
 
@@ -36,13 +37,19 @@ class Call:
     `template` is DuckDB text with {0}, {1}, ... for the arguments, answering as Flink SQL does and of exactly `type`.
     A template may hold the named parameter `$now`: the processing time of the batch, a TIMESTAMP in UTC.
     `deterministic` is false for RAND and UUID, which `passes.draw_from_origins` makes functions of a row.
+
+    What a call means is its name, arguments and type, and `constants`: whatever else the template was made from, a
+    pattern or a unit of time. The template is how it is computed today. `versions` are those of functions whose answers
+    a mend has changed, by name, where they are not 1.
     """
 
     name: str
     arguments: tuple[Expression, ...]
     type: DataType
-    template: str
+    template: str = field(metadata=DUCKDB_TEXT)
     deterministic: bool = True
+    constants: tuple[Literal | str | int, ...] = ()
+    versions: tuple[tuple[str, int], ...] = ()
 
 
 Expression = Column | Literal | Call

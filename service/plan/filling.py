@@ -21,7 +21,7 @@ from operators.joins.temporal_join import TemporalJoinOperator
 from operators.kernel import Kernel
 from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetOperationOperator
-from service.plan.meaning import Meaning
+from service.plan.meaning import Meaning, told_now
 from service.plan.program import Operator, Output, Program
 
 _OF_ROWS_ALONE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
@@ -53,7 +53,7 @@ class FilledPart:
 
 def filled_part(program: Program, known: Meaning) -> FilledPart:
     """Return what has to be filled where `program` goes on after a query that meant `known`."""
-    kept = {each.identity for each in known.operators}
+    kept = {each.kept_as for each in told_now(known, program.meaning).operators}
     written = {each.table for each in known.outputs}
     new = [o for o in program.operators if o.kernel.traces() and o.identity not in kept]
     outputs = tuple(o for o in program.outputs if o.table.name not in written)
@@ -61,7 +61,7 @@ def filled_part(program: Program, known: Meaning) -> FilledPart:
     part = _part(program, needed, outputs)
     shared = [o for o in part.operators if o.kernel.traces() and o.identity in kept]
     below = _feeding(program, [o.id for o in shared])
-    lasting = {each.identity for each in program.meaning.operators if any(each.lasting)}
+    lasting = {each.kept_as for each in program.meaning.operators if any(each.lasting)}
     refusals = [*_of_sources(part), *_of_time(part.operators)]
     refusals += _of_shared(shared, [o for o in program.operators if o.id in below], lasting)
     return FilledPart(
@@ -105,7 +105,7 @@ def _part(program: Program, needed: set[int], outputs: tuple[Output, ...]) -> Pr
             levels=levels,
             sources=tuple(m for s, m in zip(program.sources, meaning.sources, strict=True) if s.id in needed),
             outputs=tuple(m for o, m in zip(program.outputs, meaning.outputs, strict=True) if o.id in ids),
-            operators=tuple(m for m in meaning.operators if m.identity in identities),
+            operators=tuple(m for m in meaning.operators if m.kept_as in identities),
         ),
     )
 

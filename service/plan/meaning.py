@@ -1,9 +1,13 @@
 """What a program means, as far as a checkpoint depends on it: its sources, its sinks, and its operators with state.
 
-An operator is what it computes (the fingerprint of its kernel), what it reads (the text of the plan below it, down to
-the tables), and the columns that spread its state. Its identity is a digest of these, and no running number: an
-operator of another query that has the same identity keeps the same state. How long rows live under a TTL is no part of
-it, only whether they do: state that may expire notes when each row was written.
+An operator is what it computes and keeps (the fingerprint of its kernel), what it reads (the text of the plan below
+it, down to the tables), and the columns that spread its state. Its identity is a digest of these, and no running
+number: an operator of another query that has the same identity keeps the same state. How long rows live under a TTL is
+no part of it, only whether they do: state that may expire notes when each row was written. Nor is how DuckDB computes
+it: functions, aggregates and kernels have versions, raised where a mend gives other answers than those in state.
+
+State is kept under the identity that its operator had when it was first written, so that identities may be told
+otherwise later: `formerly` is what an operator was called in checkpoints of format 6.
 """
 
 from __future__ import annotations
@@ -12,12 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
-from service.plan.canonical import Memo, canonical
+from service.plan.canonical import MeaningText, TextOfFormat6, UnversionedText, fingerprint
 from service.plan.describe import headline, kind
 from service.plan.nodes import Job, Node, Scan, Sink
 from service.plan.table import Connector, Format, Table
+from service.plan.types import DataType
+from service.plan.versions import versions_in
 from service.plan.walk import in_order, inputs, with_inputs
 
 TTLS = ("ttl", "left_ttl", "right_ttl")
@@ -54,8 +60,10 @@ class OperatorMeaning:
     """An operator that keeps state.
 
     `kind` and `name` are what people call it; `lasting` says of each TTL whether there is one. `steps` are the kinds
-    and digests of all steps that feed it, `tables` the digests of the tables. `texts` are these steps in words, by
-    digest, and `text` is the operator; neither is kept in a checkpoint, since they may quote what is in a query.
+    and digests of all steps that feed it, `tables` the digests of the tables, `versions` those of functions, aggregates
+    and operators, its own and of what feeds it. `kept_as` is what its state is kept under; empty in checkpoints of
+    format 6, where that is the identity. `texts` are the steps in words, by digest, and `text` is the operator; neither
+    is kept in a checkpoint, since they may quote what is in a query, and `formerly` need not be.
     """
 
     identity: str
@@ -67,14 +75,17 @@ class OperatorMeaning:
     placing: str
     steps: tuple[tuple[str, str], ...]
     tables: Mapping[str, str]
+    versions: Mapping[str, int] = field(default_factory=dict)
+    kept_as: str = ""
+    formerly: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A whole program. `query` is its fingerprint, of all that changes an answer. Of the ids of sources those below
-    `used_ids` have been given, some perhaps to sources that a query before has read."""
+    """A whole program. `query` is its fingerprint, of all that changes an answer, `formerly` that of format 6. Of the
+    ids of sources those below `used_ids` have been given, some perhaps to sources that a query before has read."""
 
     query: str
     zone: str = "UTC"
@@ -83,12 +94,14 @@ class Meaning:
     outputs: tuple[OutputMeaning, ...] = ()
     operators: tuple[OperatorMeaning, ...] = ()
     used_ids: int = field(default=0, compare=False)
+    formerly: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return what a checkpoint remembers, as JSON values."""
         told = asdict(self)
+        del told["formerly"]
         for operator in told["operators"]:
-            del operator["text"], operator["texts"]
+            del operator["text"], operator["texts"], operator["formerly"]
         return told
 
     @staticmethod
@@ -117,51 +130,98 @@ class Meaning:
         )
 
 
+def told_now(known: Meaning, now: Meaning) -> Meaning:
+    """Return what a checkpoint remembers in the words of today, for a query that means `now`: a query or an operator
+    that was remembered in the words of format 6 is the one that would have been called so."""
+    formerly = {each.formerly: each for each in now.operators}
+
+    def told(operator: OperatorMeaning) -> OperatorMeaning:
+        if operator.kept_as:
+            return operator
+        same = formerly.get(operator.identity)
+        if same is not None:
+            return replace(same, kept_as=operator.identity)
+        return replace(operator, kept_as=operator.identity, tables={})
+
+    query = now.query if known.query == now.formerly else known.query
+    return replace(known, query=query, operators=tuple(map(told, known.operators)))
+
+
+class Computed(NamedTuple):
+    """An operator beside its step of the plan: its `kind`, the fingerprint of its kernel, and the one that it had in
+    format 6; what spreads its rows, its level; the versions of kinds of operators, its own and of what feeds it."""
+
+    kind: str
+    spec: str
+    formerly: str
+    placing: str
+    level: int
+    versions: Mapping[str, int]
+
+
+class Identity(NamedTuple):
+    """The identity of an operator, and the one that it had in format 6."""
+
+    now: str
+    formerly: str
+
+
 class Lineage:
     """The meaning of each step of a job, together with all that feeds it."""
 
     def __init__(self, job: Job) -> None:
         self._zone = job.zone
-        self._memo: Memo = {}
+        self._text, self._plain, self._formerly = MeaningText(), UnversionedText(), TextOfFormat6()
+        self.query, self.query_formerly = fingerprint(job, self._text), fingerprint(job, self._formerly)
         self._timeless: dict[int, Node] = {}
         for node in in_order(job.sinks):
             fed = with_inputs(node, tuple(self._timeless[id(each)] for each in inputs(node)))
             self._timeless[id(node)] = _timeless(fed)
         self._given: Counter[str] = Counter()
 
-    def identity(self, of: Node | Sink, name: str, spec: str, placing: str, level: int) -> str:
-        """Return the identity of an operator that computes `spec` for the step `of`, spread by `placing`. Of operators
-        that are equal in all of it, those after the first have a number."""
-        text = "\n".join([spec, placing, str(level), self._zone, self._text(of)])
-        found = f"{name}-{_digest(text)}"
+    def identity(self, of: Node | Sink, computed: Computed) -> Identity:
+        """Return the identity of an operator that computes the step `of`. Of operators that are equal in all of it,
+        those after the first have a number."""
+        raised = [f"{kind} {version}" for kind, version in sorted(computed.versions.items()) if version > 1]
+        return Identity(
+            self._numbered(computed.kind, computed, [computed.spec, *raised], self._text.of(self._fed(of))),
+            # Functions, aggregates and operators all had version 1.
+            self._numbered(computed.kind, computed, [computed.formerly, *raised], self._formerly.of(self._fed(of))),
+        )
+
+    def _numbered(self, kind: str, computed: Computed, spec: Sequence[str], text: str) -> str:
+        parts = [*spec, computed.placing, str(computed.level), self._zone, text]
+        found = f"{kind}-{_digest(chr(10).join(parts))}"
         self._given[found] += 1
         count = self._given[found]
         return found if count == 1 else f"{found}-{count}"
 
-    def operator(
-        self, of: Node | Sink, identity: str, name: str, spec: str, placing: str, level: int
-    ) -> OperatorMeaning:
+    def operator(self, of: Node | Sink, identity: Identity, name: str, computed: Computed) -> OperatorMeaning:
         """Return what is remembered of such an operator, whose identity and name are known."""
         below = [node for node in in_order([of]) if node is not of]
         digests = [_digest(headline(self._timeless[id(node)])) for node in below]
+        versions = {name: version for each in (*below, of) for name, version in versions_in(each).items()}
+        kinds = {f"operator {kind}": version for kind, version in computed.versions.items()}
         return OperatorMeaning(
-            identity=identity,
+            identity=identity.now,
             name=name,
-            kind=name.rpartition("_")[0],
-            level=level,
-            spec=_digest(spec),
+            kind=computed.kind,
+            level=computed.level,
+            spec=_digest(computed.spec + self._plain.own(self._fed(of))),
             lasting=tuple(getattr(of, ttl) > 0 for ttl in TTLS if hasattr(of, ttl)),
-            placing=placing,
+            placing=computed.placing,
             steps=tuple(zip(map(kind, below), digests, strict=True)),
-            tables={n.table.name: _digest(canonical(n.table)) for n in below if isinstance(n, Scan)},
+            tables={n.table.name: _digest(self._plain.of(n.table)) for n in below if isinstance(n, Scan)},
+            versions=dict(sorted((versions | kinds).items())),
+            kept_as=identity.now,
+            formerly=identity.formerly,
             text=f"table {of.table.name}" if isinstance(of, Sink) else headline(of),
             texts=dict(zip(digests, map(headline, below), strict=True)),
         )
 
-    def _text(self, of: Node | Sink) -> str:
-        if isinstance(of, Sink):
-            return canonical(replace(of, input=self._timeless[id(of.input)]), self._memo)
-        return canonical(self._timeless[id(of)], self._memo)
+    def _fed(self, of: Node | Sink) -> Node | Sink:
+        """A step that is fed by nodes without lengths of TTLs."""
+        return replace(of, input=self._timeless[id(of.input)]) if isinstance(of, Sink) else self._timeless[id(of)]
 
 
 def _timeless(node: Node) -> Node:
@@ -185,12 +245,17 @@ def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | No
         connector=table.connector.kind,
         topics=table.connector.topics,
         form={
-            "key": ", ".join(f"{table.columns[k].name} {canonical(table.columns[k].type)}" for k in table.key),
+            "key": ", ".join(f"{table.columns[k].name} {_type(table.columns[k].type)}" for k in table.key),
             "what tells rows apart": "nothing" if told is None else ", ".join(told),
             "changes": ADDED if append else "updates",
             **_formats(table.connector),
         },
     )
+
+
+def _type(type_: DataType) -> str:
+    """A type in the words of the first checkpoints."""
+    return TextOfFormat6().of(type_)
 
 
 def _formats(connector: Connector) -> dict[str, str]:

@@ -55,8 +55,9 @@ class Lookup:
 @dataclass(frozen=True, slots=True)
 class Operator:
     """A kernel at its place. `name` is what people and metrics call it, with a running number; `identity` is what its
-    state is kept under, and says what it means (`service.plan.meaning`). `ports` are the names that the columns of each
-    input have in the query, for showing rows to people; of partial totals only the keys have names.
+    state is kept under: what it means (`service.plan.meaning`), or what that was called when the state was begun.
+    `ports` are the names that the columns of each input have in the query, for showing rows to people; of partial
+    totals only the keys have names.
     `order` says which columns of its key, by their place in it, choose the shard of its rows; None for all in order.
     `lookup` is what a lookup join asks.
     """

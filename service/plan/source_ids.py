@@ -1,4 +1,5 @@
-"""The ids of sources under a changed query: a source that the query before has read keeps its id.
+"""The ids of sources and of state under a changed query: a source that the query before has read keeps its id, and
+state is kept under the name that it has.
 
 Law: the state of a checkpoint knows a source by its id, and the log of batches knows it by its position among those of
 the query. So ids stay with their sources, in the order in which they were given; a source that is new gets one that no
@@ -12,15 +13,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.plan.meaning import Meaning, SourceMeaning
+from service.plan.meaning import Meaning, SourceMeaning, told_now
 from service.plan.program import Edge, Program
 
 
 class Ids(NamedTuple):
-    """New ids of the sources and outputs of a program, `of` those that they have; sources have had ids below `used`."""
+    """New ids of the sources and outputs of a program, `of` those that they have; sources have had ids below `used`.
+    `kept_as` is what state is kept under that has another name than the identity of its operator."""
 
     of: Mapping[int, int]
     used: int
+    kept_as: Mapping[str, str]
 
 
 def ids_after(program: Program, known: Meaning) -> Ids:
@@ -37,11 +40,12 @@ def ids_after(program: Program, known: Meaning) -> Ids:
         else:
             found[each.id] = used
             used += 1
-    return Ids(found | {output.id: used + place for place, output in enumerate(program.outputs)}, used)
+    kept_as = {o.identity: o.kept_as for o in told_now(known, program.meaning).operators if o.kept_as != o.identity}
+    return Ids(found | {output.id: used + place for place, output in enumerate(program.outputs)}, used, kept_as)
 
 
 def renumbered(program: Program, ids: Ids) -> Program:
-    """Return `program` with these ids, and its sources in their order."""
+    """Return `program` with these ids and names of state, and its sources in their order."""
     behind = ids.used + len(program.outputs)
     number = {**ids.of, **{o.id: behind + place for place, o in enumerate(program.operators)}}
 
@@ -54,17 +58,29 @@ def renumbered(program: Program, ids: Ids) -> Program:
         program,
         sources=tuple(sorted(sources, key=lambda source: source.id)),
         outputs=tuple(replace(o, id=number[o.id], edge=moved(o.edge)) for o in program.outputs),
-        operators=tuple(replace(o, id=number[o.id], inputs=tuple(map(moved, o.inputs))) for o in program.operators),
+        operators=tuple(
+            replace(
+                o,
+                id=number[o.id],
+                inputs=tuple(map(moved, o.inputs)),
+                identity=ids.kept_as.get(o.identity, o.identity),
+            )
+            for o in program.operators
+        ),
         meaning=replace(
             program.meaning,
             sources=tuple(sorted(meanings, key=lambda meaning: meaning.id)),
             used_ids=ids.used,
+            operators=tuple(
+                replace(m, kept_as=ids.kept_as.get(m.identity, m.kept_as)) for m in program.meaning.operators
+            ),
         ),
     )
 
 
 def going_on(program: Program, known: Meaning) -> Program:
-    """Return `program` with the ids that its sources have in a checkpoint of a query that meant `known`."""
+    """Return `program` with the ids and names that its sources and its state have in a checkpoint of a query that meant
+    `known`."""
     return renumbered(program, ids_after(program, known))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning
+from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning, told_now
 
 
 class Fate(Enum):
@@ -67,6 +67,7 @@ class Upgrade:
 def upgrade(known: Meaning, now: Meaning) -> Upgrade:
     """Compare the query that a checkpoint was written by with the one that is to go on, whose sources have the ids that
     `service.plan.source_ids` gives them."""
+    known = told_now(known, now)
     written = _outputs(known.outputs, now.outputs)
     lacking = written.lacking
     if now.levels and not known.levels:
@@ -130,11 +131,22 @@ def _differences(was: OperatorMeaning, is_: OperatorMeaning, zone_before: str, z
         found.append(f"it is fed by what did not feed it before: {', '.join(dict.fromkeys(added))}")
     if removed:
         found.append(f"what fed it does no more: {', '.join(dict.fromkeys(removed))}")
+    found += _raised(was, is_, sure=not found)
     if zone_before != zone:
         found.append(f"the time zone was {zone_before} and is {zone}")
     if (was.level, was.placing) != (is_.level, is_.placing):
         found.append("its rows are spread by other columns")
     return found or ["what feeds it is computed otherwise"]
+
+
+def _raised(was: OperatorMeaning, is_: OperatorMeaning, *, sure: bool) -> Iterable[str]:
+    """Which versions differ; of what a query before did not call, only where nothing else explains it (`sure`)."""
+    for name, version in is_.versions.items():
+        before = was.versions.get(name)
+        if before is not None and before != version:
+            yield f"{name} has version {version} and had version {before}: the state has the answers of before"
+        elif before is None and version > 1 and sure:
+            yield f"{name} has version {version}: the state may have other answers"
 
 
 class _Read(NamedTuple):

@@ -26,8 +26,16 @@ from service.runtime.partitioning import partition_by_hash
 from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
-FORMAT = 6
+FORMAT = 7
 """The version of the manifest below, and of how a runner keeps it and the blocks that it lists."""
+
+READABLE = (6, FORMAT)
+"""The formats that are read. In format 6 identities and fingerprints held DuckDB text; all else is as it is now."""
+
+
+def formats() -> str:
+    """Return the formats that are read, in words."""
+    return f"formats {' and '.join(map(str, READABLE))}"
 
 
 class StateMismatch(Exception):
@@ -89,7 +97,7 @@ class ShardOperators:
         self._fetch = fetch
         self._ask: Ask | None = None
         self._operators = topology.operators_at(level)
-        saved = json.loads(manifest) if manifest else None
+        saved = _read(manifest) if manifest else None
         if saved is not None:
             _check(self._operators, saved)
         self._states: dict[int, State] = {}
@@ -238,7 +246,7 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
     Raises StateMismatch.
     """
     operators = topology.operators_at(level)
-    saved = [json.loads(part.manifest) for part in parts]
+    saved = [_read(part.manifest) for part in parts]
     for each in saved:
         _check(operators, each)
     states: dict[str, dict[str, str]] = {}
@@ -263,8 +271,7 @@ def united_shard(parts: Sequence[bytes]) -> UnitedShard:
     states: dict[str, dict[str, str]] = {}
     owners: dict[str, int] = {}
     for part, manifest in enumerate(parts):
-        saved = json.loads(manifest)
-        _check((), saved)
+        saved = _read(manifest)
         for operator, told in saved["states"].items():
             if operator not in states:
                 states[operator], owners[operator] = told, part
@@ -283,10 +290,19 @@ def blocks_in_use(topology: Topology, level: int, blocks: Iterable[str]) -> set[
     return {block for block in blocks if operator_of(block) in known}
 
 
+def _read(manifest: bytes) -> Any:
+    """What a manifest says. Fingerprints of format 6 are left out: they went into the identity that state is kept
+    under, which the driver has compared."""
+    saved = json.loads(manifest)
+    if saved["format"] not in READABLE:
+        raise StateMismatch(f"the state has format {saved['format']}, this version reads {formats()}")
+    if saved["format"] != FORMAT:
+        saved["states"] = {operator: {"manifest": told["manifest"]} for operator, told in saved["states"].items()}
+    return saved
+
+
 def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:
     """Hold that every operator with state has its own in the manifest: an empty one would be taken for no rows."""
-    if saved["format"] != FORMAT:
-        raise StateMismatch(f"the state has format {saved['format']}, this version reads format {FORMAT}")
     for operator in operators:
         if not operator.kernel.traces():
             continue
@@ -296,7 +312,7 @@ def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:
                 f"the checkpoint holds the state of another query: it has none of {operator.name}"
                 f" ({operator.identity})\n  hint:   run the query that wrote it, or start from a fresh checkpoint"
             )
-        if written["fingerprint"] != _fingerprint(operator):
+        if written.get("fingerprint", _fingerprint(operator)) != _fingerprint(operator):
             raise StateMismatch(
                 f"the state of {operator.name} was written by another version of this operator: run the version"
                 " that wrote it, or start from a fresh checkpoint"

@@ -36,6 +36,16 @@ class Kept(Checkpoint):
         self.files[name] = value
 
 
+def test_one_of_a_former_format_is_taken_anew_by_the_same_query(tmp_path: Path) -> None:
+    kept = Kept({**SAVED, "format": 6})
+    assert kept.agree(NOW) is None, "it is the same query"
+    assert not kept.taken()
+    kept.take(NOW, FolderFiles(str(tmp_path)))
+    assert kept.taken()
+    assert kept.files[QUERY]["format"] == FORMAT
+    assert kept.files[QUERY]["change"]["batch"] == 0, "copies of batches before it can still be made"
+
+
 def test_a_new_checkpoint_is_made_for_what_is_wanted(tmp_path: Path) -> None:
     kept = Kept(None)
     assert not kept.taken()
@@ -64,7 +74,7 @@ def test_a_batch_that_has_begun_is_done_by_as_many_tasks_as_it_began_with(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": FORMAT - 1}, f"another version of the service.*has format {FORMAT - 1}, .* reads format {FORMAT}"),
+        ({"format": 5}, f"another version of the service.*has format 5, this version reads formats 6 and {FORMAT}"),
         (
             {"meaning": Meaning("other", sources=(SourceMeaning("orders", "kafka", ("others",), 0),)).to_json()},
             "the state of another query.*orders is read from orders, and was from others",

@@ -10,6 +10,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -27,17 +28,17 @@ from service.checkpoint.small_files import QUERY, SmallFiles
 from service.checkpoint.version import LevelState, ShardState, Version
 from service.commands.upgrade_check import CheckedUpgrade
 from service.deployment.upgrading import remembered, settled, upgrade_of, with_known_ids
-from service.formats.contract import RECORD
+from service.formats.contract import RECORD, Decoder
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
-from service.plan.program import Program
+from service.plan.program import Program, Source
 from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
 from service.runtime.envelope import EGRESS, Envelope, Kind, table_of
 from service.runtime.ingest import Ingest
 from service.runtime.layout import Layout
 from service.runtime.shard import Shard
-from service.runtime.shard_operators import FORMAT, StateMismatch
+from service.runtime.shard_operators import READABLE, ShardOperators, StateMismatch
 from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick, channel_name
 from service.spark.query.shard_cache import ShardCache
@@ -269,7 +270,7 @@ def test_a_source_that_is_still_read_keeps_its_id_and_a_new_one_gets_one_that_wa
 
 def test_of_a_checkpoint_of_another_version_nothing_is_taken_for_known(tmp_path: Path) -> None:
     program, files = program_of(QUERY_BEFORE), FolderFiles(str(tmp_path))
-    other = {"format": FORMAT - 1, "change": {"rows": 1}}
+    other = {"format": min(READABLE) - 1, "change": {"rows": 1}}
     SmallFiles(files).write(QUERY, other)
     assert settled(files) == other
     assert with_known_ids(program, other) is program
@@ -320,19 +321,40 @@ class Service:
         self.upgrade = upgrade_of(known, self.program.meaning, None, str(self.folder))
         self.memory.write(QUERY, remembered(self.program.meaning))
         self.topology = Topology(self.program)
-        self.decoders = {s.id: decoder(s.table, s.columns) for s in self.program.sources}
+        self.decoders = {s.id: self.decoder(s) for s in self.program.sources}
+
+    def decoder(self, source: Source) -> Decoder:
+        """What makes rows of the records of a table."""
+        return decoder(source.table, source.columns)
+
+    def now(self) -> int:
+        """The wall clock of the next batch."""
+        return 1_704_067_200_000 + 5000 * self.batch
+
+    def arriving(self, source: Source, now: int) -> list[pa.Table]:
+        """The records of a table in the next batch, by partition."""
+        return [records(source.table.connector.topics[0], self.batch, now)]
+
+    def tick(self) -> Tick:
+        """Which channels there are, and which tables end with the next batch."""
+        sources = self.program.sources
+        return Tick({s.id: (channel_name(s.id, s.table.connector.topics[0], 0),) for s in sources}, ())
+
+    def _open(self, kept: _KeptShard) -> ShardOperators:
+        return self.opened(kept.take())
+
+    def opened(self, operators: ShardOperators) -> ShardOperators:
+        """The operators of a shard, before they are told the rows of a batch."""
+        return operators
 
     def do(self, shards: int) -> dict[str, Rows]:
         """The next batch; the changes of each table."""
-        now, layout, program = 1_704_067_200_000 + 5000 * self.batch, Layout.of(shards), self.program
+        now, layout, program = self.now(), Layout.of(shards), self.program
         waiting: list[Envelope] = []
-        channels = {}
         for source in program.sources:
-            topic = source.table.connector.topics[0]
             ingest = Ingest(self.topology, source, self.decoders[source.id], layout, self.sql)
-            waiting += ingest.run([records(topic, self.batch, now)], now)
-            channels[source.id] = (channel_name(source.id, topic, 0),)
-        tick = Tick(channels, ()).to_bytes()
+            waiting += ingest.run(self.arriving(source, now), now)
+        tick = self.tick().to_bytes()
         for level in range(1, program.levels + 1):
             for shard in range(shards):
                 waiting.append(Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, tick))
@@ -346,7 +368,7 @@ class Service:
                 writer = BlockWriter(self.files, self.batch, level, number)
                 kept = _KeptShard(job, level, number, before, writer, ShardCache())
                 shard_ = Shard(self.topology, level, number, layout, before.clocks)
-                waiting += shard_.advance([e for e in here if e.shard == number], kept.take)
+                waiting += shard_.advance([e for e in here if e.shard == number], partial(self._open, kept))
                 clocks = json.loads(json.dumps(shard_.save())) if number == 0 else None
                 told.append(ShardState(level, number, clocks, kept.close()))
         Version.of(told, program.levels, shards).write(self.files, self.batch)
@@ -361,7 +383,7 @@ class Service:
             if e.level == EGRESS and e.kind == Kind.OUTPUT:
                 for row in table_of(e).to_pylist():
                     weight = row.pop(WEIGHT)
-                    found[tables[e.address]][tuple(row.values())] += weight
+                    found[tables[e.address]][tuple(map(_hashable, row.values()))] += weight
         return {name: Counter({row: n for row, n in rows.items() if n}) for name, rows in found.items()}
 
     def states(self) -> set[str]:
@@ -369,6 +391,10 @@ class Service:
         levels = Version.before(self.files, self.batch).levels.values()
         manifests = [Manifest.from_bytes(self.files.block(at).to_pybytes()) for lv in levels for at in lv.manifests]
         return {block.partition(":")[0] for manifest in manifests for block in manifest.blocks}
+
+
+def _hashable(value: object) -> object:
+    return repr(value) if isinstance(value, list | dict) else value
 
 
 def records(topic: str, batch: int, now: int) -> pa.Table:

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from operators.fingerprint import fingerprint_of_format_6
 from operators.kernel import Kernel
 from operators.rows.union import UnionAll
 from service.plan.expressions import Expression, render
 from service.plan.lowering.distribution import Input, Stream, co_locate
 from service.plan.lowering.monotone import rises_with
-from service.plan.meaning import Lineage, Meaning, output_meaning, source_meaning
+from service.plan.meaning import Computed, Lineage, Meaning, output_meaning, source_meaning
 from service.plan.nodes import Job, Node, Sink
 from service.plan.program import Edge, Lookup, Operator, Output, Program, Source
 from service.plan.table import Table
@@ -132,7 +133,7 @@ class Builder:
         whole = placement.key_order == tuple(range(len(ports[0].key)))
         return CoLocated(placement.level, tuple(united), placement.key_order, None if whole else placement.key_order)
 
-    def finish(self, job: Job, fingerprint: str) -> tuple[Program, Mapping[int, Node | Sink]]:
+    def finish(self, job: Job) -> tuple[Program, Mapping[int, Node | Sink]]:
         """Return the program, and what each of its sources and operators, by id, is for."""
         ids = [each.id for group in (self._sources, self._outputs, self._operators) for each in group]
         number = {old: new for new, old in enumerate(ids)}
@@ -147,29 +148,32 @@ class Builder:
         outputs = tuple(replace(o, id=number[o.id], edge=moved(o.edge)) for o in self._outputs)
         levels = max((o.level for o in self._operators), default=0)
         lineage, operators, stateful = Lineage(job), [], []
+        versions: dict[int, Mapping[str, int]] = {}
         for operator in self._operators:
-            of, spec, placing = self._made_for[operator.id], operator.kernel.fingerprint(), str(operator.order)
-            kind = operator.name.rpartition("_")[0]
-            identity = lineage.identity(of, kind, spec, placing, operator.level)
+            of = self._made_for[operator.id]
+            computed = _computed(operator, [versions.get(edge.producer, {}) for edge in operator.inputs])
+            versions[operator.id] = computed.versions
+            identity = lineage.identity(of, computed)
             edges = tuple(map(moved, operator.inputs))
-            operators.append(replace(operator, id=number[operator.id], inputs=edges, identity=identity))
+            operators.append(replace(operator, id=number[operator.id], inputs=edges, identity=identity.now))
             if operator.kernel.traces():
-                stateful.append(lineage.operator(of, identity, operator.name, spec, placing, operator.level))
+                stateful.append(lineage.operator(of, identity, operator.name, computed))
         program = Program(
             name=job.name,
             sources=sources,
             operators=tuple(operators),
             outputs=outputs,
             levels=levels,
-            fingerprint=fingerprint,
+            fingerprint=lineage.query,
             meaning=Meaning(
-                query=fingerprint,
+                query=lineage.query,
                 zone=job.zone,
                 levels=levels,
                 sources=tuple(source_meaning(s.table, s.id) for s in sources),
                 outputs=tuple(output_meaning(o.table, o.columns, o.key, append=o.append) for o in outputs),
                 operators=tuple(stateful),
                 used_ids=len(sources),
+                formerly=lineage.query_formerly,
             ),
         )
         return program, {number[old]: of for old, of in self._made_for.items()}
@@ -182,3 +186,16 @@ class Builder:
         if self._of is not None:
             self._made_for[self._next - 1] = self._of
         return self._next - 1
+
+
+def _computed(operator: Operator, below: Sequence[Mapping[str, int]]) -> Computed:
+    """What an operator computes; `below` are the versions of those that feed it."""
+    kind = operator.name.rpartition("_")[0]
+    return Computed(
+        kind=kind,
+        spec=operator.kernel.fingerprint(),
+        formerly=fingerprint_of_format_6(operator.kernel),
+        placing=str(operator.order),
+        level=operator.level,
+        versions={k: v for each in below for k, v in each.items()} | {kind: operator.kernel.version},
+    )

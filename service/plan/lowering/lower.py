@@ -17,7 +17,6 @@ from operators.rows.consolidate import Consolidate
 from operators.rows.materialize import Materialize
 from operators.windows.session_partial import SessionPartial
 from operators.windows.window_partial import WindowPartial
-from service.plan.canonical import fingerprint
 from service.plan.deep_stack import on_a_deep_stack
 from service.plan.expressions import Call, Column, Expression, moved
 from service.plan.lowering import kernels
@@ -86,7 +85,7 @@ def lower_traced(job: Job, *, late_rows: bool = False) -> tuple[Program, Mapping
         with lowering.builder.building(sink):
             lowering.sink(sink)
     lowering.order_sources(job)
-    return lowering.builder.finish(job, fingerprint(job))
+    return lowering.builder.finish(job)
 
 
 class _Lowering:

@@ -175,7 +175,7 @@ class _Origins:
             return None
         # What stands in it twice is two rows.
         parts = [
-            _one_text(wide, narrow, Call("#", (wide.origin,), STRING, "{0} || '#" + str(i) + "'"))
+            _one_text(wide, narrow, Call("#", (wide.origin,), STRING, "{0} || '#" + str(i) + "'", constants=(i,)))
             for i, (wide, narrow) in enumerate(zip(below, node.inputs, strict=True))
         ]
         origin = Field("origin", STRING, nullable=False)
@@ -270,7 +270,7 @@ class _Origins:
             return Call(expression.name, (origin, *arguments), expression.type, template)
         self._drawn += 1
         template = DRAWS[expression.name].replace("{0}", "concat({0}, '!" + str(self._drawn) + "')")
-        return Call(expression.name, (origin,), expression.type, template)
+        return Call(expression.name, (origin,), expression.type, template, constants=(self._drawn,))
 
 
 class _Hidden(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.plan.canonical import Memo, canonical
+from service.plan.canonical import ExactText
 from service.plan.nodes import Job, Node
 from service.plan.walk import rewrite
 
@@ -19,6 +19,6 @@ def share_subplans(job: Job) -> Job:
     >>> len(in_order(twice.sinks)), len(in_order(share_subplans(twice).sinks))
     (5, 3)
     """
-    texts: Memo = {}
+    text = ExactText()
     first: dict[str, Node] = {}
-    return rewrite(job, lambda node, _: first.setdefault(canonical(node, texts), node))
+    return rewrite(job, lambda node, _: first.setdefault(text.of(node), node))

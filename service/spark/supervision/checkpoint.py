@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from service.checkpoint.address import NEEDED, SCHEMES
 from service.checkpoint.files import Files
 from service.checkpoint.small_files import QUERY
-from service.deployment.upgrading import change_of_log, remembered, upgrade_of
+from service.deployment.upgrading import change_of_log, in_format_of_today, remembered, upgrade_of
 from service.plan.meaning import Meaning
 from service.plan.upgrade import Upgrade
 from service.runtime.shard_operators import StateMismatch
@@ -55,8 +55,8 @@ class Checkpoint:
             change.put(files)
 
     def taken(self) -> bool:
-        """Return whether the checkpoint is that of a query."""
-        return self.read(QUERY) is not None
+        """Return whether the checkpoint is that of a query, told in the format of today."""
+        return in_format_of_today(self.read(QUERY))
 
     def last_planned(self) -> int:
         """Return the last batch that was planned, -1 if there is none: a run does it again, or not."""

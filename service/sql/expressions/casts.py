@@ -6,6 +6,8 @@ does not fit its type fails the row: it raises in CAST and is NULL in TRY_CAST.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from service.plan import types
 from service.plan.expressions import Call, Expression, Literal
 from service.plan.types import (
@@ -58,7 +60,29 @@ def cast(
             hint=_hint(source, to),
         )
     name = "TRY_CAST" if try_ else "CAST"
-    return shared(Call(name, (expression,), to, f"TRY({template})" if try_ and template != "{0}" else template))
+    text = f"TRY({template})" if try_ and template != "{0}" else template
+    told = ("whole",) if implicit and _has_length(to) else ()
+    version = _VERSIONS.get((type(source), type(to)), 1)
+    versions = ((name, version),) if version > 1 else ()
+    return shared(Call(name, (expression,), to, text, constants=told, versions=versions))
+
+
+_VERSIONS: Mapping[tuple[type[DataType], type[DataType]], int] = {}
+"""The versions of casts that a mend made give other values, by kinds of types: see `functions.signature.Overload`."""
+
+
+def _has_length(to: DataType) -> bool:
+    """Whether a cast to a type would cut or pad text or bytes somewhere, if it were not implicit."""
+    match to:
+        case Text() | Binary():
+            return True
+        case Array(element):
+            return _has_length(element)
+        case Map(key, value):
+            return _has_length(key) or _has_length(value)
+        case Row(_, types_):
+            return any(map(_has_length, types_))
+    return False
 
 
 def _hint(source: DataType, to: DataType) -> str:

@@ -49,10 +49,12 @@ def chained(name: str, operands: Sequence[Expression], context: Context) -> Expr
         for operand in rest:
             total = join(total, operand)
         return total
-    step = render(join(Literal("x", last), Literal("y", last))).replace("{", "{{").replace("}", "}}")
+    pair = join(Literal("x", last), Literal("y", last))
+    step = render(pair).replace("{", "{{").replace("}", "}}")
     listed = ", ".join(f"{{{i}}}" for i in range(len(rest) + 1))
     arguments = (total, *(cast(operand, last, implicit=True) for operand in rest))
-    return Call(name, arguments, last, f"list_reduce([{listed}], lambda x, y: {step})")
+    versions = pair.versions if isinstance(pair, Call) else ()
+    return Call(name, arguments, last, f"list_reduce([{listed}], lambda x, y: {step})", versions=versions)
 
 
 def _totals(name: str, given: Sequence[DataType], context: Context) -> list[DataType]:

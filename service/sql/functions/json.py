@@ -25,6 +25,13 @@ from service.sql.parse.data_types import data_type
 _NULL = exp.var("NULL")
 
 
+def _words(form: Form, path: Path, *clauses: str) -> tuple[str, ...]:
+    """The path and what the clauses say, as constants of the call; an expression of DEFAULT is an argument of it."""
+    said = (form.keywords.get(clause, _NULL) for clause in clauses)
+    words = (_NULL.name if _is_null(each) else each.name if isinstance(each, exp.Var) else "DEFAULT" for each in said)
+    return path.duckdb, path.array or "", "lax" if path.lax else "strict", *words
+
+
 def _arguments(form: Form) -> tuple[Expression, Path]:
     if len(form.arguments) != 2:
         raise SqlError(
@@ -73,7 +80,7 @@ def json_value(form: Form) -> Expression:
     on_empty, on_error = form.keywords.get("ON EMPTY", _NULL), form.keywords.get("ON ERROR", _NULL)
     if _is_null(on_empty) and _is_null(on_error):
         scalar = f"json_extract_string(TRY(json_value({{0}}, {template_text(path.duckdb)})), '$')"
-        return Call(form.name, (value,), type_, converted.replace("{0}", scalar))
+        return Call(form.name, (value,), type_, converted.replace("{0}", scalar), constants=_words(form, path))
     arguments = [value]
     empty = _behaviour(form, on_empty, type_, arguments)
     missing = empty if path.lax else _behaviour(form, on_error, type_, arguments)
@@ -83,7 +90,8 @@ def json_value(form: Form) -> Expression:
         f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_found(path)} IS NULL THEN {missing}"
         f" WHEN {kind} = 'NULL' THEN {empty} WHEN {kind} IN ('OBJECT', 'ARRAY') THEN {missing} ELSE {read} END"
     )
-    return Call(form.name, tuple(arguments), type_, template)
+    words = _words(form, path, "ON EMPTY", "ON ERROR")
+    return Call(form.name, tuple(arguments), type_, template, constants=words)
 
 
 def _is_null(node: exp.Expr) -> bool:
@@ -130,7 +138,8 @@ def json_query(form: Form) -> Expression:
                 f" WHEN 'NULL' THEN {empty} ELSE {missing} END"
             )
     template = f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing} ELSE {answer} END"
-    return Call(form.name, (value,), STRING, template)
+    words = _words(form, path, "ON EMPTY", "ON ERROR")
+    return Call(form.name, (value,), STRING, template, constants=(*words, wrapper))
 
 
 def _answers(form: Form, known: Mapping[str, str], of_type: str = "") -> tuple[str, str]:
@@ -187,7 +196,8 @@ def _json_list(form: Form, value: Expression, path: Path) -> Expression:
         f" WHEN json_type({found}) = 'NULL' THEN {empty} WHEN json_type({found}) = 'ARRAY' THEN {arrays}"
         f" WHEN json_type({found}) = 'OBJECT' THEN {objects} ELSE {others} END"
     )
-    return Call(form.name, (value,), type_, template)
+    words = _words(form, path, "ON EMPTY", "ON ERROR")
+    return Call(form.name, (value,), type_, template, constants=(*words, wrapper))
 
 
 def json_exists(form: Form) -> Expression:
@@ -201,7 +211,7 @@ def json_exists(form: Form) -> Expression:
         raise SqlError(f"JSON_EXISTS does not know {name} as an answer")
     missing = "FALSE" if path.lax else answers[name]
     template = f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {found} IS NULL THEN {missing} ELSE {there} END"
-    return Call(form.name, (value,), BOOLEAN, template)
+    return Call(form.name, (value,), BOOLEAN, template, constants=(*_words(form, path), name))
 
 
 # DuckDB reads a comma before a closing bracket, NaN and Infinity, which are no JSON; inside texts they may stand.

@@ -83,12 +83,14 @@ def json_object(form: Form) -> Expression:
     Keys come sorted. Of a key given twice the last value counts; where NULL is absent, the last that is not NULL.
     """
     values: list[Expression] = []
+    keys: list[str] = []
     members: dict[str, str] = {}
     absent = _absent(form, "NULL")
     for key_node, node in zip(form.arguments[::2], form.arguments[1::2], strict=True):
         key = constant_text(form.compile(key_node))
         if key is None:
             raise SqlError("a key of JSON_OBJECT must be a text constant", at=key_node)
+        keys.append(key)
         values.append(form.compile(node))
         text = written_as_json(values[-1], f"{{{len(values) - 1}}}")
         pair = f"{template_text(_quoted(key) + ':')} || {text}"
@@ -98,7 +100,8 @@ def json_object(form: Form) -> Expression:
             pair = f"coalesce({pair}, {members[key]})"
         members[key] = pair
     parts = [members[key] for key in sorted(members, key=_java_order)]
-    return Call(form.name, tuple(values), STRING, _enclosed("{{", parts, "}}"))
+    told = (*keys, "ABSENT" if absent else "NULL")
+    return Call(form.name, tuple(values), STRING, _enclosed("{{", parts, "}}"), constants=told)
 
 
 def json_array(form: Form) -> Expression:
@@ -107,7 +110,8 @@ def json_array(form: Form) -> Expression:
     absent = _absent(form, "ABSENT")
     texts = [written_as_json(v, f"{{{i}}}") for i, v in enumerate(values)]
     parts = texts if absent else [f"coalesce({t}, 'null')" for t in texts]
-    return Call(form.name, values, STRING, _enclosed("[", parts, "]"))
+    told = ("ABSENT" if absent else "NULL",)
+    return Call(form.name, values, STRING, _enclosed("[", parts, "]"), constants=told)
 
 
 def _enclosed(start: str, parts: list[str], end: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -50,13 +50,15 @@ KINDS: Mapping[str, tuple[Callable[[DataType], bool], DataType | None]] = {
 class Overload:
     """One way to call a function. `parameters` are names of KINDS; a last one with `*` stands for any number more.
 
-    `template` is DuckDB text, or a function that makes the whole expression from arguments that fit.
+    `template` is DuckDB text, or a function that makes the whole expression from arguments that fit. `version` is
+    raised by a mend that gives another value where there was one: state made from the value before would be wrong.
     """
 
     parameters: tuple[str, ...]
     result: Result
     template: str | Build
     deterministic: bool = True
+    version: int = 1
 
     def takes(self, given: Sequence[DataType]) -> bool:
         """Return whether arguments of these types fit."""
@@ -75,9 +77,26 @@ class Overload:
         kinds = self.kinds(len(arguments)) or ()
         fitting = tuple(_converted(a, kind, context) for a, kind in zip(arguments, kinds, strict=True))
         if callable(self.template):
-            return shared(self.template(name, fitting, context))
+            made = self.template(name, fitting, context)
+            return shared(of_version(_with_constants(made, fitting), name, self.version))
         result = self.result([a.type for a in fitting]) if callable(self.result) else self.result
-        return shared(Call(name, fitting, result, self.template, self.deterministic))
+        made = Call(name, fitting, result, self.template, self.deterministic)
+        return shared(of_version(made, name, self.version))
+
+
+def of_version(made: Expression, name: str, version: int) -> Expression:
+    """Return what the function `name` has `made`, noting its version if that was raised."""
+    if version == 1 or not isinstance(made, Call):
+        return made
+    return replace(made, versions=(*made.versions, (name, version)))
+
+
+def _with_constants(made: Expression, given: Arguments) -> Expression:
+    """`made`, which tells the constants of its call that went into its template and are no arguments of it."""
+    if not isinstance(made, Call) or any(made is each for each in given):
+        return made
+    more = tuple(each for each in given if isinstance(each, Literal) and not any(each is a for a in made.arguments))
+    return replace(made, constants=(*made.constants, *more)) if more else made
 
 
 def _fits(kind: str, type_: DataType) -> bool:
@@ -109,14 +128,15 @@ _NULL_AS: Mapping[str, DataType] = {
 }
 
 
-def plain(parameters: str, result: Result, template: str, *, deterministic: bool = True) -> Overload:
+def plain(parameters: str, result: Result, template: str, *, deterministic: bool = True, version: int = 1) -> Overload:
     """Return a row of the table whose DuckDB text is fixed: plain("STRING, INT", STRING, "left({0}, {1})")."""
-    return Overload(_split(parameters), result, template, deterministic)
+    return Overload(_split(parameters), result, template, deterministic, version)
 
 
-def built(parameters: str, build: Build) -> Overload:
-    """Return a row of the table whose expression depends on the arguments."""
-    return Overload(_split(parameters), types.NULL, build)
+def built(parameters: str, build: Build, *, version: int = 1) -> Overload:
+    """Return a row of the table whose expression depends on the arguments. Of these, constants that the expression does
+    not have as arguments are noted by themselves; what else its text depends on, `build` gives to `Call.constants`."""
+    return Overload(_split(parameters), types.NULL, build, version=version)
 
 
 def _split(parameters: str) -> tuple[str, ...]:
@@ -141,6 +161,13 @@ class Form:
 
 
 Special = Callable[[Form], Expression]
+
+
+def at_version(version: int, special: Special) -> Special:
+    """Return a function with words of its own whose version was raised: see `Overload`."""
+    return lambda form: of_version(special(form), form.name, version)
+
+
 Table = Mapping[str, tuple[Overload, ...]]
 
 

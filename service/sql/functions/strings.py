@@ -113,7 +113,7 @@ def trim(form: Form) -> Expression:
         raise SqlError("TRIM takes text", hint="write TRIM(BOTH ' ' FROM text)")
     function = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[side]
     characters = "{1}" if len(arguments) == 2 else "' '"
-    return Call("TRIM", arguments, STRING, f"{function}({{0}}, {characters})")
+    return Call("TRIM", arguments, STRING, f"{function}({{0}}, {characters})", constants=(side,))
 
 
 def _is_text(argument: Expression) -> bool:

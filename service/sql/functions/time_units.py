@@ -162,13 +162,14 @@ def timestamp_add(form: Form) -> Expression:
     else:
         step = f"to_milliseconds(CAST({{0}} AS BIGINT) * {MILLISECONDS[unit]})"
     if time.type == DATE and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
-        return Call("TIMESTAMPADD", (number, time), Timestamp(3), f"({{1}} + {step})")
+        return Call("TIMESTAMPADD", (number, time), Timestamp(3), f"({{1}} + {step})", constants=(unit,))
     if time.type != DATE and not is_moment(time.type):
         raise SqlError(f"TIMESTAMPADD takes a date or a time, not {flink(time.type)}")
     result = time.type
     if isinstance(result, Timestamp | TimestampLtz) and result.precision < 3:
         result = type(result)(3)
-    return Call("TIMESTAMPADD", (number, time), result, f"CAST({{1}} + {step} AS {types.duckdb(result)})")
+    template = f"CAST({{1}} + {step} AS {types.duckdb(result)})"
+    return Call("TIMESTAMPADD", (number, time), result, template, constants=(unit,))
 
 
 # Months between the days; one less where the days fit and the second time is earlier in its day, as Flink has it also

@@ -100,7 +100,8 @@ def _to_date(name: str, arguments: Arguments, context: Context) -> Expression:
 def _moment(argument: Expression, context: Context) -> Expression:
     """What DATE_FORMAT and UNIX_TIMESTAMP write: a wall-clock time of the session's zone."""
     if is_text(argument.type):
-        return Call("TO_TIMESTAMP", (argument,), Timestamp(3), reader(_STANDARD, lenient=True).moment("{0}"))
+        template = reader(_STANDARD, lenient=True).moment("{0}")
+        return Call("TO_TIMESTAMP", (argument,), Timestamp(3), template, constants=(_STANDARD, "lenient"))
     return cast(argument, Timestamp(6), zone=context.zone) if argument.type != Timestamp(6) else argument
 
 

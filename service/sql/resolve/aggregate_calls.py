@@ -137,7 +137,8 @@ def _together(values: tuple[Expression, ...], present_ones: int) -> Expression:
     present = " AND ".join(f"{{{i}}} IS NOT NULL" for i in places[:present_ones])
     packed = ", ".join(f"f{i} := {{{i}}}" for i in places)
     type_ = Row(tuple(f"f{i}" for i in places), tuple(v.type for v in values))
-    return Call("ROW", values, type_, f"CASE WHEN {present} THEN struct_pack({packed}) END")
+    template = f"CASE WHEN {present} THEN struct_pack({packed}) END"
+    return Call("ROW", values, type_, template, constants=(present_ones,))
 
 
 class AggregateCalls:

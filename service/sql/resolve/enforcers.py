@@ -30,7 +30,8 @@ def _check(value: Expression, name: str, session: ResolveContext) -> Expression:
     # The text depends on the value, so that the cast fails in the row and not when the statement is prepared.
     told = quoted(f'column "{name}" is NOT NULL, but has no value').replace("{", "{{").replace("}", "}}")
     fails = f"CAST(concat({told}, CAST({{0}} AS VARCHAR)) AS BOOLEAN)"
-    return Call("NOT NULL", (value,), BOOLEAN, f"(CASE WHEN {{0}} IS NULL THEN {fails} ELSE true END)")
+    template = f"(CASE WHEN {{0}} IS NULL THEN {fails} ELSE true END)"
+    return Call("NOT NULL", (value,), BOOLEAN, template, constants=(name,))
 
 
 def fitted(value: Expression, to: DataType, session: ResolveContext) -> Expression:

@@ -193,7 +193,8 @@ def _only_row(
     if empty is None:
         raise QueryRejected
     empty = cast(empty, given.type, implicit=True, zone=session.zone)
-    return joined, Call("COALESCE", (told, given, empty), given.type, "(CASE WHEN {0} THEN {1} ELSE {2} END)")
+    template = "(CASE WHEN {0} THEN {1} ELSE {2} END)"
+    return joined, Call("COALESCE", (told, given, empty), given.type, template, constants=("where there is one",))
 
 
 def _counted(relation: Relation, keys: Sequence[int], value: int, place: Place, ttl: int) -> Relation:

@@ -174,7 +174,8 @@ def _number(relation: Relation, asked: Expression) -> Expression:
 
 def _placed(asked: Expression, columns: Sequence[Expression]) -> Expression:
     texts = ", ".join(f"CAST({{{i}}} AS VARCHAR)" for i in range(1, len(columns) + 1))
-    return Call("spread", (asked, *columns), INT, _SPREAD.format(columns=texts, places=PLACES))
+    template = _SPREAD.format(columns=texts, places=PLACES)
+    return Call("spread", (asked, *columns), INT, template, constants=(PLACES,))
 
 
 def _copied(
@@ -182,7 +183,7 @@ def _copied(
 ) -> tuple[Relation, Expression]:
     """The other side with each row that is `asked` for once for each place, and the column that says for which."""
     numbers = ", ".join(map(str, range(1, PLACES + 1)))
-    copies = Call("copies", (asked,), Array(INT), _COPIES.format(numbers=numbers))
+    copies = Call("copies", (asked,), Array(INT), _COPIES.format(numbers=numbers), constants=(PLACES,))
     below = extended(relation, [copies], session.place(at))
     fields = (Field("copy", INT), Field("spread", INT, nullable=False))
     node = Unnest(

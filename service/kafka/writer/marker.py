@@ -22,8 +22,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable
 from service.kafka.faults import Troubles, failure

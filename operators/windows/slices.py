@@ -17,7 +17,7 @@ import pyarrow as pa
 from operators.arrays import Times, distinct
 from operators.sql import Sql
 from operators.sql_text import select
-from operators.windows.shapes import Attached, Cumulate, Hop, Window
+from operators.windows.shapes import Attached, Cumulate, Hop, SlicedWindow
 
 _FAR = 2**53
 """Times beyond this (in ms) are no dates: they stand for before and after everything."""
@@ -151,7 +151,7 @@ def walls(times: Times, zone: str | None, sql: Sql) -> Times:
     return answer
 
 
-def reach(window: Window, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:
+def reach(window: SlicedWindow, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:
     """Return which slices (after, up to) are in the windows that close once `previous` becomes `watermark`.
 
     Slices of windows that stay open are not among them, so what is read does not grow with what is open. Close to where
@@ -191,7 +191,7 @@ def closed_upto(watermark: int, zone: str | None) -> int:
     return wall_clock(watermark, zone) + 1 - slack
 
 
-def horizon(window: Window, watermark: int, zone: str | None) -> int:
+def horizon(window: SlicedWindow, watermark: int, zone: str | None) -> int:
     """Return the last slice that is in no window still open at `watermark`."""
     closed = closed_upto(watermark, zone)
     if isinstance(window, Attached):

@@ -126,7 +126,8 @@ def test_the_docstring_of_a_class_names_a_thing():
     assert found == []
 
 
-ENCODINGS = [f"service/formats/changes/{name}.py" for name in ("change_encodings", "canal", "maxwell", "ogg")]
+SHAPES = ("canal", "changelog", "debezium", "maxwell", "ogg")
+ENCODINGS = [f"service/formats/changes/{name}.py" for name in ("change_encodings", *SHAPES)]
 SHOWN = [
     *(path for path in MODULES if re.fullmatch(r"service/plan/passes/[a-z]\w*\.py", path)),
     *ENCODINGS,

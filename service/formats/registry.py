@@ -26,7 +26,7 @@ from service.formats.record_parts import Part
 from service.formats.record_size import RecordRoom
 from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
-from service.plan.formats import CARRIES_CHANGES
+from service.plan.formats import TRAITS
 from service.plan.table import Format, Table
 
 
@@ -108,7 +108,7 @@ FORMATS: Mapping[str, FormatSpec] = {
     "ogg-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: ogg.encode, lambda form: ogg.Ogg()),
 }
 
-assert {kind for kind, spec in FORMATS.items() if spec.shape is not None} == CARRIES_CHANGES
+assert all(TRAITS[kind].carries_changes == (spec.shape is not None) for kind, spec in FORMATS.items())
 
 
 def decoder(table: Table, columns: tuple[int, ...]) -> Decoder:

@@ -170,7 +170,13 @@ def reach(window: SlicedWindow, previous: int, watermark: int, zone: str | None)
 
 
 _HOUR = 3_600_000
+
 _WATCHED = 10 * _DAY
+"""The longest stretch of which each hour is asked for its clock: more would cost a batch more than the slack does."""
+
+_SET_BACK = 3 * _HOUR
+"""The most by which clocks have been set back at once since 1970, in Antarctica/Casey: so far may time that has passed
+come again. (The seven hours of Antarctica/Vostok in 1994 are those of a station that nobody manned.)"""
 
 
 def _steady(zone: str | None, previous: int, watermark: int) -> bool:
@@ -187,7 +193,7 @@ def _steady(zone: str | None, previous: int, watermark: int) -> bool:
 def closed_upto(watermark: int, zone: str | None) -> int:
     """Return the last end (wall clock of `zone`) up to which all windows are closed at `watermark`, or one a bit before
     it."""
-    slack = 0 if zone is None or zone == "UTC" else _DAY // 8
+    slack = 0 if zone is None or zone == "UTC" else _SET_BACK
     return wall_clock(watermark, zone) + 1 - slack
 
 

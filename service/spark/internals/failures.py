@@ -28,6 +28,7 @@ _THROWN = re.compile(r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+
 """A line of a printed Java exception that names its class."""
 
 _LONGEST_CHAIN = 30
+"""Exceptions of a chain that are looked at: each is some calls into the JVM, and a cause may name itself."""
 
 EXECUTOR_LOST = "ExecutorLostFailure"
 """Spark's reason of a task whose executor ended, in the place of an exception."""

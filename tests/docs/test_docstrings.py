@@ -163,3 +163,12 @@ def test_each_encoding_of_changes_shows_an_example():
     ]
     assert len(written) > len(ENCODINGS)
     assert [name.place for name in written if ">>> " not in (ast.get_docstring(name.node) or "")] == []
+
+
+def test_a_module_of_tests_says_what_they_are_about():
+    found = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+    assert found == []

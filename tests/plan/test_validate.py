@@ -1,3 +1,5 @@
+"""What a plan may not do is told with its place, its reason and a way out; `explain` shows the rest."""
+
 from __future__ import annotations
 
 import re

@@ -20,7 +20,7 @@ ARG TAILRACE_MAVEN_MIRROR=
 RUN image/install-archives.sh
 
 COPY image/install-tailrace.sh image/
-COPY pyproject.toml requirements.in LICENSE ./
+COPY pyproject.toml requirements.in LICENSE README.md ./
 COPY operators operators
 COPY service service
 RUN image/install-tailrace.sh

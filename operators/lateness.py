@@ -3,6 +3,10 @@
 A row whose time the watermark has passed is not late by that alone. A window takes it until the window closes, an
 interval join until its last possible partner has passed, an OVER window until a newer row of its key has been emitted.
 All times and watermarks are in milliseconds.
+
+Each family of operators makes its decision of this: windows in `windows/closing.py` (`split_closed`), OVER windows in
+`over/sequence.py` (`newer`), interval joins in `joins/interval_join.py`. What they find late leaves a step beside its
+changes, as `Step.late`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from service.plan.explain import explain
 from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Program
-from service.settings import ConfigError, Settings, load
+from service.settings import LONGEST_BACKOFF, ConfigError, Settings, load
 from service.spark.driver import object_store
 from service.spark.driver.configuration import configured
 from service.spark.driver.java_classes import own_classes
@@ -41,8 +41,6 @@ from service.spark.driver.reaper import adopt
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the queries."""
-
-LONGEST_BACKOFF = 60.0
 
 
 class Service:

@@ -26,6 +26,9 @@ def _from_json(value: object) -> object:
     return json.loads(value) if isinstance(value, str) else value
 
 
+LONGEST_BACKOFF = 60.0
+"""Seconds between two tries at most: what comes back, Kafka for example, is noticed within a minute."""
+
 MOST_TASKS = 4096
 """Of a level: as many as there are slots in `operators.slots`."""
 

@@ -1,3 +1,5 @@
+"""The commands: what they print, and their exit codes."""
+
 from __future__ import annotations
 
 import json

@@ -27,7 +27,9 @@ def test_check_says_which_rows_cannot_be_made(
     option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert check(f"CREATE TABLE t (a INT) WITH ('connector' = 'datagen',\n  {option});", tmp_path) == 2
-    assert told in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.startswith("p.sql:2:"), "the place of the option"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,15 @@ def test_check_says_which_rows_cannot_be_made(
         ),
         (
             "'properties.security.protocol' = 'SSL', 'properties.ssl.truststore.type' = 'JKS'",
-            "a truststore of type JKS is not supported",
+            "2:43: a truststore of type JKS is not supported",
+        ),
+        (
+            "'properties.security.protocol' = 'SSL', 'properties.ssl.truststore.location' = '/x.jks'",
+            "2:43: a truststore of type JKS is not supported",
+        ),
+        (
+            "'properties.security.protocol' = 'SSL', 'properties.ssl.keystore.key' = 'secret'",
+            "2:43: a client certificate needs its chain and its key",
         ),
     ],
 )

@@ -26,8 +26,14 @@ CANDIDATES = 4 << 20
 statement reads the other side anew."""
 
 _FEW = 4
+"""Pairs for each row of the inputs that are made at once, however many they are: that costs about what reading the rows
+did."""
+
 _WEIGHT_BYTES = 8
+"""The weight of a pair, a BIGINT."""
+
 _BINS = 1 << 20
+"""Parts of the hash by which pairs are counted first: counts of eight bytes, 8 MiB."""
 
 
 class Pairs(NamedTuple):

@@ -14,9 +14,12 @@ Run = tuple[Block, ...]
 """Blocks whose seen sort keys do not overlap, ascending."""
 
 FAN = 4
-"""So many runs of one size make a run of the next size."""
+"""So many runs of one size make a run of the next size: a row is read by one merge for each power of it, and a lookup
+looks into fewer than so many runs of each size."""
 
 _SMALLEST = 1024
+"""Runs of fewer rows than FAN times this are of one size: what it costs to merge them is a statement, whatever they
+hold, and more sizes would be more runs to look into."""
 
 
 def tier(rows: int) -> int:

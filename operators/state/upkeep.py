@@ -25,6 +25,15 @@ STEP_ROWS = 32_768
 STEP_BYTES = LARGEST
 """And by so many bytes at most, since rows may be of any size."""
 
+MERGE_FUEL = 2
+"""Rows that a merge may read for each row that a batch writes. It reads some FAN runs of one size, and the next merge
+of the size is not due until as many rows have been written again: one would do, two leave a margin for runs that have
+come meanwhile."""
+
+BATCH_FUEL = 4 * MERGE_FUEL
+"""The same for all merges of a trace, and for its sweep: four merges advance side by side. Where there are more, those
+that are nearest to their end come first, since a run that is gone is looked into no more."""
+
 Combine = Callable[[pa.Table], pa.Table]
 
 
@@ -41,13 +50,13 @@ class Upkeep:
     def advance(self, written: int) -> None:
         """Sweep, advance the merges by the rows that a batch has `written`, and begin those that are due."""
         contents = self.contents
-        self._sweep(max(STEP_ROWS, 8 * written))
+        batch_fuel = max(STEP_ROWS, BATCH_FUEL * written)
+        self._sweep(batch_fuel)
         self._begin()
         step = min(max(STEP_ROWS, written), self._rows_in(STEP_BYTES))
-        batch_fuel = max(STEP_ROWS, 8 * written)
         for merge in sorted(contents.merges, key=self._rows_left):
             left = self._rows_left(merge)
-            fuel = merge.fuel + 2 * written
+            fuel = merge.fuel + MERGE_FUEL * written
             while left and batch_fuel > 0 and (left <= step or fuel >= step):
                 moved = self._move(merge, step)
                 fuel, batch_fuel = fuel - moved, batch_fuel - moved

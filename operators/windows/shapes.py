@@ -54,4 +54,5 @@ class Attached:
     end: int
 
 
-Window = Hop | Cumulate | Attached
+SlicedWindow = Hop | Cumulate | Attached
+"""Windows that are made of slices, or come with the rows: those of which no row moves a bound."""

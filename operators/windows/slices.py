@@ -17,7 +17,7 @@ import pyarrow as pa
 from operators.arrays import Times, distinct
 from operators.sql import Sql
 from operators.sql_text import select
-from operators.windows.shapes import Attached, Cumulate, Hop, Window
+from operators.windows.shapes import Attached, Cumulate, Hop, SlicedWindow
 
 _FAR = 2**53
 """Times beyond this (in ms) are no dates: they stand for before and after everything."""
@@ -151,7 +151,7 @@ def walls(times: Times, zone: str | None, sql: Sql) -> Times:
     return answer
 
 
-def reach(window: Window, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:
+def reach(window: SlicedWindow, previous: int, watermark: int, zone: str | None) -> tuple[int, int]:
     """Return which slices (after, up to) are in the windows that close once `previous` becomes `watermark`.
 
     Slices of windows that stay open are not among them, so what is read does not grow with what is open. Close to where
@@ -170,7 +170,13 @@ def reach(window: Window, previous: int, watermark: int, zone: str | None) -> tu
 
 
 _HOUR = 3_600_000
+
 _WATCHED = 10 * _DAY
+"""The longest stretch of which each hour is asked for its clock: more would cost a batch more than the slack does."""
+
+_SET_BACK = 3 * _HOUR
+"""The most by which clocks have been set back at once since 1970, in Antarctica/Casey: so far may time that has passed
+come again. (The seven hours of Antarctica/Vostok in 1994 are those of a station that nobody manned.)"""
 
 
 def _steady(zone: str | None, previous: int, watermark: int) -> bool:
@@ -187,11 +193,11 @@ def _steady(zone: str | None, previous: int, watermark: int) -> bool:
 def closed_upto(watermark: int, zone: str | None) -> int:
     """Return the last end (wall clock of `zone`) up to which all windows are closed at `watermark`, or one a bit before
     it."""
-    slack = 0 if zone is None or zone == "UTC" else _DAY // 8
+    slack = 0 if zone is None or zone == "UTC" else _SET_BACK
     return wall_clock(watermark, zone) + 1 - slack
 
 
-def horizon(window: Window, watermark: int, zone: str | None) -> int:
+def horizon(window: SlicedWindow, watermark: int, zone: str | None) -> int:
     """Return the last slice that is in no window still open at `watermark`."""
     closed = closed_upto(watermark, zone)
     if isinstance(window, Attached):

@@ -19,7 +19,7 @@ from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from operators.windows.closing import split_closed
 from operators.windows.event_time import event_clock, milliseconds, timed
-from operators.windows.shapes import Attached, Window
+from operators.windows.shapes import Attached, SlicedWindow
 from operators.windows.slices import last_ends, local, slice_text
 
 
@@ -35,7 +35,7 @@ class WindowPartial(PartialAggregate):
 
     input: pa.Schema
     time: int
-    window: Window
+    window: SlicedWindow
     keys: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     append: bool = True

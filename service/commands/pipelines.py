@@ -10,6 +10,7 @@ from pathlib import Path
 from service.deployment.table_options import wrong_options
 from service.observability.redaction import Redaction, secrets_of_tables, secrets_of_variables
 from service.plan.nodes import Job, Scan
+from service.plan.table import Table
 from service.plan.validate.problem import Problem
 from service.plan.walk import in_order
 from service.sql.errors import Mistake, PipelineErrors
@@ -41,10 +42,13 @@ def _checked(pipeline: Pipeline) -> Pipeline:
     jobs = (*pipeline.jobs, *pipeline.explains)
     used = [sink.table for job in jobs for sink in job.sinks]
     used += [node.table for job in jobs for node in in_order(job.sinks) if isinstance(node, Scan)]
-    different = {(t.name, repr(t.connector)): t for t in (*pipeline.tables.values(), *used)}
+    different: list[Table] = []
+    for table in (*pipeline.tables.values(), *used):
+        if not any(table.name == each.name and table.connector == each.connector for each in different):
+            different.append(table)
     found = {
         Mistake(pipeline.name, pipeline.place_of(w.table, w.key), w.primary, w.detail, w.hint): None
-        for w in wrong_options(different.values())
+        for w in wrong_options(different)
     }
     if found:
         raise PipelineErrors(tuple(sorted(found, key=lambda m: (m.place.line, m.place.column))))

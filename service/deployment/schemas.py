@@ -13,12 +13,10 @@ from service.formats.protobuf.part import check_message_writable, register_messa
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
 from service.formats.record_parts import key_part, value_part
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
-from service.plan.formats import AVRO
+from service.plan.formats import Family, traits
 from service.plan.program import Program
 from service.plan.table import Table
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
-
-_PROTOBUF = ("protobuf", "protobuf-confluent")
 
 
 def agree_on_schemas(program: Program) -> None:
@@ -41,15 +39,16 @@ def _agree(table: Table) -> None:
     for form, part in ((connector.key_format, key_part(table)), (connector.value_format, value_part(table))):
         if form is None or not part.columns:
             continue
-        if form.kind == "json-registry":
+        known = traits(form)
+        if known.family is Family.JSON and known.with_registry:
             register_json(part, form)
-        if form.kind in _PROTOBUF:
+        if known.family is Family.PROTOBUF:
             check_message_writable(part, form)
             if "url" in form.registry:
                 register_message(part, form)
-        if form.kind not in AVRO:
+        if known.family is not Family.AVRO:
             continue
-        enveloped = form.kind == "debezium-avro-confluent"
+        enveloped = known.carries_changes
         check_writable(part, form, enveloped=enveloped)
         if "url" in form.registry:
             register(part, form, enveloped=enveloped)

@@ -31,19 +31,13 @@ def wrong_options(tables: Iterable[Table]) -> Iterator[WrongOption]:
     for table in tables:
         if table.lookup is not None:
             continue  # its URL was read with the file, and holds a password
-        properties = [f"properties.{name}" for name in table.connector.properties]
         try:
             if table.connector.kind == "datagen":
                 datagen.rows_in_all(table)
             else:
                 address_of_table(table, anywhere)
         except KafkaConfigError as error:
-            key = _named(error.primary, properties, "properties.") or _named(str(error), properties, "properties.")
+            key = f"properties.{error.option}" if error.option else ""
             yield WrongOption(table, key, error.primary, error.detail or "", error.hint or "")
         except datagen.DatagenError as error:
-            yield WrongOption(table, _named(str(error), list(table.connector.options), ""), str(error))
-
-
-def _named(text: str, keys: list[str], prefix: str) -> str:
-    """The longest of `keys` that `text` names, without `prefix`."""
-    return max((key for key in keys if key.removeprefix(prefix) in text), key=len, default="")
+            yield WrongOption(table, error.option, str(error))

@@ -26,7 +26,12 @@ _LENGTH = 100
 
 
 class DatagenError(Exception):
-    """An option of a 'datagen' table that cannot be followed."""
+    """A 'datagen' table that cannot be followed. `option` is the one that is wrong; empty where it is none, or one that
+    is missing."""
+
+    def __init__(self, text: str, option: str = "") -> None:
+        super().__init__(text)
+        self.option = option
 
 
 class _Field(NamedTuple):
@@ -40,17 +45,28 @@ class _Field(NamedTuple):
         try:
             return str(read(self.options[option])) if option in self.options else str(default)
         except ValueError:
-            raise self.wrong(f"'fields.{self.name}.{option}' = '{self.options[option]}' is no number") from None
+            raise self.wrong(f"= '{self.options[option]}' is no number", option) from None
 
     def range(self, low: float, high: float, read: Callable[[str], float] = float) -> tuple[str, str]:
         """The least and the greatest number."""
         least, most = self.number("min", low, read), self.number("max", high, read)
         if read(least) > read(most):
-            raise self.wrong(f"'fields.{self.name}.min' = '{least}' is more than the greatest number, {most}")
+            raise self.wrong(f"= '{least}' is more than the greatest number, {most}", "min")
         return least, most
 
-    def wrong(self, what: str) -> DatagenError:
-        return DatagenError(f'table "{self.table}": {what}')
+    def wrong(self, what: str, option: str) -> DatagenError:
+        """An error about one option of the column."""
+        key = f"fields.{self.name}.{option}"
+        return DatagenError(f"table \"{self.table}\": '{key}' {what}", key)
+
+    def unfit(self) -> DatagenError:
+        """An error about the column."""
+        return DatagenError(f'table "{self.table}": column "{self.name}" has a type for which no values can be made')
+
+    def endless(self) -> DatagenError:
+        """An error about a sequence without its ends."""
+        start, end = (f"'fields.{self.name}.{option}'" for option in ("start", "end"))
+        return DatagenError(f'table "{self.table}": a sequence needs {start} and {end}', f"fields.{self.name}.kind")
 
 
 class DatagenDecoder:
@@ -86,7 +102,8 @@ def rows_in_all(table: Table) -> int | None:
     for key in table.connector.options:
         name = key.removeprefix("fields.").rpartition(".")[0]
         if key.startswith("fields.") and name not in names:
-            raise DatagenError(f"table \"{table.name}\": '{key}' names no column; the columns are {', '.join(names)}")
+            known = ", ".join(names)
+            raise DatagenError(f"table \"{table.name}\": '{key}' names no column; the columns are {known}", key)
     for index, column in enumerate(table.columns):
         if column.kind is not ColumnKind.PHYSICAL:
             continue
@@ -120,12 +137,12 @@ def _expression(table: Table, index: int) -> str:
         "sequence": {"kind", "start", "end"},
     }.get(kind)
     if known is None:
-        raise field.wrong(f"'fields.{field.name}.kind' = '{kind}'; it can be random or sequence")
+        raise field.wrong(f"= '{kind}'; it can be random or sequence", "kind")
     if unknown := sorted(field.options.keys() - known):
-        raise field.wrong(f"'fields.{field.name}.{unknown[0]}' is unknown; {kind} has {', '.join(sorted(known))}")
+        raise field.wrong(f"is unknown; {kind} has {', '.join(sorted(known))}", unknown[0])
     if kind == "sequence":
         if not {"start", "end"} <= field.options.keys():
-            raise field.wrong(f"a sequence needs 'fields.{field.name}.start' and 'fields.{field.name}.end'")
+            raise field.endless()
         return f"CAST(n + {field.number('start', 0, int)} AS {duckdb(type_)})"
     value = f"CAST({_random(field, type_, index)} AS {duckdb(type_)})"
     nulls = field.number("null-rate", 0)
@@ -143,7 +160,7 @@ def _random_options(field: _Field, type_: DataType) -> tuple[str, ...]:
         case Simple() | Decimal():
             return ("min", "max")
         case _:
-            raise field.wrong(f'column "{field.name}" has a type for which no values can be made')
+            raise field.unfit()
 
 
 def _random(field: _Field, type_: DataType, index: int) -> str:
@@ -174,7 +191,7 @@ def _random(field: _Field, type_: DataType, index: int) -> str:
             low, high = field.range(-half, half - 1, int)
             return f"CAST({low} AS HUGEINT) + {_hash(index)} % (CAST({high} AS HUGEINT) - {low} + 1)"
         case _:
-            raise field.wrong(f'column "{field.name}" has a type for which no values can be made')
+            raise field.unfit()
 
 
 def _hash(index: int, what: str = "value") -> str:

@@ -8,17 +8,8 @@ from functools import partial
 
 from service.formats import raw
 from service.formats.avro.part import AvroReader, AvroWriter
-from service.formats.changes import canal, maxwell, ogg
-from service.formats.changes.change_encodings import (
-    ChangeEncoding,
-    changelog,
-    debezium,
-    debezium_without_updates,
-    plain,
-    upsert,
-)
-from service.formats.changes.changelog import Changelog
-from service.formats.changes.debezium import Debezium
+from service.formats.changes import canal, changelog, debezium, maxwell, ogg
+from service.formats.changes.change_encodings import ChangeEncoding, plain, upsert
 from service.formats.changes.debezium_avro import debezium_avro
 from service.formats.changes.decoder import ChangeDecoder, Shape
 from service.formats.contract import Decoder, Encoder, PartReader, PartWriter
@@ -35,7 +26,7 @@ from service.formats.record_parts import Part
 from service.formats.record_size import RecordRoom
 from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
-from service.plan.formats import CARRIES_CHANGES
+from service.plan.formats import TRAITS
 from service.plan.table import Format, Table
 
 
@@ -79,7 +70,7 @@ def _protobuf(part: Part, form: Format, whole: Part) -> PartReader:
 
 def _debezium(form: Format, tombstones: bool) -> ChangeEncoding:
     as_flink = form.options.get("tailrace.update", "u").lower() == "d-c"
-    return (debezium_without_updates if as_flink else debezium)(tombstones=tombstones)
+    return (debezium.encode_without_updates if as_flink else debezium.encode)(tombstones=tombstones)
 
 
 def _debezium_avro(form: Format, tombstones: bool) -> ChangeEncoding:
@@ -100,22 +91,24 @@ FORMATS: Mapping[str, FormatSpec] = {
         AvroReader,
         partial(AvroWriter, enveloped=True),
         _debezium_avro,
-        lambda form: Debezium(wrapped=False),
+        lambda form: debezium.Debezium(wrapped=False),
         _avro_fields,
     ),
     "protobuf": FormatSpec(_protobuf, ProtobufWriter, lambda form, tombstones: plain),
     "protobuf-confluent": FormatSpec(_protobuf, ProtobufWriter, lambda form, tombstones: plain),
     "raw": FormatSpec(_raw, raw.RawWriter, lambda form, tombstones: plain),
     "debezium-json": FormatSpec(
-        _json, JsonWriter, _debezium, lambda form: Debezium(wrapped=flag(form, "schema-include"))
+        _json, JsonWriter, _debezium, lambda form: debezium.Debezium(wrapped=flag(form, "schema-include"))
     ),
-    "changelog-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: changelog, lambda form: Changelog()),
+    "changelog-json": FormatSpec(
+        _json, JsonWriter, lambda form, tombstones: changelog.encode, lambda form: changelog.Changelog()
+    ),
     "canal-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: canal.encode, canal.Canal),
     "maxwell-json": FormatSpec(_json, JsonWriter, _maxwell, lambda form: maxwell.Maxwell()),
     "ogg-json": FormatSpec(_json, JsonWriter, lambda form, tombstones: ogg.encode, lambda form: ogg.Ogg()),
 }
 
-assert {kind for kind, spec in FORMATS.items() if spec.shape is not None} == CARRIES_CHANGES
+assert all(TRAITS[kind].carries_changes == (spec.shape is not None) for kind, spec in FORMATS.items())
 
 
 def decoder(table: Table, columns: tuple[int, ...]) -> Decoder:

@@ -73,7 +73,12 @@ class SourceChanged(KafkaFailure):
 
 
 class KafkaConfigError(KafkaFailure):
-    """Only a change of settings, rights or topics helps."""
+    """Only a change of settings, rights or topics helps. `option` is the property, in Java's name, that is to be
+    corrected; empty where it is none, or one that is missing."""
+
+    def __init__(self, primary: str, detail: str | None = None, hint: str | None = None, *, option: str = "") -> None:
+        super().__init__(primary, detail, hint)
+        self.option = option
 
 
 class Refused(NamedTuple):

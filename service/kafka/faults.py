@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,6 +17,7 @@ from service.kafka.errors import (
     MessageTooLarge,
     TransactionLost,
 )
+from service.kafka.tls_alerts import OF_A_CERTIFICATE, alert_in
 
 Answer = TypeVar("Answer")
 
@@ -77,13 +77,10 @@ _CONFIG = {
 }
 
 
-_OF_A_CERTIFICATE = re.compile(r"alert (?:bad certificate|certificate \w+|unsupported certificate|unknown ca)")
-
-
 def failure(code: int, text: str, primary: str) -> KafkaFailure:
     """Return the failure behind `code`; `primary` says what could not be done, `text` is librdkafka's explanation."""
     detail = text or str(Code(code))
-    if code == Code._TRANSPORT and _OF_A_CERTIFICATE.search(text):
+    if code == Code._TRANSPORT and alert_in(text) in OF_A_CERTIFICATE:
         code = Code._SSL  # with TLS 1.3 a broker says only after the handshake that it does not take our certificate
     if code in _UNREACHABLE:
         return KafkaUnreachable(primary, detail, "wait, or check bootstrap.servers and the brokers")

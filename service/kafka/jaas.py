@@ -27,6 +27,7 @@ def read(text: str) -> tuple[str, dict[str, str]]:
             "sasl.jaas.config cannot be read",
             "it is not shown, because it holds secrets",
             'write it as: LoginModule required username="..." password="...";',
+            option="sasl.jaas.config",
         )
     return entry[1], options
 

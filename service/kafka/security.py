@@ -105,11 +105,16 @@ def security_of(properties: Mapping[str, str]) -> tuple[Security, dict[str, str]
     given = {name: value for name, value in properties.items() if name.startswith(_SECURITY)}
     for name in sorted(given.keys() - _KNOWN):
         raise KafkaConfigError(
-            f'the property "{name}" is not supported', None, f"supported are {', '.join(sorted(_KNOWN))}"
+            f'the property "{name}" is not supported', None, f"supported are {', '.join(sorted(_KNOWN))}", option=name
         )
     protocol = given.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise KafkaConfigError(f'security.protocol "{protocol}" is not known', None, f"use {', '.join(_PROTOCOLS)}")
+        raise KafkaConfigError(
+            f'security.protocol "{protocol}" is not known',
+            None,
+            f"use {', '.join(_PROTOCOLS)}",
+            option="security.protocol",
+        )
     for prefix, part in (("sasl.", "SASL"), ("ssl.", "SSL")):
         idle = sorted(name for name in given if name.startswith(prefix))
         if idle and part not in protocol:
@@ -117,6 +122,7 @@ def security_of(properties: Mapping[str, str]) -> tuple[Security, dict[str, str]
                 f'"{idle[0]}" has no effect with security.protocol {protocol}',
                 None,
                 f"set security.protocol to one with {part}, or leave the property out",
+                option=idle[0],
             )
     sasl = _sasl(given) if protocol.startswith("SASL") else None
     tls = _tls(given) if protocol.endswith("SSL") else None
@@ -127,7 +133,10 @@ def _sasl(given: Mapping[str, str]) -> Sasl:
     mechanism = given.get("sasl.mechanism", "GSSAPI")
     if mechanism not in _MODULES:
         raise KafkaConfigError(
-            f'sasl.mechanism "{mechanism}" is not supported', None, f"use one of {', '.join(_MODULES)}"
+            f'sasl.mechanism "{mechanism}" is not supported',
+            None,
+            f"use one of {', '.join(_MODULES)}",
+            option="sasl.mechanism",
         )
     if "sasl.jaas.config" not in given:
         raise KafkaConfigError(
@@ -141,11 +150,14 @@ def _sasl(given: Mapping[str, str]) -> Sasl:
             f"the login module of sasl.jaas.config does not fit sasl.mechanism {mechanism}",
             f"it is {module}",
             f"use {_MODULES[mechanism]}",
+            option="sasl.jaas.config",
         )
     if mechanism == "OAUTHBEARER":
         return _oauth(given, options)
     for name in given.keys() & {"sasl.oauthbearer.token.endpoint.url", "sasl.login.callback.handler.class"}:
-        raise KafkaConfigError(f'"{name}" has no effect with sasl.mechanism {mechanism}', None, "leave it out")
+        raise KafkaConfigError(
+            f'"{name}" has no effect with sasl.mechanism {mechanism}', None, "leave it out", option=name
+        )
     return Sasl(mechanism=mechanism, **_login(options, "username", "password"))
 
 
@@ -153,7 +165,10 @@ def _oauth(given: Mapping[str, str], options: Mapping[str, str]) -> Sasl:
     handler = given.get("sasl.login.callback.handler.class", _OAUTH_HANDLERS[0])
     if not handler.endswith(_OAUTH_HANDLERS):
         raise KafkaConfigError(
-            "this sasl.login.callback.handler.class is not supported", f"it is {handler}", f"use {_OAUTH_HANDLERS[0]}"
+            "this sasl.login.callback.handler.class is not supported",
+            f"it is {handler}",
+            f"use {_OAUTH_HANDLERS[0]}",
+            option="sasl.login.callback.handler.class",
         )
     url = given.get("sasl.oauthbearer.token.endpoint.url")
     if url is None:
@@ -165,29 +180,42 @@ def _oauth(given: Mapping[str, str], options: Mapping[str, str]) -> Sasl:
 def _login(options: Mapping[str, str], user: str, password: str) -> dict[str, str]:
     for name in (user, password):
         if name not in options:
-            raise KafkaConfigError(f"sasl.jaas.config has no {name}", None, f'add {name}="..." before the semicolon')
+            raise KafkaConfigError(
+                f"sasl.jaas.config has no {name}",
+                None,
+                f'add {name}="..." before the semicolon',
+                option="sasl.jaas.config",
+            )
     return {"user": options[user], "password": options[password]}
 
 
 def _tls(given: Mapping[str, str]) -> Tls:
     for store in ("truststore", "keystore"):
         inline = {"truststore": "ssl.truststore.certificates", "keystore": "ssl.keystore.certificate.chain"}[store]
-        kind = given.get(f"ssl.{store}.type", "PEM" if inline in given else "JKS").upper()
-        used = f"ssl.{store}.location" in given or f"ssl.{store}.type" in given
+        type_, location = f"ssl.{store}.type", f"ssl.{store}.location"
+        kind = given.get(type_, "PEM" if inline in given else "JKS").upper()
+        used = location in given or type_ in given
         if used and kind != "PEM" and (store, kind) != ("keystore", "PKCS12"):
             raise KafkaConfigError(
                 f"a {store} of type {kind} is not supported",
-                f"ssl.{store}.type says how the {store} is stored; Java's default is JKS",
-                f"export it to a PEM file (keytool -importkeystore, openssl pkcs12) and set ssl.{store}.type to PEM",
+                f"{type_} says how the {store} is stored; Java's default is JKS",
+                f"export it to a PEM file (keytool -importkeystore, openssl pkcs12) and set {type_} to PEM",
+                option=type_ if type_ in given else location,
             )
     if ("ssl.keystore.key" in given) != ("ssl.keystore.certificate.chain" in given):
         raise KafkaConfigError(
-            "a client certificate needs its chain and its key", None, "set ssl.keystore.certificate.chain and ...key"
+            "a client certificate needs its chain and its key",
+            None,
+            "set ssl.keystore.certificate.chain and ...key",
+            option=next(name for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain") if name in given),
         )
     check = given.get("ssl.endpoint.identification.algorithm", "https").lower()
     if check not in ("https", ""):
         raise KafkaConfigError(
-            f'ssl.endpoint.identification.algorithm "{check}" is not known', None, "use https, or '' to skip the check"
+            f'ssl.endpoint.identification.algorithm "{check}" is not known',
+            None,
+            "use https, or '' to skip the check",
+            option="ssl.endpoint.identification.algorithm",
         )
     return Tls(
         truststore=given.get("ssl.truststore.location"),

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from service.plan.formats import traits
 from service.plan.table import Format, Table
-
-IN_TEXT = {
-    "json-registry": "json",
-    "avro": "json",
-    "protobuf": "json",
-    "protobuf-confluent": "json",
-    "avro-confluent": "json",
-    "debezium-avro-confluent": "debezium-json",
-}
-"""What stands in the files of a case in place of these formats, so that no schema registry is asked."""
 
 
 def in_text(table: Table) -> Table:
@@ -29,7 +20,7 @@ def in_text(table: Table) -> Table:
 
 
 def _in_text(form: Format | None) -> Format | None:
-    if form is None or form.kind not in IN_TEXT:
+    if form is None or not traits(form).in_text:
         return form
     kept = {name: value for name, value in form.options.items() if name == "tailrace.update"}
-    return Format(IN_TEXT[form.kind], kept)
+    return Format(traits(form).in_text, kept)

@@ -9,7 +9,7 @@ from itertools import product
 from typing import assert_never
 
 from service.plan.expressions import Column
-from service.plan.formats import CARRIES_CHANGES
+from service.plan.formats import traits
 from service.plan.nodes import (
     Aggregate,
     Attached,
@@ -56,7 +56,7 @@ def carries_changes(table: Table) -> bool:
     """Return whether records of `table` may take rows back."""
     connector = table.connector
     value = connector.value_format
-    return connector.kind == "upsert-kafka" or (value is not None and value.kind in CARRIES_CHANGES)
+    return connector.kind == "upsert-kafka" or (value is not None and traits(value).carries_changes)
 
 
 def mode(node: Node) -> Mode:

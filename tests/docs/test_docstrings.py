@@ -126,7 +126,8 @@ def test_the_docstring_of_a_class_names_a_thing():
     assert found == []
 
 
-ENCODINGS = [f"service/formats/changes/{name}.py" for name in ("change_encodings", "canal", "maxwell", "ogg")]
+SHAPES = ("canal", "changelog", "debezium", "maxwell", "ogg")
+ENCODINGS = [f"service/formats/changes/{name}.py" for name in ("change_encodings", *SHAPES)]
 SHOWN = [
     *(path for path in MODULES if re.fullmatch(r"service/plan/passes/[a-z]\w*\.py", path)),
     *ENCODINGS,
@@ -162,3 +163,12 @@ def test_each_encoding_of_changes_shows_an_example():
     ]
     assert len(written) > len(ENCODINGS)
     assert [name.place for name in written if ">>> " not in (ast.get_docstring(name.node) or "")] == []
+
+
+def test_a_module_of_tests_says_what_they_are_about():
+    found = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+    assert found == []

@@ -1,3 +1,5 @@
+"""Records of debezium-json and changelog-json become changes, or dead letters that say why."""
+
 from __future__ import annotations
 
 from datetime import datetime

@@ -1,3 +1,5 @@
+"""JSON is read as Flink reads it, value by value, whatever stands beside it and in whatever mode."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Rows become keys and values as Flink writes them."""
+
 from __future__ import annotations
 
 import json

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError as Code
 from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable, MessageTooLarge
 from service.kafka.faults import failure
 
-ALERT = "sasl_ssl://kafka:9093/bootstrap: Receive failed: error:0A000412:SSL routines::{} (after 0ms in state UP)"
+ALERT = "sasl_ssl://kafka:9093/bootstrap: Receive failed: error:{}:SSL routines::{} (after 0ms in state UP)"
 
 
 @pytest.mark.parametrize(
@@ -16,16 +16,31 @@ ALERT = "sasl_ssl://kafka:9093/bootstrap: Receive failed: error:0A000412:SSL rou
     [
         (Code._TRANSPORT, "Connect to ipv4#10.0.0.1:9092 failed: Connection refused", KafkaUnreachable, "wait"),
         (Code._TRANSPORT, "Disconnected: connection closed by peer", KafkaUnreachable, "wait"),
-        (Code._TRANSPORT, ALERT.format("ssl/tls alert bad certificate"), KafkaConfigError, "check the certificates"),
         (
             Code._TRANSPORT,
-            ALERT.format("tlsv13 alert certificate required"),
+            ALERT.format("0A000412", "ssl/tls alert bad certificate"),
             KafkaConfigError,
             "check the certificates",
         ),
-        (Code._TRANSPORT, ALERT.format("sslv3 alert certificate expired"), KafkaConfigError, "check the certificates"),
-        (Code._TRANSPORT, ALERT.format("tlsv1 alert unknown ca"), KafkaConfigError, "check the certificates"),
-        (Code._TRANSPORT, ALERT.format("unexpected eof while reading"), KafkaUnreachable, "wait"),
+        (
+            Code._TRANSPORT,
+            ALERT.format("0A00045C", "tlsv13 alert certificate required"),
+            KafkaConfigError,
+            "check the certificates",
+        ),
+        (
+            Code._TRANSPORT,
+            ALERT.format("0A000415", "sslv3 alert certificate expired"),
+            KafkaConfigError,
+            "check the certificates",
+        ),
+        (
+            Code._TRANSPORT,
+            ALERT.format("0A000418", "tlsv1 alert unknown ca"),
+            KafkaConfigError,
+            "check the certificates",
+        ),
+        (Code._TRANSPORT, ALERT.format("0A000126", "unexpected eof while reading"), KafkaUnreachable, "wait"),
         (Code._SSL, "SSL handshake failed: certificate verify failed", KafkaConfigError, "check the certificates"),
         (Code._AUTHENTICATION, "Authentication failed", KafkaConfigError, "check the user, the password"),
         (Code.MSG_SIZE_TOO_LARGE, "", MessageTooLarge, "'properties.max.request.size'"),

@@ -1,3 +1,5 @@
+"""Changes add up to the rows of a table."""
+
 from __future__ import annotations
 
 import pytest

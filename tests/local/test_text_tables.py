@@ -1,3 +1,5 @@
+"""Tables of test cases, as people write them, are read and written as they are."""
+
 from __future__ import annotations
 
 from datetime import date, datetime

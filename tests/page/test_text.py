@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from service.observability.metrics.catalogue import DRIVER_PHASES, TASK_PHASES
+from service.observability.page import phases
 from service.observability.page.text import ago, among, count, instant, many, rate, seconds, share, size
 
 CASES: list[tuple[Callable[[float], str], float, str]] = [
@@ -61,3 +63,8 @@ def test_one_is_not_many():
 )
 def test_names_are_listed(names: list[str], text: str):
     assert among(names) == text
+
+
+def test_each_phase_of_the_metrics_has_words():
+    assert tuple(phases.DRIVER) == DRIVER_PHASES
+    assert tuple(phases.TASKS) == TASK_PHASES

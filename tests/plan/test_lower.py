@@ -1,3 +1,5 @@
+"""A plan becomes a program: what runs where rows enter, what is exchanged, what shares a level."""
+
 from __future__ import annotations
 
 import pickle

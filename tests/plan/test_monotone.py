@@ -1,3 +1,5 @@
+"""Whether a watermark rises with its column is known from its expression."""
+
 from __future__ import annotations
 
 import pytest

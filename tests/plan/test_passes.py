@@ -1,3 +1,5 @@
+"""Each pass changes a plan as it says, and normalizing has nothing left to do at the end."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""What follows from a plan: which relations take rows back, their unique keys, their event time."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""What a plan may not do is told with its place, its reason and a way out; `explain` shows the rest."""
+
 from __future__ import annotations
 
 import re
@@ -7,14 +9,13 @@ import pytest
 
 from service.plan.explain import as_text, explain
 from service.plan.expressions import Call
-from service.plan.nodes import Field, Frame, Job, Normalize, Over, OverCall, Place, Project
+from service.plan.nodes import Field, Frame, Job, Over, OverCall, Place
 from service.plan.properties import unique_keys
 from service.plan.table import Format, TimeKind
 from service.plan.types import BIGINT
 from service.plan.validate.cautions import warnings
 from service.plan.validate.check import check, problems
 from service.plan.validate.problem import PlanErrors
-from service.plan.walk import fields
 from tests.plan.build import ORDERS, OUT, USERS, job, joined, project, scan, sink, table, total, tumbled
 
 orders = scan(ORDERS)
@@ -187,10 +188,3 @@ def test_explain_shows_what_a_sink_keeps():
         "│  keeps all rows by the primary key, without a bound",
         "└─ aggregate by (user): SUM(amount)",
     ]
-
-
-def test_a_node_that_is_not_what_it_says_cannot_be_made():
-    with pytest.raises(ValueError, match="a Project has one expression a field"):
-        Project(input=scan(ORDERS), expressions=(), fields=fields(scan(ORDERS)))
-    with pytest.raises(ValueError, match="a Normalize reads columns of its input, which has 4"):
-        Normalize(input=scan(ORDERS), key=(4,))

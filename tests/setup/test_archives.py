@@ -1,3 +1,5 @@
+"""Java archives are fetched once, checked by their sums, and named where they are missing."""
+
 from __future__ import annotations
 
 import hashlib

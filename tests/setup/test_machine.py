@@ -1,3 +1,5 @@
+"""What a machine lacks, a JVM or a free port, is told in words that help."""
+
 from __future__ import annotations
 
 import errno

@@ -1,3 +1,5 @@
+"""What is installed is all that is there: modules, and the files beside them."""
+
 from __future__ import annotations
 
 import tomllib

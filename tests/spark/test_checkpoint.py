@@ -1,3 +1,5 @@
+"""A checkpoint is opened by what it was made for, and refused by anything else."""
+
 from __future__ import annotations
 
 from dataclasses import replace

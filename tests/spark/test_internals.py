@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import re
+import signal
 import socket
 import struct
 import sys
@@ -33,10 +34,18 @@ from service.spark.driver.jvm import spark_home
 from service.spark.internals import jvm, workers
 from service.spark.internals.callbacks import open_callbacks
 from service.spark.internals.compiler import COMPILER
-from service.spark.internals.failures import failure_of, noted
+from service.spark.internals.failures import (
+    EXECUTOR_LOST,
+    OUTPUT_LOST,
+    PYTHON_ERROR,
+    WORKER_READER,
+    Ended,
+    failure_of,
+    noted,
+)
 from service.spark.query.query import KAFKA
 from service.spark.query.task_batch import NOW, TaskBatch
-from service.spark.supervision.failure_classes import REFUSED, UNREACHABLE
+from service.spark.supervision.failure_classes import REFUSED, UNREACHABLE, is_of_memory
 from service.spark.supervision.jobs import summary
 from service.spark.supervision.reports import Reports
 
@@ -77,6 +86,7 @@ def test_sparks_data_source_has_the_methods_that_ours_replaces():
 
 def test_the_java_classes_that_we_know_by_name_are_there():
     known = [workers.GATEWAY, COMPILER, jvm.READ_LIMIT, *UNREACHABLE, *REFUSED]
+    known += [f"org.apache.spark.{EXECUTOR_LOST}", OUTPUT_LOST, PYTHON_ERROR, WORKER_READER]
     missing = {name.replace(".", "/") + ".class" for name in known}
     own = spark_home() / "jars"
     for jar in (
@@ -139,6 +149,27 @@ def unreachable(blocks: Iterator[Any]) -> Iterator[Any]:
         raise KafkaUnreachable("no answer")
 
 
+def exiting(blocks: Iterator[Any]) -> Iterator[Any]:
+    """End the worker in the middle of a task."""
+    yield from ()  # a task of Spark's gives rows
+    for _ in blocks:
+        os._exit(1)
+
+
+def killed(blocks: Iterator[Any]) -> Iterator[Any]:
+    """End the worker as the kernel does that has no memory left."""
+    yield from ()
+    for _ in blocks:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def quoting(blocks: Iterator[Any]) -> Iterator[Any]:
+    """Fail of a record that has the words of another failure in it."""
+    yield from ()
+    for _ in blocks:
+        raise ValueError(f"(TID 1) (host executor 2): {EXECUTOR_LOST} Python worker exited unexpectedly (crashed)")
+
+
 Start = Callable[..., StreamingQuery]
 
 
@@ -199,6 +230,36 @@ def test_a_failure_of_a_task_comes_with_its_note_and_as_a_chain_of_exceptions(st
     assert failure.thrown("java.lang.Throwable"), "the classes above it are known"
 
 
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("task", "process"), [(exiting, Ended.WORKER), (killed, Ended.WORKER), (unreachable, None), (quoting, None)]
+)
+def test_a_worker_that_ends_is_told_apart_from_one_that_fails(
+    start: Start, task: Callable[[Iterator[Any]], Iterator[Any]], process: Ended | None
+):
+    query = start(task)
+    until = time.monotonic() + 60
+    while query.exception() is None:
+        assert time.monotonic() < until, "no failure"
+        time.sleep(0.1)
+    error = query.exception()
+    assert error is not None
+    failure = failure_of(error)
+    assert failure.ended is process
+    assert is_of_memory(failure) is (process is not None)
+
+
+@pytest.mark.e2e
+def test_an_executor_that_ends_is_named_in_the_place_of_an_exception(spark: SparkSession):
+    java = jvm.java(spark)
+    lost = java.org.apache.spark.ExecutorLostFailure("1", True, java.scala.Some("Command exited with code 137"))
+    at = "most recent failure: Lost task 0.0 in stage 4.0 (TID 4) (10.0.0.7 executor 1): "
+    assert failure_of(RuntimeError(at + lost.toErrorString())).ended is Ended.EXECUTOR
+    missing = java.org.apache.spark.shuffle.MetadataFetchFailedException(0, 0, "Missing an output location")
+    text = f"Most recent failure reason:\n{missing.toString()}\n\tat a.B.c(B.scala:1)"
+    assert failure_of(RuntimeError(text)).ended is Ended.EXECUTOR
+
+
 def properties(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Two rows a task: what the driver has said of the batch, and its number."""
     for _ in blocks:
@@ -246,8 +307,8 @@ def test_nobody_else_may_call_the_driver(spark: SparkSession):
             assert stranger.recv(100) == b""
 
 
-@pytest.mark.e2e
-def test_what_a_function_of_the_driver_fails_of_is_known_as_a_chain_of_exceptions(spark: SparkSession, tmp_path: Path):
+def failed_at_driver(spark: SparkSession, folder: Path, task: Callable[[Iterator[Any]], Iterator[Any]]) -> Exception:
+    """What the function of the driver caught that asked for the rows of a task which fails."""
     open_callbacks(spark)
     failures: list[Exception] = []
 
@@ -258,13 +319,24 @@ def test_what_a_function_of_the_driver_fails_of_is_known_as_a_chain_of_exception
             failures.append(error)
             raise
 
-    rows = spark.readStream.format("rate").load().mapInArrow(unreachable, "report BINARY")
-    query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()
+    rows = spark.readStream.format("rate").load().mapInArrow(task, "report BINARY")
+    query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(folder)).start()
     until = time.monotonic() + 60
     while query.exception() is None:
         assert time.monotonic() < until, "no failure"
         time.sleep(0.1)
-    failure = failure_of(failures[0])
+    return failures[0]
+
+
+@pytest.mark.e2e
+def test_what_a_function_of_the_driver_fails_of_is_known_as_a_chain_of_exceptions(spark: SparkSession, tmp_path: Path):
+    error = failed_at_driver(spark, tmp_path, unreachable)
+    failure = failure_of(error)
     assert failure.raised(KafkaUnreachable)
     assert failure.thrown("java.lang.Throwable"), "the classes above it are known"
-    assert "KafkaUnreachable: no answer" in summary(failures[0])
+    assert "KafkaUnreachable: no answer" in summary(error)
+
+
+@pytest.mark.e2e
+def test_a_worker_that_ends_is_known_to_a_function_of_the_driver(spark: SparkSession, tmp_path: Path):
+    assert failure_of(failed_at_driver(spark, tmp_path, exiting)).ended is Ended.WORKER

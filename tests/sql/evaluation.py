@@ -14,8 +14,8 @@ from service.plan import types
 from service.plan.expressions import Expression, render
 from service.plan.nodes import Field
 from service.plan.types import DataType
+from service.sql.compiler.compile import compile_expression
 from service.sql.errors import Mistakes
-from service.sql.expressions.compile import compile_expression
 from service.sql.expressions.context import Context
 from service.sql.parse.data_types import data_type
 from service.sql.parse.dialect import parse_tokens, tokenize

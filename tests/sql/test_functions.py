@@ -251,8 +251,8 @@ def test_the_text_of_nested_casts_does_not_explode():
 
 
 def test_all_mistakes_of_a_call_are_found():
+    from service.sql.compiler.compile import compile_expression
     from service.sql.errors import Mistakes
-    from service.sql.expressions.compile import compile_expression
     from service.sql.expressions.context import Context
     from service.sql.parse.dialect import parse_tokens, tokenize
     from service.sql.parse.source import read_source

@@ -12,10 +12,10 @@ import pytest
 
 from service.plan import types
 from service.plan.expressions import Column, Expression, Literal, render
+from service.sql.compiler.function_calls import applied
 from service.sql.errors import Mistakes, SqlError
 from service.sql.expressions import literals
 from service.sql.expressions.context import Context
-from service.sql.expressions.function_calls import applied
 from service.sql.functions import FUNCTIONS
 from service.sql.functions.signature import KINDS, Overload
 from service.sql.parse.source import read_source

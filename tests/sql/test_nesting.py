@@ -9,7 +9,7 @@ from service.plan.deep_stack import on_a_deep_stack
 from service.plan.expressions import render
 from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Project
-from service.sql.expressions.compile import MAX_DEPTH
+from service.sql.compiler.compile import MAX_DEPTH
 from service.sql.parse.nesting import MAX_NESTING
 from service.sql.pipeline import PipelineErrors, read
 from tests.sql.evaluation import evaluated

@@ -1,4 +1,8 @@
-"""How each format writes a change around the JSON text of its rows."""
+"""What the formats share that write changes: the kinds of rows, and how each is told around the text of its row.
+
+Formats without a shape of their own are here: `plain`, which only adds rows, and `upsert`. Those that have one write
+it where they read it, in the module of its name.
+"""
 
 from __future__ import annotations
 
@@ -54,80 +58,6 @@ def upsert(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
     """
     gone = pairs.after == NONE
     return EncodedChanges(texts_at(texts, pairs.after), np.where(gone, pairs.before, pairs.after), kinds_of(pairs))
-
-
-def debezium(*, tombstones: bool) -> ChangeEncoding:
-    """Return an encoding that writes an update as one record of op "u", between an insert ("c") and a delete ("d").
-
-    After a delete comes, if asked for, a record without a value, with which Kafka forgets the key.
-
-    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
-    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
-    >>> print(*debezium(tombstones=True)(texts, pairs).values, sep="\\n")
-    {"before":null,"after":{"n":1},"op":"c"}
-    {"before":{"n":1},"after":{"n":2},"op":"u"}
-    {"before":{"n":2},"after":null,"op":"d"}
-    None
-    """
-
-    def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-        kinds = kinds_of(pairs)
-        ops = pa.array(["c", "", "u", "d"]).take(pa.array(kinds))
-        values = _debezium(texts_at(texts, pairs.before), texts_at(texts, pairs.after), ops)
-        rows = np.where(pairs.after == NONE, pairs.before, pairs.after)
-        return (
-            with_tombstones(EncodedChanges(values, rows, kinds)) if tombstones else EncodedChanges(values, rows, kinds)
-        )
-
-    return write
-
-
-def debezium_without_updates(*, tombstones: bool) -> ChangeEncoding:
-    """Return the encoding of Flink: an update is a delete ("d") and an insert ("c"), as are -U and +U.
-
-    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
-    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
-    >>> print(*debezium_without_updates(tombstones=False)(texts, pairs).values, sep="\\n")
-    {"before":null,"after":{"n":1},"op":"c"}
-    {"before":{"n":1},"after":null,"op":"d"}
-    {"before":null,"after":{"n":2},"op":"c"}
-    {"before":{"n":2},"after":null,"op":"d"}
-    """
-
-    def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-        rows, kinds = row_by_row(pairs)
-        gone = (kinds == BEFORE) | (kinds == DELETE)
-        ops = pa.array(["c", "d", "c", "d"]).take(pa.array(kinds))
-        before = texts_at(texts, np.where(gone, rows, NONE))
-        after = texts_at(texts, np.where(gone, NONE, rows))
-        values = _debezium(before, after, ops)
-        written = EncodedChanges(values, rows, kinds)
-        return with_tombstones(written) if tombstones else written
-
-    return write
-
-
-def changelog(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
-    """Write each row that comes or leaves with its row kind.
-
-    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
-    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
-    >>> print(*changelog(texts, pairs).values, sep="\\n")
-    {"data":{"n":1},"op":"+I"}
-    {"data":{"n":1},"op":"-U"}
-    {"data":{"n":2},"op":"+U"}
-    {"data":{"n":2},"op":"-D"}
-    """
-    rows, kinds = row_by_row(pairs)
-    ops = pa.array(KINDS).take(pa.array(kinds))
-    return EncodedChanges(joined('{"data":', texts_at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)
-
-
-def _debezium(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
-    null = pa.scalar("null")
-    return joined(
-        '{"before":', pc.fill_null(before, null), ',"after":', pc.fill_null(after, null), ',"op":"', ops, '"}'
-    )
 
 
 def with_tombstones(written: EncodedChanges) -> EncodedChanges:

@@ -1,4 +1,4 @@
-"""What a record of changelog-json says: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
+"""How changelog-json reads and writes a change: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from service.formats.changes.change_encodings import KINDS, EncodedChanges, joined, row_by_row, texts_at
+from service.formats.changes.change_pairs import ChangePairs
 from service.formats.changes.decoder import ChangeRows, dead_where, one_of
 from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
@@ -36,3 +38,20 @@ class Changelog:
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         raise ValueError(f"changelog-json has no metadata '{column.metadata}'")
+
+
+def encode(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+    """Write each row that comes or leaves with its row kind.
+
+    >>> import numpy as np
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*encode(texts, pairs).values, sep="\\n")
+    {"data":{"n":1},"op":"+I"}
+    {"data":{"n":1},"op":"-U"}
+    {"data":{"n":2},"op":"+U"}
+    {"data":{"n":2},"op":"-D"}
+    """
+    rows, kinds = row_by_row(pairs)
+    ops = pa.array(KINDS).take(pa.array(kinds))
+    return EncodedChanges(joined('{"data":', texts_at(texts, rows), ',"op":"', ops, '"}'), rows, kinds)

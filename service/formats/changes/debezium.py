@@ -1,12 +1,26 @@
-"""What a record of debezium-json says: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}, perhaps wrapped with its schema."""
+"""How debezium-json reads and writes a change: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}; it may also be read inside
+of a record with its schema."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from service.formats.changes.change_encodings import (
+    BEFORE,
+    DELETE,
+    ChangeEncoding,
+    EncodedChanges,
+    joined,
+    kinds_of,
+    row_by_row,
+    texts_at,
+    with_tombstones,
+)
+from service.formats.changes.change_pairs import NONE, ChangePairs
 from service.formats.changes.decoder import ChangeRows, dead_where, one_of
 from service.formats.contract import DeadLetter
 from service.formats.json.parse import Fields
@@ -100,3 +114,61 @@ def _whole(texts: pa.Array) -> pa.Array:
 
 def _property(source: pa.MapArray, key: str) -> pa.Array:
     return pc.map_lookup(source, pa.scalar(key), "first")
+
+
+def encode(*, tombstones: bool) -> ChangeEncoding:
+    """Return an encoding that writes an update as one record of op "u", between an insert ("c") and a delete ("d").
+
+    After a delete comes, if asked for, a record without a value, with which Kafka forgets the key.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*encode(tombstones=True)(texts, pairs).values, sep="\\n")
+    {"before":null,"after":{"n":1},"op":"c"}
+    {"before":{"n":1},"after":{"n":2},"op":"u"}
+    {"before":{"n":2},"after":null,"op":"d"}
+    None
+    """
+
+    def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+        kinds = kinds_of(pairs)
+        ops = pa.array(["c", "", "u", "d"]).take(pa.array(kinds))
+        values = _written(texts_at(texts, pairs.before), texts_at(texts, pairs.after), ops)
+        rows = np.where(pairs.after == NONE, pairs.before, pairs.after)
+        return (
+            with_tombstones(EncodedChanges(values, rows, kinds)) if tombstones else EncodedChanges(values, rows, kinds)
+        )
+
+    return write
+
+
+def encode_without_updates(*, tombstones: bool) -> ChangeEncoding:
+    """Return the encoding of Flink: an update is a delete ("d") and an insert ("c"), as are -U and +U.
+
+    >>> texts = pa.array(['{"n":1}', '{"n":2}'])
+    >>> pairs = ChangePairs(np.array([-1, 0, 1]), np.array([0, 1, -1]))  # an insert, an update, a delete
+    >>> print(*encode_without_updates(tombstones=False)(texts, pairs).values, sep="\\n")
+    {"before":null,"after":{"n":1},"op":"c"}
+    {"before":{"n":1},"after":null,"op":"d"}
+    {"before":null,"after":{"n":2},"op":"c"}
+    {"before":{"n":2},"after":null,"op":"d"}
+    """
+
+    def write(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
+        rows, kinds = row_by_row(pairs)
+        gone = (kinds == BEFORE) | (kinds == DELETE)
+        ops = pa.array(["c", "d", "c", "d"]).take(pa.array(kinds))
+        before = texts_at(texts, np.where(gone, rows, NONE))
+        after = texts_at(texts, np.where(gone, NONE, rows))
+        values = _written(before, after, ops)
+        written = EncodedChanges(values, rows, kinds)
+        return with_tombstones(written) if tombstones else written
+
+    return write
+
+
+def _written(before: pa.Array, after: pa.Array, ops: pa.Array) -> pa.Array:
+    null = pa.scalar("null")
+    return joined(
+        '{"before":', pc.fill_null(before, null), ',"after":', pc.fill_null(after, null), ',"op":"', ops, '"}'
+    )

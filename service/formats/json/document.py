@@ -22,6 +22,8 @@ from service.formats.json.reference import Unreadable, reference_record
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
+"""Blocks that begin with the mode after one that has failed: where that never fits, one block of so many pays for an
+attempt in vain."""
 
 
 _TOO_DEEP = DeadLetter("bad-json", "its objects and arrays are nested too deep to be read")

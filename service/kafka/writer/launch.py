@@ -21,8 +21,18 @@ from service.kafka.writer.wire import PeerGone
 from service.kafka.writer.writer_settings import WriterSettings
 
 _START_SECONDS = 30.0
+"""How long a writer may take to start, all attempts together. It takes about a second; on a busy machine some more."""
+
+_ATTEMPT_SECONDS = 10.0
+"""How long one that was started may take to listen: one that has died by then leaves time for two others."""
+
 _ANSWER_SECONDS = 20.0
+"""How long a writer may take to greet, which it does before anything else. One that takes longer hangs or is stopped,
+and is killed: a pause for want of CPU or memory is shorter by far."""
+
 _LONGEST_PATH = 100
+"""Characters of a socket's path: Linux takes 107 bytes."""
+
 _ROOT = Path(service.kafka.writer.__file__).parents[3]
 
 
@@ -69,7 +79,7 @@ def _started(path: Path, parent_pid: int) -> socket.socket:
             if connection is not None:
                 return connection
             _spawn(path, parent_pid, log)
-            appears = min(time.monotonic() + 10, until)
+            appears = min(time.monotonic() + _ATTEMPT_SECONDS, until)
             while not _accepts(path) and time.monotonic() < appears:
                 time.sleep(0.02)
     raise WriterUnavailable(

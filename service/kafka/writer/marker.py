@@ -22,8 +22,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable
 from service.kafka.faults import Troubles, failure
@@ -48,8 +47,15 @@ Record = tuple[bytes | None, bytes | None]
 """Key and value."""
 
 _ASK = 10.0
+"""Seconds for which one question about offsets is waited for. It is then asked anew, by a new client, for as long
+as the caller has patience: a broker that was asked just before it went away answers no more."""
+
 _WINDOW = 200
+"""Records at the end of a partition of the marker topic among which a marker is looked for first: a batch of a query
+writes one for each of its partitions, so it is mostly there."""
+
 _WIDER = 16
+"""How many times as many are read next where it is not: a whole topic then takes a few reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,12 @@ from service.kafka.writer.wire import PeerGone
 from service.kafka.writer.writer_settings import WriterSettings
 
 _LOOK_AROUND = 1.0
+"""Seconds between two looks at whether the driver lives, and at producers that nobody needs."""
+
 _LAST_WORDS = 5.0
+"""Seconds for which a writer that leaves waits for conversations under way: what they would commit after that is
+aborted by Kafka when the transaction times out, and replayed."""
+
 
 MOVED_AFTER, MOVED_SECONDS = 20, 300.0
 """Batches that a partition misses, and seconds for which it writes nothing, before its producer is closed: one that has

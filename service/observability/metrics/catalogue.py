@@ -26,6 +26,12 @@ class MetricSpec(NamedTuple):
 BATCH_BOUNDS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds of the buckets of every histogram, in seconds."""
 
+DRIVER_PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "other")
+"""What the driver does in a batch, by Spark's names and in their order; `other` is what none of them is."""
+
+TASK_PHASES = ("decode", "ingest_operators", "operators", "lookup", "encode", "write", "state_commit")
+"""What tasks do in addBatch."""
+
 _PARTITION = ("query", "source", "topic", "partition")
 _OPERATOR = ("query", "operator")
 
@@ -52,10 +58,16 @@ BATCHES: Mapping[str, MetricSpec] = {
     ),
     "batch_duration_seconds": MetricSpec("histogram", "Time from the start of a batch to its end.", ("query",)),
     "batch_phase_duration_seconds": MetricSpec(
-        "summary", "Time that batches spent in each phase on the driver, one after the other.", ("query", "phase")
+        "summary",
+        "Time that batches spent in each phase on the driver, one after the other:"
+        f" {', '.join(DRIVER_PHASES[:-1])} and {DRIVER_PHASES[-1]}. Tasks run in addBatch.",
+        ("query", "phase"),
     ),
     "task_seconds_total": MetricSpec(
-        "counter", "Time that tasks spent in each phase, added over tasks that run side by side.", ("query", "phase")
+        "counter",
+        "Time that tasks spent in each phase, added over tasks that run side by side:"
+        f" {', '.join(TASK_PHASES[:-1])} and {TASK_PHASES[-1]}.",
+        ("query", "phase"),
     ),
     "state_commit_duration_seconds": MetricSpec(
         "summary", "Time that the tasks of a batch spent committing state, added up.", ("query",)

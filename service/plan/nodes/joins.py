@@ -58,6 +58,8 @@ class IntervalJoin:
 
     def __post_init__(self) -> None:
         _check_join(self)
+        _check_times(self, self.left_time, self.right_time)
+        check(self.lower <= self.upper, self, "has a lower bound that is not above the upper one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,10 @@ class WindowJoin:
     residual: Expression | None
     fields: tuple[Field, ...]
     place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        _check_join(self)
+        _check_times(self, self.left_time, self.right_time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,12 @@ class TemporalJoin:
     waits: bool = False
     place: Place = NOWHERE
 
+    def __post_init__(self) -> None:
+        _check_join(self)
+        _check_times(self, self.left_time, self.right_time)
+        check(self.kind in (JoinKind.INNER, JoinKind.LEFT), self, "is INNER or LEFT")
+        check(not self.waits or self.right_time is None, self, "waits in processing time only")
+
     @property
     def null_safe(self) -> tuple[bool, ...]:
         """NULL is the key of no version."""
@@ -132,6 +144,8 @@ class LookupJoin:
     def __post_init__(self) -> None:
         check(isinstance(self.right, Scan), self, "looks rows up in a table")
         check(bool(self.left_keys), self, "has a key to look up")
+        _check_join(self)
+        check(self.kind in (JoinKind.INNER, JoinKind.LEFT), self, "is INNER or LEFT")
 
     @property
     def null_safe(self) -> tuple[bool, ...]:
@@ -174,10 +188,15 @@ AnyJoin = Join | IntervalJoin | WindowJoin | TemporalJoin | LookupJoin
 """The nodes with a left and a right input, equal keys and a residual condition."""
 
 
-def _check_join(join: Join | IntervalJoin) -> None:
+def _check_join(join: AnyJoin) -> None:
     counts = {len(join.left_keys), len(join.right_keys), len(join.null_safe)}
     check(len(counts) == 1, join, "has as many keys on the left as on the right")
     check_positions(join, join.left.fields, join.left_keys)
     check_positions(join, join.right.fields, join.right_keys)
     shown = len(join.right.fields) if join.kind.shows_right else join.kind is JoinKind.MARK
     check(len(join.fields) == len(join.left.fields) + shown, join, "has the columns of its inputs")
+
+
+def _check_times(join: AnyJoin, left: int, right: int | None) -> None:
+    check_positions(join, join.left.fields, (left,))
+    check_positions(join, join.right.fields, () if right is None else (right,))

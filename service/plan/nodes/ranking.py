@@ -68,6 +68,10 @@ class TimeSort:
     order: tuple[OrderBy, ...]
     place: Place = NOWHERE
 
+    def __post_init__(self) -> None:
+        check_positions(self, self.input.fields, (key.column for key in self.order))
+        check(bool(self.order) and not self.order[0].descending, self, "begins with a time attribute, ascending")
+
     @property
     def time(self) -> int:
         """The position of the time attribute."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from operators.windows.shapes import Hop
-from service.plan.nodes.aggregates import AggregateCall
-from service.plan.nodes.relation import NOWHERE, Field, Place
+from service.plan.nodes.aggregates import AggregateCall, read_by
+from service.plan.nodes.relation import NOWHERE, Field, Place, check, check_positions
 from service.plan.nodes.windows import Tumble
 
 if TYPE_CHECKING:
@@ -68,3 +68,10 @@ class StreamWindow:
     fields: tuple[Field, ...]
     zone: str = "UTC"
     place: Place = NOWHERE
+
+    def __post_init__(self) -> None:
+        alone = tuple(position for position in (self.time, self.seen) if position is not None)
+        read = (*alone, *self.partition, *self.conditions, *(self.keys or ()), *read_by(self.aggregates))
+        check_positions(self, self.input.fields, read)
+        shown = len(self.input.fields if self.keys is None else self.keys) + len(self.aggregates) + 3
+        check(len(self.fields) == shown, self, "has its rows, or keys and aggregates, and three columns of the window")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from operators.windows.firing import Firing
-from operators.windows.shapes import Attached, Cumulate, Hop
+from operators.windows.shapes import SlicedWindow
 from service.plan.nodes.aggregates import AggregateCall, read_by
 from service.plan.nodes.relation import NOWHERE, Field, Place, check, check_positions
 
@@ -33,7 +33,8 @@ class Session:
     numbered: bool = False
 
 
-Window = Tumble | Hop | Cumulate | Session | Attached
+Window = Tumble | Session | SlicedWindow
+"""The windows of SQL. A kernel of slices takes a tumbling window as a hop as long as its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from service.plan.expressions import Call, Column, Expression
-from service.plan.formats import SCHEMA_OF_ALL_COLUMNS
+from service.plan.formats import traits
 from service.plan.nodes import Field, Filter, Job, Node, Project, Scan
 from service.plan.passes.expand_computed import watermark
 from service.plan.types import DataType, Row
@@ -110,7 +110,7 @@ def _narrowed(scan: Scan, read: Paths) -> Scan:
 def _schema_of_all(scan: Scan) -> bool:
     """Whether the types of all columns say where in a record a value stands."""
     forms = (scan.table.connector.key_format, scan.table.connector.value_format)
-    return any(form is not None and form.kind in SCHEMA_OF_ALL_COLUMNS for form in forms)
+    return any(form is not None and traits(form).read_by_all_columns for form in forms)
 
 
 def narrowed_type(type_: DataType, paths: set[Path]) -> DataType:

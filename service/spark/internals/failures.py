@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -20,22 +21,50 @@ from pyspark.errors.exceptions.captured import CapturedException
 _NOTE = "  tailrace-failure "
 _TOLD = "  tailrace-told "
 _TASK_FAILED = "org.apache.spark.SparkException"
+PYTHON_ERROR = "org.apache.spark.api.python.PythonException"
+"""What a task fails of whose Python worker has printed an error."""
+
 _THROWN = re.compile(r"^(?:Caused by: |: |.*\breason: |.*\): )?((?:[a-z_]\w*\.)+[A-Z][\w$]*)(?::.*)?$", re.MULTILINE)
 """A line of a printed Java exception that names its class."""
 
 _LONGEST_CHAIN = 30
-_EXECUTORS_LOST = ("MetadataFetchFailedException", "ExecutorLostFailure")
+"""Exceptions of a chain that are looked at: each is some calls into the JVM, and a cause may name itself."""
+
+EXECUTOR_LOST = "ExecutorLostFailure"
+"""Spark's reason of a task whose executor ended, in the place of an exception."""
+
+OUTPUT_LOST = "org.apache.spark.shuffle.MetadataFetchFailedException"
+"""What a task fails of that finds nothing of a shuffle: who wrote it has ended."""
+
+WORKER_READER = "org.apache.spark.api.python.BasePythonRunner"
+"""The class that reads what a Python worker writes. An exception of Spark's own that is thrown there says that the
+worker has ended; what the worker fails of is a PythonException."""
+
+_OF_A_TASK = re.compile(
+    r"\(TID \d+\) \([^()\n]*\): (?P<reason>[\w.$]+)(?:(?!\n\tat )[\s\S])*(?:\n\tat (?P<thrown_at>[\w.]+))?"
+)
+"""What a task failed of, in the text of the failure of its stage: the class of the reason, and the class of the first
+frame."""
+
+
+class Ended(Enum):
+    """A process whose end is what failed a task."""
+
+    WORKER = "a Python worker"
+    EXECUTOR = "an executor"
 
 
 class SparkFailure(NamedTuple):
     """A failure of Spark, as far as it is known: its text without notes, the classes of the Python error behind it (its
     own first; empty where there is none), and the exceptions of the JVM, the outermost first, each as its class and
-    the classes above it. `told` is what the Python error has to tell beside, None for nothing."""
+    the classes above it. `told` is what the Python error has to tell beside, `ended` which process ended, None for
+    nothing."""
 
     text: str
     python: tuple[str, ...]
     java: tuple[tuple[str, ...], ...]
     told: Any = None
+    ended: Ended | None = None
 
     def raised(self, *kinds: type[BaseException]) -> bool:
         """Return whether the Python error is an instance of one of `kinds`."""
@@ -82,16 +111,27 @@ def failure_of(error: Exception) -> SparkFailure:
         java = tuple(_chain(_java_exception(error)))
     if not java or java[-1][0] == _TASK_FAILED:  # Spark has kept only the text of what a task threw
         java += tuple((name,) for name in _THROWN.findall(text))
+    # What an error of Python says may quote anything.
+    process = None if any(PYTHON_ERROR in classes for classes in java) else _ended(text)
     ours = tuple(_noted_in(text, _NOTE) or ())
     if not ours and not isinstance(error, Py4JJavaError | CapturedException):
         ours = tuple(_names(type(error)))
-    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _TOLD))
+    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _TOLD), process)
 
 
-def executors_lost(text: str) -> bool:
-    """Return whether Spark says that executors ended in the middle of a batch: it tells what is missing since (shuffle
-    files), in text alone, not what ended them."""
-    return any(word in text for word in _EXECUTORS_LOST)
+def _ended(text: str) -> Ended | None:
+    """The process that ended in the middle of a batch, None where none did. Spark has no exception of a class of its
+    own for either, and keeps only the text of what a task failed of: so the places in it count where it prints the
+    class of a reason, and the class that threw it. What ended the process is not known."""
+    if OUTPUT_LOST in _THROWN.findall(text):
+        return Ended.EXECUTOR
+    failed = _OF_A_TASK.search(text)
+    if failed is None:
+        return None
+    if failed["reason"] == EXECUTOR_LOST:
+        return Ended.EXECUTOR
+    at_worker = failed["reason"] == _TASK_FAILED and (failed["thrown_at"] or "").startswith(WORKER_READER)
+    return Ended.WORKER if at_worker else None
 
 
 def _names(kind: type) -> list[str]:

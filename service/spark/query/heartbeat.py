@@ -29,6 +29,8 @@ from service.spark.internals.failures import noted
 from service.spark.query.run_folder import RunFolder
 
 PARTITIONS_REFRESH_SECONDS = 60.0
+"""Seconds between two questions for the partitions of the topics. One that is new does not hold the watermark before it
+is known."""
 
 MOST_INTERVALS = 10
 """Intervals after which there is a tick whatever comes: batches of nothing but aborted records tell nobody the time."""

@@ -7,7 +7,7 @@ import duckdb
 from service.databases.errors import DatabaseConfigError, DatabaseUnreachable
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
 from service.schema_registry.errors import RegistryConfigError, RegistryUnreachable
-from service.spark.internals.failures import SparkFailure, executors_lost
+from service.spark.internals.failures import SparkFailure
 
 _KAFKA = "org.apache.kafka.common.errors."
 
@@ -54,11 +54,10 @@ def is_misconfigured(failure: SparkFailure) -> bool:
 
 
 def is_of_memory(failure: SparkFailure) -> bool:
-    """Return whether a smaller batch may help: for want of memory, or where a worker or an executor was killed, which
-    mostly is for that, and of which Spark tells in text alone."""
+    """Return whether a smaller batch may help: for want of memory, or where a worker or an executor ended, which mostly
+    is for that."""
     return (
         failure.raised(MemoryError, duckdb.OutOfMemoryException)
         or failure.thrown("java.lang.OutOfMemoryError")
-        or "Python worker exited unexpectedly" in failure.text
-        or executors_lost(failure.text)
+        or failure.ended is not None
     )

@@ -25,17 +25,15 @@ from service.observability.observer import Observer
 from service.observability.progress import progress_of
 from service.plan.upgrade import Fate
 from service.runtime.shard_operators import StateMismatch
-from service.settings import Settings
+from service.settings import LONGEST_BACKOFF, Settings
 from service.spark.driver.jvm import Jvm
 from service.spark.driver.session import build
-from service.spark.internals.failures import SparkFailure, executors_lost, failure_of, without_notes
+from service.spark.internals.failures import Ended, SparkFailure, failure_of, without_notes
 from service.spark.query.attempts import FINAL
 from service.spark.supervision.driver_metrics import DriverMetrics
 from service.spark.supervision.executors import Executors
 from service.spark.supervision.failure_classes import is_misconfigured, is_of_memory, is_patient
 from service.spark.supervision.runner import JobRunner
-
-LONGEST_BACKOFF = 60.0
 
 PHASE_EVERY = 2.0
 """Seconds between two looks at what a batch is doing."""
@@ -290,7 +288,7 @@ def summary(error: Exception) -> str:
     if isinstance(error, KafkaFailure | StateMismatch):
         return str(error)
     text = without_notes(str(error))
-    if executors_lost(text):
+    if failure_of(error).ended is Ended.EXECUTOR:
         return "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why"
     body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
     lines = body.splitlines()

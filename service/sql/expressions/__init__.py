@@ -1,1 +1,1 @@
-"""Scalar expressions: types, casts, literals and calls, compiled to DuckDB text."""
+"""What typed expressions are made of, in DuckDB text: types and their rules, casts, literals, time zones."""

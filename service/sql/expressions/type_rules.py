@@ -23,7 +23,10 @@ from service.plan.types import (
 INTEGERS: tuple[DataType, ...] = (types.TINYINT, types.SMALLINT, types.INT, types.BIGINT)
 _DIGITS: dict[DataType, int] = {types.TINYINT: 3, types.SMALLINT: 5, types.INT: 10, types.BIGINT: 19}
 _MAX = 38
+"""Digits of a DECIMAL at most, in Flink and in DuckDB."""
+
 _MIN_ADJUSTED_SCALE = 6
+"""Digits of the fraction that are kept where a result has too many digits: Flink's rule."""
 
 
 def is_integer(type_: DataType) -> bool:

@@ -79,9 +79,6 @@ REGISTRY_OPTIONS = frozenset(
 )
 """Options that say how to reach a schema registry, and nothing of the records."""
 
-WITH_REGISTRY = frozenset({"avro-confluent", "debezium-avro-confluent", "json-registry", "protobuf-confluent"})
-"""Formats whose records name their schema by its id in a registry."""
-
 _MESSAGES: Mapping[str, OptionSpec] = {
     "message-name": OptionSpec(TEXT, "the message that a record is, with its package or without; by default the first"),
     "ignore-parse-errors": flag("whether a record that cannot be decoded is skipped"),

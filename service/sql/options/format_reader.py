@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.plan.formats import CARRIES_CHANGES
+from service.plan.formats import TRAITS
 from service.plan.table import Format
 from service.sql.errors import did_you_mean
-from service.sql.options.format_options import FORMAT_OPTIONS, OLDER_NAMES, REGISTRY_OPTIONS, WITH_REGISTRY
+from service.sql.options.format_options import FORMAT_OPTIONS, OLDER_NAMES, REGISTRY_OPTIONS
 from service.sql.options.given import GivenOptions
 from service.sql.parse.statements import Option
 
@@ -47,12 +47,13 @@ class FormatReader:
             return None  # nothing more can be said of the table's columns
         if option.value == "protobuf-confluent" and "message-name" in own and "schema" not in own:
             self._options.missing(f"{prefix}schema", f"'{prefix}message-name' names one of its messages")
-        if option.value in WITH_REGISTRY:
+        with_registry = TRAITS[option.value].with_registry
+        if with_registry:
             self._check_registry(prefix, own, told, option)
             if "topic" in self._given:  # a table without one is only read, and its records say which schema is theirs
                 topic = self._given["topic"].value
                 told.setdefault("subject", f"{topic}-{'key' if key == 'key.format' else 'value'}")
-        reach = REGISTRY_OPTIONS if option.value in WITH_REGISTRY else frozenset()
+        reach = REGISTRY_OPTIONS if with_registry else frozenset()
         return Format(
             option.value,
             {name: value for name, value in told.items() if name not in reach},
@@ -69,14 +70,14 @@ class FormatReader:
                 at=option.value_at,
             )
             return False
-        if key == "key.format" and option.value in CARRIES_CHANGES:
+        if key == "key.format" and TRAITS[option.value].carries_changes:
             self._mistakes.add(
                 f"a key cannot be written as {option.value}",
                 hint="write 'json', 'csv', 'raw', or one of avro, protobuf and json-registry without changes",
                 at=option.value_at,
             )
             return False
-        if self._options.kind == "upsert-kafka" and option.value in CARRIES_CHANGES:
+        if self._options.kind == "upsert-kafka" and TRAITS[option.value].carries_changes:
             self._mistakes.add(
                 f"a value of upsert-kafka cannot be written as {option.value}",
                 detail="its records say by their keys which row they replace",

@@ -11,9 +11,9 @@ from sqlglot import exp
 from service.plan.expressions import Call, Expression, Literal, describe, render
 from service.plan.nodes import AggregateCall
 from service.plan.types import DataType, Row
+from service.sql.compiler.constants import constant_value
 from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
-from service.sql.expressions.constants import constant_value
 from service.sql.functions.json_writing import written_as_json
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.join_conditions import checked_condition

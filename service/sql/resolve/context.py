@@ -11,9 +11,9 @@ from sqlglot import exp
 from service.plan.expressions import Call, Column, Expression
 from service.plan.nodes import Place
 from service.plan.table import Table
+from service.sql.compiler.compile import compile_expression
+from service.sql.compiler.constants import check_constants
 from service.sql.errors import Mistakes, SqlError
-from service.sql.expressions.compile import compile_expression
-from service.sql.expressions.constants import check_constants
 from service.sql.expressions.context import Context
 from service.sql.parse.statements import CreateTable
 from service.sql.scope import INTERNAL, Scope

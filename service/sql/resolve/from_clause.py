@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from service.plan.formats import CARRIES_CHANGES
+from service.plan.formats import traits
 from service.plan.nodes import Field, Node, Normalize, Scan, WindowRows
 from service.plan.table import Table
 from service.plan.types import Timestamp
@@ -150,7 +150,7 @@ def scan(table: Table, session: ResolveContext, at: exp.Expr) -> Relation:
     place = session.place(at)
     node: Node = Scan(table=table, columns=tuple(range(len(fields))), fields=fields, place=place)
     value = table.connector.value_format
-    repeats = session.deduplicate_cdc and value is not None and value.kind in CARRIES_CHANGES
+    repeats = session.deduplicate_cdc and value is not None and traits(value).carries_changes
     if table.key and (table.connector.kind == "upsert-kafka" or repeats):
         node = Normalize(input=node, key=table.key, ttl=session.ttl, place=place)
     return Relation(node, Scope.of(fields))

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from service.plan.expressions import Expression
 from service.plan.nodes import Aggregate, Place
+from service.sql.compiler.function_calls import is_known, unknown_function
 from service.sql.errors import SqlError
-from service.sql.expressions.function_calls import is_known, unknown_function
 from service.sql.resolve.aggregate_calls import AggregateCalls
 from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, key_alias, parts_of
 from service.sql.resolve.context import ResolveContext, not_yet

@@ -7,6 +7,7 @@ GROUP BY; a query without such items and without aggregates in its SELECT list g
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -16,7 +17,6 @@ from service.plan.nodes import AggregateCall, CountShape, Field, Hop, Place, Pro
 from service.plan.passes.push_filters import both
 from service.plan.table import TimeKind
 from service.plan.types import BIGINT, TimestampLtz
-from service.plan.walk import fields as fields_of
 from service.plan.walk import in_order
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
@@ -219,10 +219,11 @@ class _Below:
         window: _Resolved,
         keys: tuple[int, ...] | None,
         aggregates: tuple[AggregateCall, ...],
+        shown: Callable[[Project], Scope],
         session: ResolveContext,
         place: Place,
-    ) -> StreamWindow:
-        """The window over a projection of these columns; its fields are still to be named."""
+    ) -> Relation:
+        """The window over a projection of these columns, of which `shown` says what comes out."""
         scope, seen = self.relation.scope, window.seen
         if isinstance(window.call.shape, Tumble | Hop):
             seen = None
@@ -234,8 +235,10 @@ class _Below:
             field_for(scope.field(e.index).name if isinstance(e, Column) else describe(e), e, scope)
             for e in self.expressions
         )
-        return StreamWindow(
-            input=Project(input=self.relation.node, expressions=tuple(self.expressions), fields=fields, place=place),
+        below = Project(input=self.relation.node, expressions=tuple(self.expressions), fields=fields, place=place)
+        result = shown(below)
+        node = StreamWindow(
+            input=below,
             shape=window.call.shape,
             time=time,
             partition=partition,
@@ -243,17 +246,18 @@ class _Below:
             seen=seen_at,
             keys=keys,
             aggregates=aggregates,
-            fields=(),
+            fields=result.fields,
             zone=session.zone,
             place=place,
         )
+        return Relation(node, result)
 
 
 def _groups(window: _Resolved, parts: AggregateInputs, session: ResolveContext, place: Place) -> Relation:
     """The groups of each closed window."""
     scope = Scope((*parts.columns, *_milliseconds()))
-    node = _Below(parts.relation, parts.expressions).under(window, parts.keys, parts.calls, session, place)
-    return Relation(replace(node, fields=scope.fields), scope)
+    below = _Below(parts.relation, parts.expressions)
+    return below.under(window, parts.keys, parts.calls, lambda _: scope, session, place)
 
 
 def _rows(
@@ -263,17 +267,19 @@ def _rows(
     width = len(relation.scope)
     below = _Below(relation, tuple(column(relation.scope, i) for i in range(width)))
     aggregates = tuple(call.placed(below.place_of) for call in calls.found)
-    node = below.under(window, None, aggregates, session, place)
-    own = [replace(f, time=TimeKind.NONE) for f in fields_of(node.input)]
-    scope = Scope(
-        (
-            *(replace(c, field=f) for c, f in zip(relation.scope.columns, own[:width], strict=True)),
-            *(ScopeColumn(f, alias=f"{INTERNAL}read{i}") for i, f in enumerate(own[width:])),
-            *(ScopeColumn(Field(c.shown, c.type), alias=call_alias(i)) for i, c in enumerate(calls.found)),
-            *_milliseconds(),
+
+    def shown(read: Project) -> Scope:
+        own = [replace(f, time=TimeKind.NONE) for f in read.fields]
+        return Scope(
+            (
+                *(replace(c, field=f) for c, f in zip(relation.scope.columns, own[:width], strict=True)),
+                *(ScopeColumn(f, alias=f"{INTERNAL}read{i}") for i, f in enumerate(own[width:])),
+                *(ScopeColumn(Field(c.shown, c.type), alias=call_alias(i)) for i, c in enumerate(calls.found)),
+                *_milliseconds(),
+            )
         )
-    )
-    return Relation(replace(node, fields=scope.fields), scope)
+
+    return below.under(window, None, aggregates, shown, session, place)
 
 
 def _of_time(

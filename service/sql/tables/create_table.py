@@ -10,8 +10,8 @@ from service.plan.expressions import Expression
 from service.plan.nodes import Field
 from service.plan.table import ColumnKind, Connector, Table, TableColumn, TimeKind
 from service.plan.types import STRING, DataType, Interval, Map, Timestamp, TimestampLtz, flink
+from service.sql.compiler.compile import Context, compile_expression
 from service.sql.errors import Mistakes, SqlError, did_you_mean
-from service.sql.expressions.compile import Context, compile_expression
 from service.sql.options.connector import read_connector
 from service.sql.parse.statements import ColumnClause, CreateTable, KeyClause, Name, WatermarkClause
 from service.sql.scope import INTERNAL, Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.formats.protobuf.schemas.chosen import check_message, given
 from service.formats.protobuf.schemas.schema import ProtobufSchemaError
-from service.plan.formats import AVRO
+from service.plan.formats import Family, traits
 from service.plan.table import ColumnKind, Format, Table, TableColumn
 from service.plan.types import STRING, Array, Binary, DataType, Interval, Map, Row, Simple, Text, Time, flink
 from service.sql.errors import Mistakes
@@ -42,15 +42,14 @@ def _check(what: str, form: Format, columns: list[TableColumn], at: int, mistake
         )
     if form.kind == "protobuf":
         _check_message(form, columns, at, mistakes)
-    avro = form.kind in AVRO
-    holds = {"raw": _in_raw, "csv": _in_csv, "protobuf-confluent": _in_protobuf}
-    carried = _in_avro if avro else holds.get(form.kind)
-    for column in columns if carried else ():
-        if carried is not None and not carried(column.type):
+    family = traits(form).family
+    holds = None if form.kind == "protobuf" else _HOLDS.get(family)  # its message has been asked
+    for column in columns if holds else ():
+        if holds is not None and not holds(column.type):
             mistakes.add(
                 f'the format {form.kind} cannot hold column "{column.name}"',
                 detail=f"it is {flink(column.type)}",
-                hint="write the keys of maps as STRING" if avro else "take the format json, which can",
+                hint="write the keys of maps as STRING" if family is Family.AVRO else "take the format json, which can",
                 at=at,
             )
 
@@ -102,3 +101,7 @@ def _in_protobuf(type_: DataType) -> bool:
             return all(map(_in_protobuf, types))
         case _:
             return not isinstance(type_, Interval | Time)
+
+
+_HOLDS = {Family.RAW: _in_raw, Family.CSV: _in_csv, Family.AVRO: _in_avro, Family.PROTOBUF: _in_protobuf}
+"""Whether a value of a type can stand in a record. JSON holds them all."""

@@ -101,7 +101,7 @@ def window_rows(node: WindowRows) -> WindowRowsOperator:
     return WindowRowsOperator(input=timed["input"], time=node.time, window=window, zone=timed["zone"])
 
 
-def _shape(window: Window) -> shapes.Window:
+def _shape(window: Window) -> shapes.SlicedWindow:
     match window:
         case Tumble(size, offset):
             return shapes.tumble(size, offset)

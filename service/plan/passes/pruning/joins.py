@@ -7,9 +7,21 @@ a join of which nothing is read gets one constant column. Its rows are then equa
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, assert_never
 
 from service.plan.expressions import Literal, moved
-from service.plan.nodes import AnyJoin, Field, IntervalJoin, JoinKind, PairJoin, Project, TemporalJoin, WindowJoin
+from service.plan.nodes import (
+    AnyJoin,
+    Field,
+    IntervalJoin,
+    Join,
+    JoinKind,
+    LookupJoin,
+    PairJoin,
+    Project,
+    TemporalJoin,
+    WindowJoin,
+)
 from service.plan.passes.pruning.places import Pruned, at
 from service.plan.types import BOOLEAN
 from service.plan.walk import fields, shows_right
@@ -34,12 +46,8 @@ def narrowed_join(node: AnyJoin, left: Pruned, right: Pruned) -> Pruned:
         right_keys=at(node.right_keys, right.places),
         residual=None if node.residual is None else moved(node.residual, both),
         fields=_joined_fields(node, left, right),
+        **_times(node, left, right),
     )
-    if isinstance(new, IntervalJoin | WindowJoin):
-        new = replace(new, left_time=left.places[new.left_time], right_time=right.places[new.right_time])
-    if isinstance(new, TemporalJoin):
-        right_time = None if new.right_time is None else right.places[new.right_time]
-        new = replace(new, left_time=left.places[new.left_time], right_time=right_time)
     return Pruned(new, shown)
 
 
@@ -55,6 +63,22 @@ def narrowed_pair(node: PairJoin, left: Pruned, right: Pruned) -> Pruned:
         fields=_joined_fields(node, left, right),
     )
     return Pruned(new, {**left.places, **{width + i: narrow_width + p for i, p in right.places.items()}})
+
+
+def _times(node: AnyJoin, left: Pruned, right: Pruned) -> dict[str, Any]:
+    """The positions of the times that a join compares."""
+    match node:
+        case IntervalJoin() | WindowJoin():
+            return {"left_time": left.places[node.left_time], "right_time": right.places[node.right_time]}
+        case TemporalJoin(right_time=time):
+            return {
+                "left_time": left.places[node.left_time],
+                "right_time": None if time is None else right.places[time],
+            }
+        case Join() | LookupJoin():
+            return {}
+        case _:
+            assert_never(node)
 
 
 def _with_a_column(pruned: Pruned) -> Pruned:

@@ -1,3 +1,5 @@
+"""What tasks and levels tell each other of time and of what a batch was made from, and which shard has which slots."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""A shard of a level: what it computes, keeps and tells, and which state it refuses."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

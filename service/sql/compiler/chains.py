@@ -9,9 +9,9 @@ from sqlglot import exp
 from service.plan import types
 from service.plan.expressions import FEW, Call, Expression, Literal, balanced, render
 from service.plan.types import DataType
+from service.sql.compiler.function_calls import applied
 from service.sql.expressions.casts import cast
 from service.sql.expressions.context import Context
-from service.sql.expressions.function_calls import applied
 from service.sql.expressions.type_rules import is_numeric
 
 _ASSOCIATIVE = ("AND", "OR", "||")

@@ -9,12 +9,12 @@ from sqlglot import exp
 from service.plan import types
 from service.plan.expressions import Call, Column, Expression, depth
 from service.plan.types import Row, flink
+from service.sql.compiler.chains import chained, terms
+from service.sql.compiler.function_calls import applied, unknown_function
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions import literals
 from service.sql.expressions.casts import cast
-from service.sql.expressions.chains import chained, terms
 from service.sql.expressions.context import Context
-from service.sql.expressions.function_calls import applied, unknown_function
 from service.sql.expressions.sharing import shared
 from service.sql.functions import FORMS, FUNCTIONS, Form
 from service.sql.parse.call_grammar import TYPED_LITERAL

@@ -1,3 +1,5 @@
+"""Level 0: records become rows, late rows and dead letters, and every shard hears the clock."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator

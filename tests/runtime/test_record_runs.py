@@ -1,3 +1,5 @@
+"""What a task reads is cut into runs, in the same way however it comes in blocks."""
+
 from __future__ import annotations
 
 from itertools import pairwise

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -40,6 +41,11 @@ def read(bootstrap: str, topic: str) -> list[Record]:
     return [(m.key(), m.value()) for m in messages(bootstrap, topic)]
 
 
+OPEN_FOR = 3.0
+"""Seconds that a transaction at the end of a partition is waited for: a commit returns before its end is written to
+every partition."""
+
+
 def messages(bootstrap: str, topic: str) -> list[Any]:
     """Every committed message of a topic, partition by partition in offset order."""
     consumer = Consumer(
@@ -57,12 +63,25 @@ def messages(bootstrap: str, topic: str) -> list[Any]:
         found: list[Any] = []
         for partition in partitions:
             consumer.assign([TopicPartition(topic, partition, 0)])
-            while True:
-                message = consumer.poll(30)
-                assert message is not None, f"no end of {topic}/{partition} within 30 s"
-                if message.error() is not None:
-                    break  # the end of the partition
-                found.append(message)
+            patience = time.monotonic() + 30
+            ended = False
+            while (left := patience - time.monotonic()) > 0:
+                message = consumer.poll(left)
+                if message is None:
+                    continue
+                error, offset = message.error(), message.offset()
+                if error is None:
+                    found.append(message)
+                    continue
+                if error.code() != KafkaError._PARTITION_EOF or offset is None:
+                    continue  # librdkafka tries again by itself
+                _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+                if not ended:
+                    patience = min(patience, time.monotonic() + OPEN_FOR)
+                ended = True
+                if offset >= end:
+                    break
+            assert ended, f"no end of {topic}/{partition} within 30 s"
         return found
     finally:
         consumer.close()

@@ -213,7 +213,7 @@ def test_datagen_keeps_its_own_options():
             {"format": "protobuf"},
             "option 'protobuf.schema' is missing\n"
             "  detail: format 'protobuf' reads and writes messages of a .proto file\n"
-            "  hint:   set 'protobuf.schema' to its text, or 'protobuf.descriptor-set' to what protoc makes of it",
+            "  hint:   set 'protobuf.schema' to its text, or 'protobuf.descriptor-set' to protoc's output",
         ),
         (
             {"format": "protobuf", "protobuf.schema": "message M {"},
@@ -271,7 +271,7 @@ def test_datagen_keeps_its_own_options():
         (
             {"format": "avro-confluent", "avro-confluent.url": "localhost:8081"},
             "option 'avro-confluent.url' cannot be 'localhost:8081'\n  detail: it must be 'http://host:8081' or "
-            "'https://host', or several with commas between them",
+            "'https://host', or several separated by commas",
         ),
         (
             {**AVRO, "avro-confluent.basic-auth.user-info": "a:b", "avro-confluent.bearer-auth.token": "c"},

@@ -18,12 +18,12 @@ from operators.sql_text import every, join, select, union_all
 from operators.time import time_parameter
 
 PAIRS = 1 << 20
-"""Pairs that one statement finds, unless that is less than a few for each row: what is worked out of each takes up to a
+"""Pairs that one statement finds, unless that is less than a few for each row: what is computed for each takes up to a
 hundred bytes beside its rows."""
 
 CANDIDATES = 4 << 20
 """Pairs with equal keys that one statement looks at where a condition over other columns leaves some of them out: each
-statement reads the other side anew."""
+statement reads the other side again."""
 
 _FEW = 4
 _WEIGHT_BYTES = 8

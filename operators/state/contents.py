@@ -47,7 +47,7 @@ class TraceSpec:
 
     def __post_init__(self) -> None:
         if (self.key is None) is (self.kind is TableKind.TIME_ORDERED):
-            raise ValueError("the slots of a time-ordered table are told by its key, those of others by their sort key")
+            raise ValueError("the slots of a time-ordered table follow from its key, of others from their sort key")
 
     @property
     def stored(self) -> pa.Schema:

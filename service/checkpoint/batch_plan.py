@@ -27,9 +27,9 @@ class BatchPlan:
     """Batch `number` as one task knows it.
 
     `ends` are the lines of Spark's offset log, one a source; `starts` are those of the batch before, by position, of
-    sources to which partitions may come, and of all where no state tells of the batch before. `times` are what the log
+    sources to which partitions may come, and of all where no state has the previous batch. `times` are what the log
     says of time, in milliseconds. `shards` and `readers` are the numbers of tasks, and `plan` is the plan number of the
-    checkpoint. `digest`, in hex, is that of the rows that the task read. `skipped` are the records that were passed by
+    checkpoint. `digest`, in hex, is that of the rows that the task read. `skipped` are the records that were skipped
     instead (`replanning.Skipped`), None where the batch was done. `sources` are the ids of the sources, in their order;
     none where a version before has written the plan.
     """

@@ -17,10 +17,10 @@ from service.checkpoint.version import FOLDER as VERSIONS
 from service.checkpoint.version import Version, batch_of
 
 TRIES = 5
-"""A job would have to do ten batches, and sweep, while each of so many copies is made."""
+"""The number of attempts: a job would have to do ten batches, and sweep, during each of them."""
 
 OF_THE_PROCESS = frozenset({"tries"})
-"""Small files that tell of processes, not of the job."""
+"""Small files that concern processes, not the job."""
 
 
 class CopyRefused(Exception):
@@ -36,7 +36,7 @@ class Copied(NamedTuple):
 
 
 def done_batches(files: Files) -> list[int]:
-    """Return the batches that can be gone back to, oldest first: their offsets and their state are still there, and
+    """Return the batches that can be restored, oldest first: their offsets and their state are still there, and
     are those of the query that the checkpoint has now."""
     planned, done = (_numbers(files, log) for log in (OFFSETS, COMMITS))
     versions = {batch_of(name) for name in files.names(VERSIONS) if name.endswith(".json") and name[:9].isdigit()}

@@ -57,5 +57,5 @@ class EndOffsets:
                 self._clusters[source] = self._connect(self._deployment.source_addresses[source].librdkafka)
             ends = self._clusters[source].end_offsets(topics)
         except KafkaFailure:
-            return  # what was known stays known; that Kafka cannot be reached is told by others
+            return  # what was known stays known; others report that Kafka cannot be reached
         self._tell(table, ends)

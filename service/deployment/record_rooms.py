@@ -75,7 +75,7 @@ class Refusals:
 
     def applied(self, store: Store, now: Rooms) -> dict[str, RecordRoom]:
         """Return the rooms with what was learned. Of batches of records it is known from earlier processes, too:
-        smaller ones make no record unfit. What Kafka says itself counts instead, where that is less."""
+        smaller ones make no record unfit. What Kafka says itself counts instead, if that is less."""
         known = _known(store)
         found = {}
         for key, room in now.items():

@@ -69,7 +69,7 @@ class DigestMismatch(KafkaFailure):
 
 
 class SourceChanged(KafkaFailure):
-    """The batch was written before, and reading it again gave other records: Kafka has removed some meanwhile."""
+    """The batch was written before, but reading it again gave other records: Kafka has removed some meanwhile."""
 
 
 class KafkaConfigError(KafkaFailure):

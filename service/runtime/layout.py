@@ -18,7 +18,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, shards: int) -> Layout:
-        """Return the layout of so many shards, of which none is left without a slot."""
+        """Return the layout of `shards` shards, each with at least one slot."""
         return cls(min(SLOTS, shards))
 
     def slots_of(self, shard: int) -> range:

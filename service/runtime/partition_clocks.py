@@ -27,7 +27,7 @@ class PartitionClock(NamedTuple):
 
 
 def newest(clocks: Sequence[PartitionClock]) -> int:
-    """Return the latest of the watermarks, of which there is at least one."""
+    """Return the latest of the watermarks; there is at least one."""
     return max(clock.watermark for clock in clocks)
 
 

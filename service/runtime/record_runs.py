@@ -60,7 +60,7 @@ def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Itera
 
 
 def gathered(found: Iterable[Run], rows: int = TOGETHER) -> Iterator[list[Run]]:
-    """Put runs together while they have at most so many records in all."""
+    """Put runs together while they have at most this many records in all."""
     held: list[Run] = []
     count = 0
     for run in found:

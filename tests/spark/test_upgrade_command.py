@@ -195,7 +195,7 @@ def test_where_nothing_is_to_be_filled_it_ends_well_as_often_as_it_is_started(
 
 def test_a_job_that_is_not_there_is_refused(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--from", "earliest", "--job", "none") == 2
-    assert 'has no job "none"\n  hint:   say --job with one of going' in capsys.readouterr().err
+    assert 'has no job "none"\n  hint:   pass --job with one of going' in capsys.readouterr().err
 
 
 def test_a_batch_that_is_planned_and_not_done_is_the_first_querys(

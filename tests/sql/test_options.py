@@ -148,8 +148,7 @@ def test_datagen_keeps_its_own_options():
     [
         (
             {"scan.startup.mod": "x"},
-            "connector 'kafka' has no option 'scan.startup.mod'\n"
-            '  hint:   did you mean "scan.startup.mode"?',
+            "connector 'kafka' has no option 'scan.startup.mod'\n  hint:   did you mean \"scan.startup.mode\"?",
         ),
         (
             {"scan.startup.mode": "earliest"},
@@ -159,8 +158,7 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {"rows-per-second": "5"},
-            "connector 'kafka' has no option 'rows-per-second'\n"
-            "  detail: it is an option of connector datagen",
+            "connector 'kafka' has no option 'rows-per-second'\n  detail: it is an option of connector datagen",
         ),
         (
             {"debezium-json.schema-include": "true"},
@@ -285,8 +283,8 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {**AVRO, "avro-confluent.ssl.truststore.location": "/etc/trust.jks"},
-            "option 'avro-confluent.ssl.truststore.location' cannot be '/etc/trust.jks'\n  detail: it must be a PEM file "
-            "(keytool -importkeystore and openssl pkcs12 make one of a JKS or PKCS #12 file)",
+            "option 'avro-confluent.ssl.truststore.location' cannot be '/etc/trust.jks'\n  detail: it must be a PEM "
+            "file (keytool -importkeystore and openssl pkcs12 make one of a JKS or PKCS #12 file)",
         ),
         (
             {**AVRO, "avro-confluent.schema": '{"type": "record"}'},
@@ -295,7 +293,8 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {"topic-pattern": "t.*"},
-            "'topic' and 'topic-pattern' are both given\n  detail: a table reads the named topics or those that match a pattern, not both",
+            "'topic' and 'topic-pattern' are both given\n"
+            "  detail: a table reads the named topics or those that match a pattern, not both",
         ),
         (
             {"sink.partitioner": "com.Mine"},

@@ -69,8 +69,8 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
         (
             "SET 'pipeline.name' = '../../x'",
             "pipeline.sql:1:23: 'pipeline.name' cannot be '../../x'\n"
-            "  detail: it must be a name of at most 128 letters, digits, '_', '.', '-' or blanks, which begins with none"
-            " of the last three: it names folders, too",
+            "  detail: it must be a name of at most 128 letters, digits, '_', '.', '-' or blanks, which begins with "
+            "none of the last three: it names folders, too",
         ),
         (
             "SET 'execution.runtime-mode' = 'batch'",

@@ -56,7 +56,7 @@ def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -
 
     They are taken as they come: those of one channel are in their order. The first task of a plan without levels leaves
     its marker even so: where its range holds nothing but control records, and the others read rows of which none is
-    written, nothing else would tell of the batch.
+    written, nothing else would record the batch.
     """
     incoming = iter(envelopes)
     first = next(incoming, None)

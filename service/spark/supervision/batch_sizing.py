@@ -5,7 +5,7 @@ Dear rows (many keys, rows that fan out) would make the same batch long, late an
 smaller ones. What a record costs is not known before it was seen, so the pace is found while the job runs. It decides
 only where a batch ends, which no answer depends on; the offsets of a batch stand in the checkpoint before it begins.
 
-Memory has the last word: a batch takes so many bytes of records at most, and after one that did not fit no more
+Memory has priority: the bytes of records of a batch are bounded, and after one that did not fit no more
 records than half of its own, until batches of that size have been done for a while.
 """
 

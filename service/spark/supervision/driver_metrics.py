@@ -18,7 +18,7 @@ EVERY = 10.0
 
 
 class DriverMetrics:
-    """Fills the gauges of `catalogue.PROCESSES` that tell of the driver."""
+    """Fills the gauges of `catalogue.PROCESSES` that describe the driver."""
 
     def __init__(self, session: SparkSession, metrics: Metrics, scratch: Path) -> None:
         factory = java(session).java.lang.management.ManagementFactory

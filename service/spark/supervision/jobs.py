@@ -45,7 +45,7 @@ SETTLED = 0.1
 tells of neither."""
 
 NO_JVM = (Py4JError, ConnectionError)
-"""What a call into a JVM raises that is no more."""
+"""Exceptions raised by calls into a JVM that has exited."""
 
 
 class _Watched:
@@ -113,7 +113,7 @@ class Jobs:
                 self._attend(job)
             except Exception as error:
                 if self._jvm_gone(error):
-                    why = "the JVM is gone; start the service again, it goes on where it was"
+                    why = "the JVM has exited; restart the service, it continues from its checkpoint"
                     self._observer.gave_up(job.name, why)
                     return FAILED
                 self._failed(job, error)
@@ -196,7 +196,7 @@ class Jobs:
             self._observer.skipped(job.name, source, topic, records)
 
     def _cut_anew(self, job: _Watched) -> bool:
-        """Have the planned batch planned anew, smaller. Whether that was possible."""
+        """Plan the planned batch again, smaller; return whether that was possible."""
         try:
             cut = job.runner.cut_anew()
         except (PlanKept, KafkaFailure) as error:
@@ -291,7 +291,7 @@ def summary(error: Exception) -> str:
         return str(error)
     text = without_notes(str(error))
     if executors_lost(text):
-        return "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why"
+        return "executors ended repeatedly in the middle of the batch\n  hint:   see their logs"
     body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
     lines = body.splitlines()
     if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM

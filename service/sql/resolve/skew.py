@@ -28,7 +28,7 @@ from service.sql.resolve.syntax import positional
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 PLACES = 8
-"""Over so many places a hot key is spread: the other side's rows of that key are kept as often."""
+"""The number of shards over which a hot key is distributed: the other side's rows of that key are kept as often."""
 
 _SPREADABLE = (
     (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI),

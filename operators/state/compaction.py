@@ -28,7 +28,7 @@ def tier(rows: int) -> int:
 
 
 def mergeable(sizes: list[int]) -> tuple[int, int] | None:
-    """Return which neighbours (first, last + 1) of runs with these numbers of rows, newest first, to merge; the smallest
+    """Return which neighbours (first, last + 1) of runs of these sizes in rows, newest first, to merge; the smallest
     first.
 
     A small run behind a larger one counts as large, so that classes never fall from new to old.

@@ -46,7 +46,7 @@ def done_batches(files: Files) -> list[int]:
 
 
 def copy(source: Files, target: Files, batch: int | None = None) -> Copied:
-    """Copy what a checkpoint is after `batch`, the newest that is done if nothing is said. Raises CopyRefused."""
+    """Copy what a checkpoint is after `batch`, by default the newest complete one. Raises CopyRefused."""
     if any(target.names(log) for log in (OFFSETS, COMMITS, FOLDER)):
         raise CopyRefused("there is something at the place that the copy is to go to\n  hint:   name a new folder")
     copied: dict[str, int] = {}

@@ -13,8 +13,8 @@ _DESCRIPTION = (
     " state is kept, new or dropped, or why it cannot be kept. It changes nothing and contacts no broker. Exit code 0"
     " if `tailrace run` would continue, 2 if it would refuse. With --from, new operators read their sources again while"
     " the old query runs; when they have caught up and the old query is stopped, the changed one takes over, and"
-    " `tailrace run` continues with it. If it is killed, run the same command again. If nothing needs to be filled, it ends with"
-    " 0. --check --from says what would be read, or why it would be refused."
+    " `tailrace run` continues with it. If it is killed, run the same command again. If nothing needs to be"
+    " filled, it ends with 0. --check --from says what would be read, or why it would be refused."
 )
 
 

@@ -188,7 +188,7 @@ def _missing(found: Sequence[Written], files: Files, topic: str, keeps_state: bo
         raise TooOld(
             "the checkpoint is an older copy, and Kafka no longer has the offsets of the batches since\n"
             f"  detail: the copy ends with batch {done}, batches up to {newest} are committed; topic {topic} does not"
-            f" tell of batch {(unknown or [0])[0]}\n"
+            f" have batch {(unknown or [0])[0]}\n"
             "  hint:   use a newer copy, or start with a new checkpoint"
         )
     wanted = {number: plan for number, plan in plans.items() if number > done}

@@ -40,7 +40,7 @@ def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
     timed = replace(pair, fields=tuple(replace(f, time=TimeKind.PROCESSING) for f in pair.fields))
     windows = tumbled(timed, ("user",), "amount")
     assert said(job(sink(project(windows, a="user", b="total"), OUT))) == [
-        "a window aggregate in processing time cannot read rows that are taken back later"
+        "a window aggregate in processing time cannot read an updating input"
         ' | "ts" says when a change arrives; table "users" updates and deletes rows'
         " | use a window in event time"
     ]

@@ -42,7 +42,7 @@ PHASE_EVERY = 2.0
 
 SETTLED = 0.1
 """Seconds after which the status of a query that was held tells whether it plans a batch: between two of its steps it
-tells of neither."""
+reports neither."""
 
 NO_JVM = (Py4JError, ConnectionError)
 """Exceptions raised by calls into a JVM that has exited."""
@@ -136,7 +136,7 @@ class Jobs:
                 with suppress(*NO_JVM):  # whatever fails of one job, the others are still to be stopped
                     step()
         for job in self._watched:
-            job.read.close()  # after the last batch, so that the group is told of it too
+            job.read.close()  # after the last batch, so that its offsets are committed, too
         if not self._jvm_gone():
             stopping = threading.Thread(target=self._session.stop, daemon=True)
             stopping.start()
@@ -237,7 +237,7 @@ class Jobs:
         failure = failure_of(error)
         cause = error
         if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
-            # A broker refuses records of a time to come: whatever fails under such a clock may be for its sake.
+            # A broker refuses records of a time to come: the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
         said = (unheld_time(job.deployment) if failure.thrown(THROWN) else None) or summary(cause)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
@@ -263,8 +263,8 @@ class Jobs:
             self._observer.failed(job.name, said, job.failures, wait, full(error))
 
     def _learned(self, job: _Watched, failure: SparkFailure) -> bool:
-        """Whether it was learned from the failure what a topic takes: the next try is not one in vain, and there are
-        only so many of them."""
+        """Whether it was learned from the failure what a topic takes: the next attempt has a chance then, and
+        their number is bounded."""
         if not failure.raised(MessageTooLarge):
             return False
         learned = job.runner.learn(failure.told or {})

@@ -60,7 +60,7 @@ class Catalog:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
     """'table.exec.emit...': whether windows answer early and late, how often, and for how long rows may be late; all in
-    ms, None where nothing is said."""
+    ms, None by default."""
 
     early: bool = False
     early_delay: int | None = None

@@ -112,7 +112,7 @@ def spread(
 def spread_all(
     left: Relation, right: Relation, kind: JoinKind, found: Conditions, hot: list[Skew], session: ResolveContext
 ) -> tuple[Relation, Relation, Conditions]:
-    """Return the same for all hints that the join takes, which are no more `hot` then."""
+    """Return the same for all hints that the join takes, which are then removed from `hot`."""
     for skew in list(hot):
         wide = spread(left, right, kind, found, skew, session)
         if wide is not None:

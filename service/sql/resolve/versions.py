@@ -92,7 +92,7 @@ def _last_rows(node: TopN) -> VersionStream:
     if not (node.latest_first and node.first == node.last == 1 and time is not TimeKind.NONE):
         raise NoVersions("it ranks rows, and does not keep the last row of each key", _LAST_ROW)
     if mode(node.input) is not Mode.APPEND:
-        raise NoVersions("it keeps the last of rows that are taken back", "join the table whose rows change itself")
+        raise NoVersions("it keeps the last rows of an updating input", "join the table whose rows change itself")
     if not node.shown:
         return VersionStream(node.input, node.partition)
     known = fields(node.input)

@@ -1,4 +1,4 @@
-"""Which rows of two tables belong together: the one statement of every join."""
+"""The matching rows of two tables: the one statement of every join."""
 
 from __future__ import annotations
 

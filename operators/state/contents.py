@@ -32,9 +32,9 @@ class TraceSpec:
     `timestamp` names a BIGINT column: rows whose timestamp is at or below the bound of `Trace.expire` are gone. The
     timestamp of a time-ordered row is its time.
 
-    The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it is told
-    by the columns `key`, those of the operator's key in their order. Where `key_is_hash`, the one column is itself what
-    `Trace.key_hash` has made. Where rows are found by more columns than the operator's key, that is the first `placing`
+    The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it follows
+    from the columns `key`, those of the operator's key in their order. With `key_is_hash`, the one column is itself a result of
+    `Trace.key_hash`. Where rows are found by more columns than the operator's key, that is the first `placing`
     of them. Raises ValueError for a time-ordered table without a `key`, which may be ().
     """
 

@@ -1,4 +1,4 @@
-"""What the tables of databases answered to the lookups of a batch, kept so that the batch can be done again.
+"""The lookup results of a batch, stored so that the batch can be repeated.
 
 Law: the first answer counts. A table may change between two tries of a batch, and some tasks of the first may have
 committed their rows by then. So a task writes what it was answered before anything follows from it, under a name that

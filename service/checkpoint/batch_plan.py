@@ -1,4 +1,4 @@
-"""How a batch was cut, as one value that outlives the checkpoint that it was cut for.
+"""The cut of a batch, as one value that outlives the checkpoint that it was made for.
 
 A task leaves the plan of its batch beside what it writes (`service.kafka.writer.plan_records`). From there an older
 copy of the checkpoint takes the batches that it lacks, and cuts them as they were: with the same offsets, the same time

@@ -1,4 +1,4 @@
-"""What `tailrace checkpoint save`, `list` and `inspect` do with a checkpoint, and `tailrace state` with its state."""
+"""The commands `tailrace checkpoint save`, `list` and `inspect`, and `tailrace state`."""
 
 from __future__ import annotations
 

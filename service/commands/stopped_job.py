@@ -1,4 +1,4 @@
-"""What `tailrace checkpoint` does with the checkpoint of a job that does not run."""
+"""The commands `tailrace checkpoint show`, `replan` and `skip`, for a job that does not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tailrace upgrade --check` finds out about each job of a pipeline."""
+"""The command `tailrace upgrade --check`: the state of each job under a changed pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tailrace upgrade --from` does: fill what is new in a job, and have the changed query take over."""
+"""The command `tailrace upgrade --from`: fill new operators of a job, and let the changed query take over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bounded sources end: decided once for a checkpoint, and never changed under it.
+"""The end offsets of bounded sources: fixed once for a checkpoint, and never changed.
 
 Shards remember that a source has ended, and its windows remain closed. So a checkpoint that was made with a
 bound cannot go on without it, nor the other way round.

@@ -1,4 +1,4 @@
-"""Which Kafka cluster a table lives on, and how both clients are told to reach it.
+"""The Kafka cluster of each table, and the connection settings of both clients.
 
 What a table's 'properties.*' say comes first; what they leave open comes from the settings.
 """

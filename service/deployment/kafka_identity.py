@@ -1,4 +1,4 @@
-"""Which Kafka a checkpoint belongs to: clusters, topics by their ids, and the topic of the markers.
+"""The Kafka that a checkpoint belongs to: clusters, topics by their ids, and the topic of the markers.
 
 Offsets mean something in one topic of one cluster only. A topic that was deleted and made again has others, and so has
 a mirror that another cluster keeps; and a marker that is looked for in another topic is not found, so that its batch

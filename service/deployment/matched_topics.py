@@ -1,4 +1,4 @@
-"""Which topics a table with a 'topic-pattern' reads: those that match when the service starts.
+"""The topics of a table with a 'topic-pattern': those that match when the service starts.
 
 Law: a checkpoint remembers the topics of each table. One that is new is read from its first record, whatever
 'scan.startup.mode' says, as Flink reads it; one that is gone stops the start, as a topic does that a table names. A

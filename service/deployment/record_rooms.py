@@ -1,4 +1,4 @@
-"""How large a record of each output may be, by the settings of its producer and its topic.
+"""The largest allowed record of each output, by the settings of its producer and its topic.
 
 Law: of a batch that is done again, no record fits that did not fit at first. A row that is too large is a dead letter,
 and dead letters may go to another cluster, in a transaction that is committed after all others of its task

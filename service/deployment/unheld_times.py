@@ -1,4 +1,4 @@
-"""Which record has a timestamp that Spark cannot hold.
+"""The search for a record whose timestamp Spark cannot represent.
 
 Spark counts microseconds in 64 bits, and multiplies the timestamp of every record that it reads, asked for or not. One
 in nanoseconds, which older brokers take, stops its job; Spark does not say where it is.

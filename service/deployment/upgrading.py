@@ -1,4 +1,4 @@
-"""Whether a job goes on with a checkpoint, by what the checkpoint remembers of the query that wrote it."""
+"""The check whether a job can continue from a checkpoint, by the query that wrote it."""
 
 from __future__ import annotations
 

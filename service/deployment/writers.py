@@ -1,4 +1,4 @@
-"""Which Kafka clusters a job writes to, and who writes what.
+"""The Kafka clusters that a job writes to, and which writer writes what.
 
 A task writes to each of them in a transaction of its own. Outputs share a writer where they go to the same cluster with
 the same login. Each writer of a job has a number, and with it markers and transactional ids of its own: two that meet

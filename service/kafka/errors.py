@@ -1,4 +1,4 @@
-"""What can go wrong with Kafka, one class per thing that the caller does about it.
+"""Errors of Kafka, one class per reaction of the caller.
 
 `retriable` says whether running the same attempt again may succeed without anybody changing anything.
 """

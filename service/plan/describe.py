@@ -1,4 +1,4 @@
-"""How plans are put in words, in `explain` and in messages."""
+"""Descriptions of plans in words, for `explain` and for messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a changed query has to be filled, and whether reading its sources again can do so.
+"""The parts of a changed query that must be filled, and whether reading its sources again can do so.
 
 Law: the part that is filled holds every operator whose state the query before does not have, every table that it did
 not write, and all that feeds these. Of an operator that is kept and feeds one that is new, the new one must have been

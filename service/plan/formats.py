@@ -1,4 +1,4 @@
-"""What is known of formats beyond how they are read and written: which of them have a property, by their names."""
+"""The properties of formats beyond reading and writing, by the formats' names."""
 
 from __future__ import annotations
 

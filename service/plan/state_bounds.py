@@ -1,4 +1,4 @@
-"""What each node must remember between batches, and what bounds it."""
+"""The state of each node between batches, and what bounds it."""
 
 from __future__ import annotations
 

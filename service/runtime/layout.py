@@ -1,4 +1,4 @@
-"""How the keys of a level are spread: each of its shards, one a task, has a range of the slots of their hash."""
+"""The layout of a level's keys: each of its shards, one a task, has a range of hash slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task reads, cut into runs: records of one Kafka partition, in offset order.
+"""The input of a task, cut into runs: records of one Kafka partition, in offset order.
 
 A task reads several partitions, one after another, and which ones share it may differ between a batch and its replay.
 What is computed from a partition must not: DOUBLE sums differ in their last digits with where rows are cut. So a run

@@ -1,4 +1,4 @@
-"""From what Avro's primitives hold to the values of SQL columns: each a function of whole arrays."""
+"""Conversion of Avro's primitives to the values of SQL columns, each a function of whole arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each format writes a change around the JSON text of its rows."""
+"""The encodings of changes, by format, around the JSON text of their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record of changelog-json says: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
+"""The records of changelog-json: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
 
 from __future__ import annotations
 

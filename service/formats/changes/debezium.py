@@ -1,4 +1,5 @@
-"""What a record of debezium-json says: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}, perhaps wrapped with its schema."""
+"""The records of debezium-json: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}, perhaps in an envelope with their
+schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a finished attempt has to say."""
+"""The report of a finished attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a writer process must know; a value that can travel over the socket and never shows its secrets."""
+"""The settings of a writer process: a value that is sent over the socket and never shows its secrets."""
 
 from __future__ import annotations
 

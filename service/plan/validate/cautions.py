@@ -1,4 +1,4 @@
-"""What will run, but may not be meant: state without a bound, work that cannot be spread, a key not proven."""
+"""Warnings about plans that run but may be unintended: unbounded state, work on one shard, an unproven key."""
 
 from __future__ import annotations
 

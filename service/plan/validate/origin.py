@@ -1,4 +1,4 @@
-"""Where retracted rows come from, in words."""
+"""The origin of retractions, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task needs to know of its job, as one picklable value, and how a worker process keeps it between tasks."""
+"""The description of a job for its tasks, as one picklable value, and its cache in a worker process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program as one streaming query: sources and levels, of which the last writes to Kafka."""
+"""A program as one streaming query: sources and levels; the last level writes to Kafka."""
 
 from __future__ import annotations
 

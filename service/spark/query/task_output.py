@@ -1,4 +1,4 @@
-"""What leaves the program in a task of the last level, or of level 0 if there is no other: written and committed here.
+"""The output of a program in a task of the last level, or of level 0 if there is no other: written and committed here.
 
 Spark hears of it only what the driver needs: one small row a task, with its figures and where its state is. Exactly
 once rests on the markers, not on Spark: whichever attempt of a task comes to its end, the batch is committed once.

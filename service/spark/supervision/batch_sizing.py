@@ -1,4 +1,4 @@
-"""How many records the next batch of a backlog takes, so that it lasts about as long as the settings want.
+"""The number of records in the next batch of a backlog, fitted to the target duration of the settings.
 
 A batch has a price of its own, some tenths of a second, whatever it holds: cheap rows should come in large batches.
 Dear rows (many keys, rows that fan out) would make the same batch long, late and large in memory: they should come in

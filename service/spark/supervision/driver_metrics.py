@@ -1,4 +1,4 @@
-"""What only the driver can see of a running session, looked at every few seconds: its processes and its JVM."""
+"""Metrics that only the driver can measure, sampled every few seconds: its processes and its JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the compilation of one expression needs to know beside the expression."""
+"""The context of the compilation of one expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the function table is: the arguments that are taken, the type that results, the DuckDB text."""
+"""A row of the function table: the accepted arguments, the result type, the DuckDB text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Flink's queries add to SQL: window table functions, hints behind a table, NOT NULL inside types."""
+"""Flink's additions to the grammar of queries: window table functions, hints after a table, NOT NULL inside types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the resolution of a query needs to know beside the query: the catalog, the settings, where mistakes go."""
+"""The context of the resolution of a query: the catalog, the settings, where mistakes go."""
 
 from __future__ import annotations
 

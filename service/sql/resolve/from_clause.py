@@ -1,4 +1,4 @@
-"""What stands in FROM: tables, views, WITH queries, subqueries, window table functions."""
+"""The items of FROM: tables, views, WITH queries, subqueries, window table functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a relation to its versions: an upsert stream of which each change says what a row is from a time on.
+"""Conversion of a relation to its versions: an upsert stream whose changes are valid from a time on.
 
 Versions are read below whatever keeps the last row of each key, since a batch has many versions of a row and one last
 row. A condition that such a row must meet does not leave a version out, for the version before it would stay in force:

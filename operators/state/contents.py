@@ -33,8 +33,8 @@ class TraceSpec:
     timestamp of a time-ordered row is its time.
 
     The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it follows
-    from the columns `key`, those of the operator's key in their order. With `key_is_hash`, the one column is itself a result of
-    `Trace.key_hash`. Where rows are found by more columns than the operator's key, that is the first `placing`
+    from the columns `key`, those of the operator's key in their order. With `key_is_hash`, the one column is itself the
+    result of `Trace.key_hash`. Where rows are found by more columns than the operator's key, it is the first `placing`
     of them. Raises ValueError for a time-ordered table without a `key`, which may be ().
     """
 

@@ -264,7 +264,7 @@ def test_without_state_a_batch_that_nothing_tells_of_is_passed_only_where_it_had
         assert rolling is not None
         assert rolling.plan_next() == 6
         return
-    with pytest.raises(TooOld, match="does not tell of batch 4\n"):
+    with pytest.raises(TooOld, match="does not have batch 4\n"):
         copy.look(levels=0)
 
 

@@ -106,7 +106,7 @@ def test_it_takes_over_when_all_is_read_and_the_running_query_is_stopped(
         command.runs = runs
         assert command("--from", "earliest") == 0
     assert command.taken()
-    assert f"the changed query has taken over, and goes on with batch {BATCHES}" in capsys.readouterr().out
+    assert f"the changed query has taken over, from batch {BATCHES} on" in capsys.readouterr().out
     assert not (command.checkpoint / FOLDER).exists()
     with CheckpointLock(str(command.checkpoint)):
         command.filled.going.start(CHANGED)

@@ -108,7 +108,7 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
         ),
         (
             "SELECT * FROM COUNTWINDOW(5)",
-            "COUNTWINDOW is no table function\n  hint:   write GROUP BY COUNTWINDOW(...)",
+            "COUNTWINDOW is not a table function\n  hint:   write GROUP BY COUNTWINDOW(...)",
         ),
         (
             "SELECT id, COUNT(*) FROM pay GROUP BY COUNTWINDOW(5)",

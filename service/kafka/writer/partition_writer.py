@@ -210,8 +210,8 @@ class PartitionWriter:
         said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
         asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
         raise DigestMismatch(
-            f'partition {self._partition} of query "{self._settings.query}" was written further, or from other rows, '
-            "than this checkpoint knows",
+            f'partition {self._partition} of query "{self._settings.query}" is ahead of this checkpoint, or was '
+            "written from other rows",
             f"{said}; {asked}",
             "the checkpoint may be an older copy: use the newest one, or start with a new checkpoint",
         )

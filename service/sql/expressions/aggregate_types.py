@@ -19,7 +19,7 @@ def aggregate_type(function: str, argument_types: Sequence[DataType], distinct: 
     All but COUNT and APPROX_COUNT_DISTINCT are NULL over no rows.
     """
     if distinct and not argument_types:
-        raise SqlError(f"{function}(DISTINCT *) makes no sense", hint="name the columns")
+        raise SqlError(f"{function}(DISTINCT *) has no meaning", hint="name the columns")
     return AGGREGATES[function](function, argument_types)
 
 

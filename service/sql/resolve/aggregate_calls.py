@@ -74,7 +74,7 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
         arguments = list(arguments[0].expressions)
     if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
         if function != "COUNT" or distinct:
-            raise SqlError(f"{function}(*) makes no sense", hint="COUNT(*) has", at=node)
+            raise SqlError(f"{function}(*) has no meaning", hint="COUNT(*) has", at=node)
         arguments = []
     elif not arguments:
         raise SqlError(f"{function} lacks an argument", at=node)

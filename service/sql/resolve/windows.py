@@ -140,7 +140,7 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
         return window
     if not isinstance(window, Session):
         raise SqlError(
-            f"PARTITION BY in {type(window).__name__.upper()} makes no sense",
+            f"PARTITION BY in {type(window).__name__.upper()} has no meaning",
             detail="only where a session ends depends on the rows beside it",
             hint="group by the column instead",
             at=clause,

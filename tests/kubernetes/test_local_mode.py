@@ -99,7 +99,7 @@ def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, r
     before = running.pod_id()
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
     running.until_replaced(before)
-    assert "the checkpoint is that of this query" in running.log()
+    assert "the checkpoint belongs to this query" in running.log()
     orders.feed(1000)
     orders.until_answered(running.told)
     orders.until_filled(running.told)

@@ -94,7 +94,7 @@ def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, r
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
     orders.until_answered(running.told)
     orders.until_filled(running.told)
-    assert "the changed query has taken over" in running.log() or "is that of this query" in running.log()
+    assert "the changed query has taken over" in running.log() or "belongs to this query" in running.log()
     # The value stays: the next start finds nothing to fill.
     before = running.pod_id()
     running.kubectl("delete", "pod", DRIVER, "--wait=false")

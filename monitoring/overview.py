@@ -50,7 +50,7 @@ NOW: tuple[Panel, ...] = (
     ),
     Stat(
         title="Executors missing",
-        description="Executors that were asked for and are not connected.",
+        description="Requested executors that are not connected.",
         unit="none",
         value=Target("sum(tailrace_executors_expected{%J} - tailrace_executors{%J})"),
         bad=1,

@@ -293,7 +293,7 @@ ERRORS: tuple[Panel, ...] = (
     ),
     Graph(
         title="Skipped records",
-        description="Records that `tailrace checkpoint skip` has passed by, since the checkpoint was made.",
+        description="Records that `tailrace checkpoint skip` has skipped since the checkpoint was made.",
         unit="short",
         lines=(Target("sum by (source) (tailrace_skipped_records{%Q})", "{{source}}"),),
         width=6,
@@ -334,7 +334,7 @@ PROCESSES: tuple[Panel, ...] = (
     ),
     Graph(
         title="Executors",
-        description="Executors that are connected. The dashed line is how many were asked for.",
+        description="Connected executors. The dashed line is the requested number.",
         unit="none",
         lines=(
             Target("max by (job) (tailrace_executors{%J})", "connected"),

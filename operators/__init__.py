@@ -1,1 +1,1 @@
-"""What a stream computation means: pure kernels over Arrow tables, without Spark, Kafka or a clock of their own."""
+"""Pure kernels of a stream computation over Arrow tables, without Spark, Kafka or a clock of their own."""

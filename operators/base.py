@@ -1,4 +1,4 @@
-"""What most operators have in common: no state, no delay of the watermark, a fingerprint of the whole specification."""
+"""The defaults of most operators: no state, no delay of the watermark, a fingerprint of the whole specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error of a row says to the people who read its dead letter."""
+"""The error text of a row, as its dead letter shows it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ SEQUENCE = "_sequence"
 
 PLACE = "_place"
 """The place of a row (BIGINT): in the state of a ranking the rank at which it was last seen, as rows before it may be
-forgotten without a word; in a batch of windows by partition, which of the partitions that the batch touches; in one
+expired silently; in a batch of windows by partition, which of the partitions that the batch touches; in one
 of changes that wait for their time, that of a change among them; in a temporal join, that of a version."""
 
 PARTITION = "_partition"

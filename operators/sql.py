@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 SMALL = 20_000
-"""Up to so many rows a statement is prepared once and kept: planning it costs more than running it."""
+"""Up to this many rows a statement is prepared once and kept: planning it costs more than running it."""
 
 NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 """Errors that a value is to blame for, not the statement: an overflow, a failed CAST, a text that is no JSON."""
@@ -27,7 +27,7 @@ class Sql:
     """One DuckDB connection with one thread, so that the order of rows and of additions is the same on a replay.
 
     Called with a statement and the Arrow tables it names, it returns the answer as an Arrow table. Over few rows the
-    statement is prepared, over many it is planned anew with their number in view: which of the two is decided by the
+    statement is prepared, over many it is planned again with their number in view: which of the two is decided by the
     rows alone, so a replay does the same.
     """
 
@@ -112,7 +112,7 @@ class Sql:
 
 
 class _Source:
-    """A table that DuckDB reads anew each time it runs a prepared statement."""
+    """A table that DuckDB reads again each time it runs a prepared statement."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table

@@ -1,4 +1,4 @@
-"""How every command ends: done, a failure on the way, or wrong configuration or SQL."""
+"""The exit codes of every command: done, a failure, or wrong configuration or SQL."""
 
 from __future__ import annotations
 

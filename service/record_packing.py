@@ -1,4 +1,4 @@
-"""How many bytes of its topic's limit a record takes that travels alone: compressed as a producer compresses it.
+"""The compressed size of a record that is sent alone, as it counts against its topic's limit.
 
 Both who writes rows in a format and who sends them need it, and they must come to the same number.
 """

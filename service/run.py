@@ -209,7 +209,7 @@ def http_server(
 
 
 def observer_for(settings: Settings, redaction: Redaction, *, quiet: bool = False) -> Observer:
-    """Return the observer that the settings ask for; a quiet one tells of trouble only.
+    """Return the observer that the settings ask for; a quiet one reports only trouble.
 
     `redaction` hides the secrets.
     """

@@ -30,11 +30,11 @@ LONGEST_BACKOFF = 60.0
 """Seconds between two tries at most: what comes back, Kafka for example, is noticed within a minute."""
 
 MOST_TASKS = 4096
-"""Of a level: as many as there are slots in `operators.slots`."""
+"""Most tasks of a level: the number of slots in `operators.slots`."""
 
 
 class ConfigError(Exception):
-    """Wrong settings; `mistakes` lists all of them, a sentence each."""
+    """Invalid settings; `mistakes` lists all of them, a sentence each."""
 
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -53,23 +53,23 @@ class SaslSettings(_Group):
     )
     username: str = Field("", description="User name; the client's id for OAUTHBEARER.")
     password: SecretStr = Field(SecretStr(""), description="Password; the client's secret for OAUTHBEARER.")
-    token_url: str = Field("", description="Where OAUTHBEARER gets its tokens.")
-    scope: str = Field("", description="Scope that OAUTHBEARER asks for; empty for none.")
+    token_url: str = Field("", description="URL of the token endpoint for OAUTHBEARER.")
+    scope: str = Field("", description="Scope requested by OAUTHBEARER; empty for none.")
 
 
 class TlsSettings(_Group):
     """TLS for every Kafka connection that does not set its own in the pipeline."""
 
-    enabled: bool = Field(False, description="Whether to speak TLS.")
+    enabled: bool = Field(False, description="Whether to use TLS.")
     ca_file: str = Field("", description="PEM file of the authorities to trust; empty = the system's.")
     certificate_file: str = Field("", description="PEM file of the client's certificate chain.")
     key_file: str = Field("", description="PEM file of the client's private key.")
     key_password: SecretStr = Field(SecretStr(""), description="Password of the private key.")
-    verify_hostname: bool = Field(True, description="Whether the broker's name must be the certificate's.")
+    verify_hostname: bool = Field(True, description="Whether the broker's certificate must match its host name.")
 
 
 class Kafka(_Group):
-    """The connection to Kafka, where a table's WITH options do not say it."""
+    """The connection to Kafka, for tables whose WITH options do not set it."""
 
     bootstrap_servers: str = Field("", description="Brokers for tables without `properties.bootstrap.servers`.")
     sasl: SaslSettings = Field(SaslSettings(), description="SASL.")
@@ -78,18 +78,16 @@ class Kafka(_Group):
 
 
 class Executor(_Group):
-    """Executors, which a local master does without."""
+    """Executors; a local master has none."""
 
-    instances: int = Field(2, ge=1, description="How many executors.")
-    cores: int = Field(1, ge=1, description="Tasks at a time in an executor.")
+    instances: int = Field(2, ge=1, description="Number of executors.")
+    cores: int = Field(1, ge=1, description="Concurrent tasks in an executor.")
     memory: str = Field("1g", description="Heap of an executor's JVM.")
-    memory_overhead: str = Field(
-        "1g", description="Memory of an executor beside its heap, where Python and DuckDB live."
-    )
+    memory_overhead: str = Field("1g", description="Memory of an executor beside its heap, for Python and DuckDB.")
 
 
 class Kubernetes(_Group):
-    """The driver's instructions to Kubernetes for its executors, where the master is `k8s://URL`. The driver runs in a
+    """The driver's instructions to Kubernetes for its executors, if the master is `k8s://URL`. The driver runs in a
     pod."""
 
     namespace: str = Field("default", description="Namespace of the driver and its executors.")
@@ -97,10 +95,10 @@ class Kubernetes(_Group):
     driver_address: str = Field("", description="Address at which executors reach the driver: its pod's.")
     image: str = Field("", description="Image of executors, the same as the driver's.")
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
-        "IfNotPresent", description="When the image of executors is pulled."
+        "IfNotPresent", description="When to pull the image of executors."
     )
-    service_account: str = Field("default", description="Service account of executors; they are given no token.")
-    pod_template: str = Field("", description="File with the pod that executors' pods are made from.")
+    service_account: str = Field("default", description="Service account of executors; they get no token.")
+    pod_template: str = Field("", description="File with the pod template of executors.")
 
 
 class Spark(_Group):
@@ -114,8 +112,8 @@ class Spark(_Group):
         0,
         ge=0,
         le=MOST_TASKS,
-        description="Most tasks of a level (shuffle partitions); another number at any start. There are never more"
-        " than cores; 0 = as many as cores.",
+        description="Most tasks of a level (shuffle partitions), limited by the number of cores; may change at any"
+        " start. 0 = as many as cores.",
     )
     driver_memory: str = Field("1g", description="Heap of the JVM.")
     secret_file: str = Field(
@@ -124,12 +122,12 @@ class Spark(_Group):
     executor: Executor = Field(Executor(), description="Executors.")
     kubernetes: Kubernetes = Field(Kubernetes(), description="Kubernetes.")
     conf: Annotated[dict[str, str], BeforeValidator(_from_json)] = Field(
-        {}, description="Additional Spark settings, as a JSON object. Tailrace overrides those that answers depend on."
+        {}, description="Additional Spark settings, as a JSON object. Tailrace overrides those that results depend on."
     )
 
     @model_validator(mode="after")
     def _known_to_kubernetes(self) -> Self:
-        """Where Kubernetes makes the executors, it must be said which pod the driver is and what they run."""
+        """With executors in Kubernetes, the driver's pod and the executors' image must be set."""
         needed = ("driver_pod", "driver_address", "image") if self.master.startswith("k8s://") else ()
         missing = [f"{PREFIX}SPARK__KUBERNETES__{n.upper()}" for n in needed if not getattr(self.kubernetes, n)]
         if missing:
@@ -138,48 +136,48 @@ class Spark(_Group):
 
     @model_validator(mode="after")
     def _known_to_each_other(self) -> Self:
-        """Executors that others start are told what runs, passwords among it: they must know a secret. Those that Spark
-        starts on this machine are given one."""
+        """Executors started by others receive the pipeline and its passwords, so they must know a secret. Those that
+        Spark starts on this machine are given one."""
         if not self.master.startswith("local") and not self.secret_file:
             raise ValueError(
-                "executors must prove who they are:"
-                f" {PREFIX}SPARK__SECRET_FILE must be a file of a secret that they know"
+                "executors must authenticate themselves:"
+                f" {PREFIX}SPARK__SECRET_FILE must name a file with a secret that they share with the driver"
             )
         return self
 
 
 class BatchSettings(_Group):
-    """The size and the pace of batches."""
+    """The size and the frequency of batches."""
 
-    rows: int = Field(4_000_000, ge=1, description="Most records that one batch takes from one table.")
+    rows: int = Field(4_000_000, ge=1, description="Most records that one batch reads from one table.")
     bytes: int = Field(
         0,
         ge=0,
-        description="Most bytes of records that one batch takes; 0 = a thirty-second of the memory of the machines that"
-        " tasks run on.",
+        description="Most bytes of records that one batch reads; 0 = 1/32 of the memory of the machines that run"
+        " tasks.",
     )
     duration: Milliseconds = Field(
-        3_000, ge=1, description="How long a batch of a backlog should take; the number of its records follows from it."
+        3_000, ge=1, description="Target duration of a batch in a backlog; it determines the number of records."
     )
     block_rows: int = Field(
         200_000,
         ge=1,
-        description="Records of a Kafka partition that are computed at a time, where they have no more than 32 MiB.",
+        description="Records of a Kafka partition that are processed at a time, up to 32 MiB.",
     )
     trigger: Milliseconds = Field(
-        0, description="Least time between the starts of two batches; 0 = as soon as there is data."
+        0, description="Shortest time between the starts of two batches; 0 = as soon as there is data."
     )
-    tick: Milliseconds = Field(1_000, description="How often a batch runs when no data comes.")
+    tick: Milliseconds = Field(1_000, description="How often a batch runs when no data arrives.")
 
 
 class Topics(_Group):
     """Topics that the service itself writes to."""
 
     create: bool = Field(
-        False, description="Whether missing topics are created; otherwise the start is refused and names them."
+        False, description="Whether to create missing topics; otherwise the start is refused with a list of them."
     )
-    partitions: int = Field(2, ge=1, description="Partitions of topics that are created.")
-    replication: int = Field(1, ge=1, description="Replication factor of topics that are created.")
+    partitions: int = Field(2, ge=1, description="Partitions of created topics.")
+    replication: int = Field(1, ge=1, description="Replication factor of created topics.")
     dead_letter: str = Field(
         "tailrace.dead-letter",
         description="Topic of records that cannot be decoded and rows that cannot be computed; empty = only count.",
@@ -194,15 +192,15 @@ class Http(_Group):
     host: str = Field("0.0.0.0", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 = none.")
     samples: int = Field(
-        0, ge=0, description="Dead letters and late rows of a batch that the status page shows; 0 = none."
+        0, ge=0, description="Dead letters and late rows of each batch that the status page shows; 0 = none."
     )
 
 
 class Retry(_Group):
-    """The attempts after a batch has failed."""
+    """The retries after a failed batch."""
 
     attempts: int = Field(5, ge=0, description="Restarts of a failed query in a row before the service gives up.")
-    backoff: Milliseconds = Field(1_000, description="Wait before the first restart; it doubles up to a minute.")
+    backoff: Milliseconds = Field(1_000, description="Wait before the first restart; it doubles up to one minute.")
     stall_timeout: Milliseconds = Field(
         600_000, description="Report the service as not alive if no task of a batch ends for this long."
     )
@@ -214,7 +212,7 @@ class Retry(_Group):
 
 
 class Settings(BaseSettings):
-    """Everything that can be set; `TAILRACE_SPARK__MASTER` sets `spark.master`."""
+    """All settings; `TAILRACE_SPARK__MASTER` sets `spark.master`."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, case_sensitive=False
@@ -228,7 +226,7 @@ class Settings(BaseSettings):
         *_: PydanticBaseSettingsSource,
         **__: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load` hands over: it reads the environment itself and lists all mistakes, unknown names too."""
+        """Use only the values that `load` passes: it reads the environment itself, and lists all mistakes."""
         return (init_settings,)
 
     checkpoint: str = Field(
@@ -239,7 +237,7 @@ class Settings(BaseSettings):
     state_cache: int = Field(
         2048,
         ge=64,
-        description="MiB that copies of the state may take in scratch, if the checkpoint is in an object store.",
+        description="MiB for copies of the state in scratch, if the checkpoint is in an object store.",
     )
     archives: str = Field("", description="Folder of the Java archives; empty = `.cache/archives` of a checkout.")
     log_format: Literal["auto", "json", "text"] = Field(
@@ -306,14 +304,14 @@ def written(field: FieldInfo, value: object) -> str:
 
 
 ELSEWHERE: Mapping[str, str] = {
-    PREFIX + "MAVEN_MIRROR": "URL of a repository to fetch the Java archives from, in place of the public one.",
-    PREFIX + "IVY_SETTINGS": "Ivy settings file that says where the Java archives come from.",
+    PREFIX + "MAVEN_MIRROR": "URL of a repository for the Java archives, in place of the public one.",
+    PREFIX + "IVY_SETTINGS": "Ivy settings file that says where to fetch the Java archives.",
     PREFIX + "TEST_KAFKA": "`local` (the default) or `testcontainers`: the broker of the tests.",
-    PREFIX + "TEST_KILLS": "How many kills the test of kills makes; 20 if not set.",
-    PREFIX + "TEST_SEED": "Which moments it chooses for them.",
-    PREFIX + "TEST_BATCHES": "How many batches the test of a worker's memory runs; 200 if not set.",
+    PREFIX + "TEST_KILLS": "Number of kills in the kill test; 20 by default.",
+    PREFIX + "TEST_SEED": "Seed of the times of these kills.",
+    PREFIX + "TEST_BATCHES": "Number of batches in the test of a worker's memory; 200 by default.",
 }
-"""Variables that are no settings of the service: set-up and tests read them directly."""
+"""Variables that are not settings of the service: set-up and tests read them directly."""
 
 
 def _unknown(given: Mapping[str, str]) -> list[str]:
@@ -324,7 +322,7 @@ def _unknown(given: Mapping[str, str]) -> list[str]:
             continue
         close = difflib.get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        mistakes.append(f"{name} is no setting{hint}")
+        mistakes.append(f"{name} is not a setting{hint}")
     return mistakes
 
 

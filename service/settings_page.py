@@ -8,12 +8,12 @@ _HEAD = """# Settings
 
 Every setting of the service is an environment variable.
 
-- Durations read `500ms`, `30s`, `5m`, `1h`, `7d`; a bare number is milliseconds.
-- A variable that starts with `TAILRACE_` and is not listed is refused, with the name that was probably meant.
-- Any of them may be a file of that name in the folder `TAILRACE_SECRETS_DIR`, which suits passwords. A variable goes
-  before a file.
-- What a table of the pipeline says itself (`'properties.*'`) goes before the settings of Kafka. A table that says
-  anything about security (`properties.security.*`, `sasl.*`, `ssl.*`) takes nothing about it from here.
+- Durations are `500ms`, `30s`, `5m`, `1h`, `7d`; a bare number is milliseconds.
+- An unknown variable that starts with `TAILRACE_` is refused, with the most similar name.
+- Any of them may be a file of that name in the folder `TAILRACE_SECRETS_DIR`, for example a password. A variable
+  overrides a file.
+- The options of a table (`'properties.*'`) override the settings of Kafka. If a table has any security option
+  (`properties.security.*`, `sasl.*`, `ssl.*`), none of the security settings here apply to it.
 
 `tailrace run --settings` prints the same list. This page is made by `python -m service.settings_page`.
 """

@@ -66,7 +66,7 @@ def test_without_brokers_it_is_said_where_to_name_them():
         ({"CERTIFICATE_FILE": "a.pem"}, "there is only a certificate"),
         ({"KEY_FILE": "a.pem"}, "there is only a key"),
         ({"CERTIFICATE_FILE": "no.pem", "KEY_FILE": "no.pem"}, "no.pem cannot be read"),
-        ({"CERTIFICATE_FILE": "a.der", "KEY_FILE": "a.der"}, "a.der is no PEM file"),
+        ({"CERTIFICATE_FILE": "a.der", "KEY_FILE": "a.der"}, "a.der is not a PEM file"),
     ],
 )
 def test_half_a_client_certificate_and_files_that_are_none_are_refused(

@@ -44,8 +44,8 @@ def test_what_is_as_it_was_is_taken():
     [
         (replace(NOW, markers="other"), "the marker topic of a checkpoint cannot be another one"),
         (replace(NOW, clusters={**NOW.clusters, "table a": "c9"}), "table a is on another Kafka cluster than before"),
-        (replace(NOW, topics={**NOW.topics, "c1/in": "i9"}), "the topic in was deleted and made again"),
-        (replace(NOW, topics={**NOW.topics, "c2/out": "i9"}), "the topic out was deleted and made again"),
+        (replace(NOW, topics={**NOW.topics, "c1/in": "i9"}), "the topic in was deleted and recreated"),
+        (replace(NOW, topics={**NOW.topics, "c2/out": "i9"}), "the topic out was deleted and recreated"),
     ],
 )
 def test_what_is_another_one_is_refused_and_nothing_is_written(now: KafkaIdentity, said: str):

@@ -76,7 +76,7 @@ def test_a_pattern_without_a_topic_stops_the_start():
     assert str(raised.value) == (
         "table t: no topic matches its 'topic-pattern'\n"
         "  detail: the pattern is 'orders-.*', asked at a\n"
-        "  hint:   the whole name has to match; check the pattern, and the right to DESCRIBE the topics"
+        "  hint:   the whole name must match; check the pattern, and the permission to DESCRIBE the topics"
     )
 
 
@@ -134,9 +134,9 @@ def test_a_topic_that_is_gone_stops_the_start(done: bool):
     with pytest.raises(KafkaConfigError) as raised:
         agree_on_topics(kept, with_topics(asked, "y z"), frozenset(), planned=True, done=done)
     assert str(raised.value) == (
-        "table t: x cannot be found any more\n"
+        "table t: x no longer exists\n"
         "  detail: the checkpoint knows offsets and rows of this topic, which matched '[w-z]'\n"
-        "  hint:   check the right to DESCRIBE; or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+        "  hint:   check the permission to DESCRIBE; or set TAILRACE_CHECKPOINT to a new folder to start over"
     )
 
 

@@ -1,7 +1,7 @@
 """The multisets of values behind DISTINCT aggregates, percentiles, and MIN, MAX, lists and bits of retracting rows.
 
 A value counts from when it first comes until the last of its rows has gone: these two moments, and no others, are
-folded into the group, as an insertion and a retraction of the distinct value. A list or a percentile is made anew of
+folded into the group, as an insertion and a retraction of the distinct value. A list or a percentile is recomputed from
 all values of a group whenever one of them comes or goes.
 """
 
@@ -80,7 +80,7 @@ def left_column(extreme: str) -> str:
 
 
 def rescan_column(extreme: str) -> str:
-    """Return the name of the column (BOOLEAN) that says that an extreme has to be read anew of all values."""
+    """Return the name of the column (BOOLEAN) that says that an extreme must be recomputed from all values."""
     return f"rescan_{extreme}"
 
 
@@ -112,7 +112,7 @@ def rescanned(
     kept: pa.Table,
     sql: Sql,
 ) -> pa.Table:
-    """Return `kept` with what has to be read anew of all values of its key: each extreme whose value has left, each
+    """Return `kept` with what must be recomputed from all values of its key: each extreme whose value has left, each
     list. `tables` are those of the sets."""
     for i, (values, table) in enumerate(zip(layout.sets, tables, strict=True)):
         for extreme in values.extremes:

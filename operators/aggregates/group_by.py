@@ -176,7 +176,7 @@ def _unmatched_retractions(answers: pa.Table) -> int:
 
 
 def _contested(function: str, name: str) -> list[str]:
-    """What is kept of an extreme: the old or a new one; `rescan` where the old has left and no arrival beats it."""
+    """SQL for the new MIN or MAX, and `rescan`: the old value was retracted and no inserted value replaces it."""
     before, left, best = PREVIOUS + name, left_column(name), "LEAST" if function == "MIN" else "GREATEST"
     lost = f"{before} IS NOT NULL AND {left} IS NOT DISTINCT FROM {before}"
     beaten = f"{name} IS NOT NULL AND {best}({name}, {before}) = {name}"

@@ -1,4 +1,4 @@
-"""How the aggregates of a query are kept: which accumulators, in which columns, and which multisets of values.
+"""The storage of a query's aggregates: which accumulators, in which columns, and which multisets of values.
 
 A *partial* is a row that stands for rows of one key. A plain partial (tag 0) has the columns of all accumulators over
 rows; a value partial (tag i + 1) says how often a value has come or gone in each set of group i. `AccumulatorLayout`

@@ -1,4 +1,4 @@
-"""What answered rows have met, where the left input of a temporal join may take rows back.
+"""The matches of emitted rows, kept if the left input of a temporal join may retract rows.
 
 All rows of one key and one time meet the same version, so it is kept once for them, with how many of them there are. A
 row that comes when the watermark has passed its time, to take another back or to stand in its place, meets that version

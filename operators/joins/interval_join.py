@@ -1,8 +1,9 @@
 """An interval join: rows of two streams whose keys are equal and whose times are near; state ends with the watermark.
 
 A left row l can meet right rows from l.time - upper to l.time - lower, so it is kept until the watermark passes the
-latter. Where the join pads or withholds left rows, each also waits until then: if none of the right rows kept so far
-matches it, it has none, and right rows are kept as long as such a question may come. The same holds with sides swapped.
+latter. If the join pads or withholds left rows, each is decided at that time: a left row that no stored right row
+matches is emitted padded (or withheld). Right rows are stored until no left row can need them. The same holds with
+sides swapped.
 """
 
 from __future__ import annotations

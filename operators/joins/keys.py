@@ -1,4 +1,4 @@
-"""Which rows can match at all: a key that is NULL equals nothing, unless it is compared by IS NOT DISTINCT FROM."""
+"""The keys that can match: a NULL key equals nothing, unless it is compared by IS NOT DISTINCT FROM."""
 
 from __future__ import annotations
 

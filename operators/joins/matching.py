@@ -1,4 +1,4 @@
-"""Which rows of two tables belong together: the one statement of every join."""
+"""The matching rows of two tables: the one statement of every join."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from operators.sql_text import every, join, select, union_all
 from operators.time import time_parameter
 
 PAIRS = 1 << 20
-"""Pairs that one statement finds, unless that is less than a few for each row: what is worked out of each takes up to a
+"""Pairs that one statement finds, unless that is less than a few for each row: what is computed for each takes up to a
 hundred bytes beside its rows."""
 
 CANDIDATES = 4 << 20
 """Pairs with equal keys that one statement looks at where a condition over other columns leaves some of them out: each
-statement reads the other side anew."""
+statement reads the other side again."""
 
 _FEW = 4
 """Pairs for each row of the inputs that are made at once, however many they are: that costs about what reading the rows

@@ -1,6 +1,6 @@
 """The state of OVER windows: a `FrameState` for each kind of frame keeps what later rows need of those answered.
 
-RANGE frames need the rows of the last so many milliseconds of each key, ROWS frames (and LAG) the last so many rows.
+RANGE frames need the rows of the last n milliseconds of each key, ROWS frames (and LAG) the last n rows.
 Unbounded frames need the accumulators of each key.
 """
 

@@ -1,4 +1,4 @@
-"""The state of RANGE frames: the rows of the last so many milliseconds of each key."""
+"""The state of RANGE frames: the rows of the last n milliseconds of each key."""
 
 from __future__ import annotations
 

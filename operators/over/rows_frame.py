@@ -1,4 +1,4 @@
-"""The state of ROWS frames, LAG and LEAD: the last so many rows of each key."""
+"""The state of ROWS frames, LAG and LEAD: the last n rows of each key."""
 
 from __future__ import annotations
 

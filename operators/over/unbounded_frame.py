@@ -23,8 +23,8 @@ from operators.state.tables.keyed import KeyedTable
 class UnboundedFrameState(FrameState):
     """Unbounded frames: the accumulators of each key, and of DISTINCT aggregates the values that have come.
 
-    Whatever a call counts of the rows of a key only, such as the first of each value, is told by a column of its own
-    (`running`), so that its accumulators are those of the rows that have it.
+    If a call counts only some rows of a key, such as the first of each value, a separate column (`running`) marks them,
+    and its accumulators are those of the marked rows.
     """
 
     @property

@@ -1,9 +1,9 @@
 """The rows of OVER windows that have not been answered yet, and when they are: once their frames are complete.
 
 A frame that ends with the current row is complete when the watermark reaches the row's time; one that ends some time
-later, when the watermark has passed it by so much; one that ends some rows later, when so many rows of its partition
-have come by the watermark. A partition that has ended has no more rows: its last frames are as long as they are. It has
-ended with its input, or with a time to live when it has had no row for so long.
+later, when the watermark has passed it by that time; one that ends n rows later, when n more rows of its partition
+have arrived by the watermark. A partition that has ended has no more rows: its last frames stay as they are. It ends
+with its input, or with a time to live when it has had no row for that long.
 """
 
 from __future__ import annotations

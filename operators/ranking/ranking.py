@@ -1,4 +1,4 @@
-"""What a ranking asks for: a rank function, its groups, the order inside them and which ranks are wanted."""
+"""The specification of a ranking: a rank function, its groups, the order inside them and the wanted ranks."""
 
 from __future__ import annotations
 

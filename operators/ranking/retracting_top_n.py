@@ -34,7 +34,7 @@ from operators.state.tables.table import specs_of
 from operators.time import Clock
 
 SPARE = 64
-"""A head that is filled again gets so many ranks beyond N, or N more; it gives rows back when it has twice as many."""
+"""A head that is filled again gets this many ranks beyond N, or N more; it removes rows when it has twice as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

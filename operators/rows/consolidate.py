@@ -1,4 +1,4 @@
-"""Before the sink: the net change of each row, changes of one key together, what leaves before what comes."""
+"""The net change of each row before the sink: changes of one key together, retractions before insertions."""
 
 from __future__ import annotations
 

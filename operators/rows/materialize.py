@@ -1,7 +1,8 @@
-"""Before a sink whose key the query does not prove: all rows are kept by it, and the one written last is shown.
+"""Keep all rows by the sink's key and emit the one written last, as Flink's upsert materializer does.
 
-Two rows of one key may be there for a while, as when two holders swap their seats in two batches. When the shown row
-goes, the one before it comes back.
+The plan puts it before a sink whose key it cannot prove to be unique. Two rows may have the same key for a while, for
+example when two holders swap their seats in two batches. When the emitted row is retracted, the previous one is
+emitted again.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def tier(rows: int) -> int:
 
 
 def mergeable(sizes: list[int]) -> tuple[int, int] | None:
-    """Return which neighbours (first, last + 1) of runs with so many rows, newest first, are to be merged; the smallest
+    """Return which neighbours (first, last + 1) of runs of these sizes in rows, newest first, to merge; the smallest
     first.
 
     A small run behind a larger one counts as large, so that classes never fall from new to old.

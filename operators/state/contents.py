@@ -32,9 +32,9 @@ class TraceSpec:
     `timestamp` names a BIGINT column: rows whose timestamp is at or below the bound of `Trace.expire` are gone. The
     timestamp of a time-ordered row is its time.
 
-    The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it is told
-    by the columns `key`, those of the operator's key in their order. Where `key_is_hash`, the one column is itself what
-    `Trace.key_hash` has made. Where rows are found by more columns than the operator's key, that is the first `placing`
+    The slot of a row is the upper bits of its sort key, which `Trace.key_hash` makes; of a time-ordered row it follows
+    from the columns `key`, those of the operator's key in their order. With `key_is_hash`, the one column is itself the
+    result of `Trace.key_hash`. Where rows are found by more columns than the operator's key, it is the first `placing`
     of them. Raises ValueError for a time-ordered table without a `key`, which may be ().
     """
 
@@ -47,7 +47,7 @@ class TraceSpec:
 
     def __post_init__(self) -> None:
         if (self.key is None) is (self.kind is TableKind.TIME_ORDERED):
-            raise ValueError("the slots of a time-ordered table are told by its key, those of others by their sort key")
+            raise ValueError("the slots of a time-ordered table follow from its key, of others from their sort key")
 
     @property
     def stored(self) -> pa.Schema:

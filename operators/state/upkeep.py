@@ -20,10 +20,10 @@ from operators.state.contents import Contents, Merge, TableKind, TraceSpec
 from operators.time import MIN_TIME
 
 STEP_ROWS = 32_768
-"""A merge advances by about so many rows at a time."""
+"""The approximate number of rows by which a merge advances at a time."""
 
 STEP_BYTES = LARGEST
-"""And by so many bytes at most, since rows may be of any size."""
+"""The most bytes by which it advances, since rows may be of any size."""
 
 MERGE_FUEL = 2
 """Rows that a merge may read for each row that a batch writes. It reads some FAN runs of one size, and the next merge
@@ -152,7 +152,7 @@ class Upkeep:
             self.contents.runs[target] = (*self.contents.runs[target], *self.store.write(rows, expires_by))
 
     def _sweep(self, fuel: int) -> None:
-        """Write those blocks anew that hold more of what is too old than of what is not, as many as `fuel` rows allow:
+        """Rewrite the blocks that hold more expired than valid rows, as many as `fuel` rows allow:
         the blocks of a large run are all of one age."""
         contents, expires_by = self.contents, self.spec.expires_by
         if expires_by is None or self.spec.kind is TableKind.TIME_ORDERED or contents.expired_upto == MIN_TIME:

@@ -1,4 +1,4 @@
-"""What the operators over windows share: rows without a time, the clock of processing time, columns of windows."""
+"""Helpers of window operators: rows without a time, the clock of processing time, columns of windows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """When a window answers that answers more than once: early, when it closes, and again for rows that are late.
 
 Each window and key has a row that it answers and a row that it has shown. While the window is open it shows its answer
-every so many ms of processing time, counted from its first row; when the watermark passes its end, at once; after that,
-until the lateness is over, again every so many ms, counted from the first late row; and at the end of the lateness.
+every n ms of processing time, counted from its first row; when the watermark passes its end, at once; after that,
+until the lateness is over, again every n ms, counted from the first late row; and at the end of the lateness.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Firings:
         return ripe
 
     def _scheduled(self, phases: _Phases, waits: Mask, due: Times, since: Times, now: int) -> tuple[Times, Times]:
-        """When those that wait are due, and since when their firings are counted: anew once a window is closed."""
+        """When those that wait are due, and since when their firings are counted: restarted once a window is closed."""
         since = np.where(phases.closing, _NONE, since)
         for which, every in ((phases.open, self.firing.early), (~phases.open, self.firing.late)):
             if every:

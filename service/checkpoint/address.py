@@ -1,4 +1,4 @@
-"""Where the state of a job is, as a value that travels to the tasks, and what opens it there."""
+"""The address of a job's state, as a value that is sent to the tasks, and how to open it there."""
 
 from __future__ import annotations
 

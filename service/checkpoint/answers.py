@@ -1,9 +1,9 @@
-"""What the tables of databases answered to the lookups of a batch, kept so that the batch can be done again.
+"""The lookup results of a batch, stored so that the batch can be repeated.
 
 Law: the first answer counts. A table may change between two tries of a batch, and some tasks of the first may have
 committed their rows by then. So a task writes what it was answered before anything follows from it, under a name that
 is taken only once; whoever comes later, the same task tried again or one that is thought dead, reads that. The name
-says what was asked for: a batch that is planned anew, with other rows, asks for other keys.
+says what was asked for: a batch that is planned again, with other rows, asks for other keys.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Answers:
             answer = _stored(ask())
             kept = answer if self._files.put_new(name, [answer]) else self._files.get(name)
             if kept is None:
-                raise OSError(f"{name} was there, and is gone")
+                raise OSError(f"{name} existed and is now missing")
         return pa.ipc.open_stream(pa.py_buffer(kept)).read_all()
 
 

@@ -1,7 +1,7 @@
-"""Which batch a checkpoint has planned and which it has committed, from the logs that Spark keeps in it.
+"""The planned and the committed batches of a checkpoint, from the logs that Spark keeps in it.
 
 A batch is planned when its end offsets stand in `offsets`; it is done when its number stands in `commits`. Between the
-two it may be given up: if its file is removed from `offsets`, Spark plans a batch of that number anew; if its number is
+two it may be given up: if its file is removed from `offsets`, Spark plans that batch again; if its number is
 put into `commits`, Spark goes on behind its end offsets. Either is one file, there or not: whenever the process dies
 that does it, the checkpoint is as before or as after.
 """

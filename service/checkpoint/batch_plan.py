@@ -1,4 +1,4 @@
-"""How a batch was cut, as one value that outlives the checkpoint that it was cut for.
+"""The cut of a batch, as one value that outlives the checkpoint that it was made for.
 
 A task leaves the plan of its batch beside what it writes (`service.kafka.writer.plan_records`). From there an older
 copy of the checkpoint takes the batches that it lacks, and cuts them as they were: with the same offsets, the same time
@@ -27,9 +27,9 @@ class BatchPlan:
     """Batch `number` as one task knows it.
 
     `ends` are the lines of Spark's offset log, one a source; `starts` are those of the batch before, by position, of
-    sources to which partitions may come, and of all where no state tells of the batch before. `times` are what the log
+    sources to which partitions may come, and of all where no state has the previous batch. `times` are what the log
     says of time, in milliseconds. `shards` and `readers` are the numbers of tasks, and `plan` is the plan number of the
-    checkpoint. `digest`, in hex, is that of the rows that the task read. `skipped` are the records that were passed by
+    checkpoint. `digest`, in hex, is that of the rows that the task read. `skipped` are the records that were skipped
     instead (`replanning.Skipped`), None where the batch was done. `sources` are the ids of the sources, in their order;
     none where a version before has written the plan.
     """

@@ -1,4 +1,4 @@
-"""What a task writes of its shard in one batch: blocks, and its manifest, if it changed.
+"""The files that a task writes for its shard in one batch: blocks, and the manifest if it changed.
 
 Small blocks go into one file, since in an object store each file is a request; a large one has a file of its own, so
 that it is not kept for the sake of a small one, nor the other way round. The name of a file says the batch, and is

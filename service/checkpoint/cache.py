@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 SHARE = 16
-"""A worker looks at the size of the whole when it has added one part in so many of what is allowed."""
+"""A worker looks at the size of the whole when it has added this fraction of what is allowed."""
 
 
 class Cache:

@@ -17,10 +17,10 @@ from service.checkpoint.version import FOLDER as VERSIONS
 from service.checkpoint.version import Version, batch_of
 
 TRIES = 5
-"""A job would have to do ten batches, and sweep, while each of so many copies is made."""
+"""The number of attempts: a job would have to do ten batches, and sweep, during each of them."""
 
 OF_THE_PROCESS = frozenset({"tries"})
-"""Small files that tell of processes, not of the job."""
+"""Small files that concern processes, not the job."""
 
 
 class CopyRefused(Exception):
@@ -36,7 +36,7 @@ class Copied(NamedTuple):
 
 
 def done_batches(files: Files) -> list[int]:
-    """Return the batches that can be gone back to, oldest first: their offsets and their state are still there, and
+    """Return the batches that can be restored, oldest first: their offsets and their state are still there, and
     are those of the query that the checkpoint has now."""
     planned, done = (_numbers(files, log) for log in (OFFSETS, COMMITS))
     versions = {batch_of(name) for name in files.names(VERSIONS) if name.endswith(".json") and name[:9].isdigit()}
@@ -46,7 +46,7 @@ def done_batches(files: Files) -> list[int]:
 
 
 def copy(source: Files, target: Files, batch: int | None = None) -> Copied:
-    """Copy what a checkpoint is after `batch`, the newest that is done if nothing is said. Raises CopyRefused."""
+    """Copy what a checkpoint is after `batch`, by default the newest complete one. Raises CopyRefused."""
     if any(target.names(log) for log in (OFFSETS, COMMITS, FOLDER)):
         raise CopyRefused("there is something at the place that the copy is to go to\n  hint:   name a new folder")
     copied: dict[str, int] = {}

@@ -43,7 +43,7 @@ class StateMissing(Exception):
     def __init__(self, root: str, name: str) -> None:
         super().__init__(
             f"the state is incomplete: {root}/{name} is missing\n"
-            "  hint:   files of a checkpoint must not be removed; restore them, or start from a fresh checkpoint"
+            "  hint:   files of a checkpoint must not be removed; restore them, or start with a new checkpoint"
         )
 
 

@@ -1,8 +1,8 @@
 """The change of the log of batches that other sources of a query bring about.
 
 Spark's log has a line for each source, by position, and the last line is that of the ticks. Spark reads the lines of
-the last two batches at a start. So when a query takes over that reads other tables, these are written anew; the batches
-before them can be gone back to no more. What is to be written stands in the small file that makes the checkpoint that
+the last two batches at a start. So when a query takes over that reads other tables, these are rewritten; the batches
+before them can no longer be restored. What is to be written stands in the small file that makes the checkpoint that
 of the new query: whoever starts next writes it, however often.
 """
 
@@ -27,7 +27,7 @@ class FilledSource:
 @dataclass(frozen=True, slots=True)
 class LogChange:
     """The log from `batch` on, the last that the query before has done. `lines` are those of the batches that are
-    written anew, by number, and `begins` the files that say where sources began, by position; both None where the log
+    rewritten, by number, and `begins` the files that say where sources began, by position; both None where the log
     stays as it is."""
 
     batch: int

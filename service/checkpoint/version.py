@@ -56,7 +56,7 @@ class Version:
 
     @staticmethod
     def of(told: Iterable[ShardState], levels: int, shards: int) -> Version:
-        """Return the version that the tasks of a batch have told of. Raises ValueError where a shard is missing."""
+        """Return the version that the tasks of a batch have reported. Raises ValueError where a shard is missing."""
         clocks: dict[int, Mapping[str, Any]] = {}
         manifests: dict[int, dict[int, StoredAt]] = {level: {} for level in range(1, levels + 1)}
         for each in told:
@@ -65,7 +65,7 @@ class Version:
                 clocks[each.level] = each.clocks
         for level, known in manifests.items():
             if known.keys() != set(range(shards)):
-                raise ValueError(f"level {level} has told of {len(known)} of its {shards} shards")
+                raise ValueError(f"level {level} has reports of {len(known)} of its {shards} shards")
         return Version(
             {
                 level: LevelState(clocks.get(level), tuple(known[shard] for shard in range(shards)))

@@ -13,22 +13,22 @@ _SAVE = (
     " such a copy, however old: what it has written since stays, and the batches since are done again as they were cut."
 )
 _LIST = (
-    "Print the batches that can still be gone back to: when they were planned, where they end, the size of the state."
+    "Print the batches that can still be restored: when they were planned, their end offsets, the size of the state."
 )
 _INSPECT = (
-    "Print what each operator keeps: tables, rows, bytes, the keys with most rows, and how evenly rows are spread. All"
-    " rows are read for that, unless --quick is said."
+    "Print the state of each operator: tables, rows, bytes, the keys with the most rows, and how evenly rows are"
+    " spread. This reads all rows, unless --quick is given."
 )
-_SHOW = "Print the batch that is planned and not done, what it reads, and what was skipped before."
+_SHOW = "Print the planned batch that is not complete, what it reads, and what was skipped before."
 _REPLAN = (
-    "Have the batch that is planned and not done planned anew, with half of its records. That is possible as long as"
-    " nothing of it is committed to Kafka, and refused otherwise; no answer depends on it. The service does this by"
-    " itself after a failure for memory; by hand, run it again for a quarter, an eighth, and so on."
+    "Plan the incomplete batch again with half of its records. This is possible as long as nothing of it is committed"
+    " to Kafka, and refused otherwise; it changes no result. The service does this itself after a memory failure; by"
+    " hand, run it again for a quarter, an eighth, and so on."
 )
 _SKIP = (
-    "Pass the records of the batch that is planned and not done by, for good: no answer has them. Cut it as small as it"
-    " goes with `replan` first. What is skipped is printed and kept in the checkpoint (tailrace/skipped.json); the log"
-    " and the metric tailrace_skipped_records tell of it. Refused where part of the batch is committed to Kafka."
+    "Skip the records of the incomplete batch permanently: no result includes them. Make it as small as possible with"
+    " `replan` first. The skipped records are printed and listed in the checkpoint (tailrace/skipped.json), in the log"
+    " and in the metric tailrace_skipped_records. Refused if part of the batch is committed to Kafka."
 )
 
 
@@ -36,35 +36,35 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "checkpoint",
-        help="save a checkpoint, look into it; plan a batch that does not fit anew, or skip it",
-        description="Save and look into a checkpoint by its place, while its job runs or is stopped: `save`, `list`,"
-        " `inspect`. Or work on the checkpoint of a job that is stopped, with the pipeline and the settings that it"
-        " runs with, TAILRACE_CHECKPOINT first of all: `show`, `replan`, `skip`. These are refused while a driver works"
-        " on it, where it is in a folder; nobody can tell where it is in an object store.",
+        help="save or inspect a checkpoint; plan a batch that does not fit again, or skip it",
+        description="`save`, `list` and `inspect` take the place of a checkpoint, whose job may run or be stopped."
+        " `show`, `replan` and `skip` change the checkpoint of a stopped job; they need its pipeline and its settings,"
+        " above all TAILRACE_CHECKPOINT. They are refused while a driver uses the checkpoint, if it is in a folder; an"
+        " object store has no such check.",
     )
     doing = parser.add_subparsers(title="what to do", required=True, metavar="DO")
     for name, brief, description in (
         ("save", "copy a checkpoint", _SAVE),
-        ("list", "print the batches that can still be gone back to", _LIST),
-        ("inspect", "print what each operator keeps", _INSPECT),
+        ("list", "print the batches that can still be restored", _LIST),
+        ("inspect", "print the state of each operator", _INSPECT),
     ):
         each = doing.add_parser(name, help=brief, description=description)
         add_place(each)
         if name == "save":
-            each.add_argument("target", metavar="TARGET", help="where to: an empty or new folder, or URL")
+            each.add_argument("target", metavar="TARGET", help="an empty or new folder, or URL")
         if name == "inspect":
-            each.add_argument("--quick", action="store_true", help="only rows and bytes: no row is read")
+            each.add_argument("--quick", action="store_true", help="only rows and bytes, without reading rows")
         each.set_defaults(run=look, do=name)
     for name, brief, description in (
-        ("show", "print the batch that is planned and not done", _SHOW),
-        ("replan", "have that batch planned anew, with half of its records", _REPLAN),
-        ("skip", "pass the records of that batch by", _SKIP),
+        ("show", "print the planned batch that is not complete", _SHOW),
+        ("replan", "plan that batch again with half of its records", _REPLAN),
+        ("skip", "skip the records of that batch", _SKIP),
     ):
         each = doing.add_parser(name, help=brief, description=description)
         add_file(each)
-        each.add_argument("--job", default="", metavar="NAME", help="the job, where the file has several")
+        each.add_argument("--job", default="", metavar="NAME", help="the job, if the file has several")
         if name == "skip":
-            each.add_argument("--why", required=True, metavar="TEXT", help="the reason, which is kept")
+            each.add_argument("--why", required=True, metavar="TEXT", help="the reason, which is recorded")
         each.set_defaults(run=run, do=name)
 
 

@@ -42,7 +42,7 @@ def opened(place: str, told: Settings) -> Iterator[Files]:
     """Open the files of a folder or URL."""
     scheme = urlparse(place).scheme
     if scheme not in SCHEMES:
-        raise NoCheckpoint(f"{place} is no folder, and no URL of s3a:// or gs://")
+        raise NoCheckpoint(f"{place} is neither a folder nor a URL of s3a:// or gs://")
     conf = told.spark.conf.items()
     hadoop = {name.removeprefix("spark.hadoop."): text for name, text in conf if name.startswith("spark.hadoop.fs.")}
     with TemporaryDirectory() as scratch:

@@ -14,7 +14,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         " examples/quickstart.sql and show its changelog as it comes. Ctrl-C ends it and leaves nothing behind.",
     )
     parser.add_argument("--rate", type=int, default=200, metavar="N", help="orders a second (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="end by itself after S seconds")
+    parser.add_argument("--seconds", type=float, default=0, metavar="S", help="end after S seconds")
     parser.set_defaults(run=run)
 
 

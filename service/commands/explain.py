@@ -19,8 +19,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="show the plan of a pipeline",
-        description="Show, for every job and every EXPLAIN of the file: each step with its changelog mode, its unique"
-        " keys, what it keeps and until when; the levels and exchanges it runs in; and warnings.",
+        description="Show the plan of every job and every EXPLAIN of the file: each step with its changelog mode, its"
+        " unique keys, its state and how long that is kept; the levels and exchanges; and warnings.",
     )
     add_file(parser)
     parser.add_argument("--json", action="store_true", help="for programs: a list of jobs as JSON")

@@ -1,4 +1,4 @@
-"""What `tailrace checkpoint save`, `list` and `inspect` do with a checkpoint, and `tailrace state` with its state."""
+"""The commands `tailrace checkpoint save`, `list` and `inspect`, and `tailrace state`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def save(arguments: argparse.Namespace, told: Settings) -> None:
 
 
 def list_batches(arguments: argparse.Namespace, told: Settings) -> None:
-    """Print the batches that can be gone back to."""
+    """Print the batches that can be restored."""
     for place in jobs_at(arguments.checkpoint, told):
         with opened(place, told) as files:
             known = done_batches(files)
@@ -93,7 +93,7 @@ def show_state(arguments: argparse.Namespace, told: Settings) -> None:
         if arguments.out:
             if len(tables) > 1:
                 raise NoCheckpoint(
-                    f"{operator.name} has several tables\n  hint:   say --table with one of {', '.join(tables)}"
+                    f"{operator.name} has several tables\n  hint:   pass --table with one of {', '.join(tables)}"
                 )
             _write(state, operator, tables[0], arguments)
             return
@@ -150,7 +150,7 @@ def _is(column: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
     try:
         value = pa.scalar(text).cast(column.type)
     except pa.ArrowException:
-        raise NoCheckpoint(f'"{text}" is no value of type {column.type}') from None
+        raise NoCheckpoint(f'"{text}" is not a value of type {column.type}') from None
     return pc.fill_null(pc.equal(column, value), False)
 
 

@@ -62,7 +62,7 @@ def variable_secrets(path: Path) -> tuple[str, ...]:
 
 
 def redaction_of(path: Path, pipeline: Pipeline) -> Redaction:
-    """Return what hides the secrets of a pipeline in what is told of it."""
+    """Return what hides the secrets of a pipeline in its output."""
     return Redaction([*variable_secrets(path), *secrets_of_tables(pipeline.tables.values())])
 
 

@@ -16,9 +16,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run a pipeline from Kafka to Kafka",
-        description="Run every job of the pipeline on Spark, each with a checkpoint of its own, until all have ended"
-        " (bounded sources) or SIGTERM comes. Settings are environment variables, TAILRACE_CHECKPOINT and"
-        " TAILRACE_KAFKA__BOOTSTRAP_SERVERS first of all; `tailrace run --settings` lists them.",
+        description="Run every job of the pipeline on Spark, each with its own checkpoint, until all have ended"
+        " (bounded sources) or SIGTERM arrives. Settings are environment variables, above all TAILRACE_CHECKPOINT and"
+        " TAILRACE_KAFKA__BOOTSTRAP_SERVERS; `tailrace run --settings` lists them.",
     )
     add_file(parser)
     parser.add_argument("--job", default="", metavar="NAME", help="run only the job of this name")

@@ -11,9 +11,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "state",
-        help="show the rows that an operator keeps",
-        description="Show what an operator keeps after the last batch that is done, of a job that runs or is stopped."
-        " Without an operator, list them, with their tables and columns.",
+        help="show the state of an operator",
+        description="Show the state of an operator after the last complete batch; the job may run or be stopped."
+        " Without an operator, list the operators with their tables and columns.",
     )
     add_place(parser)
     parser.add_argument(
@@ -21,19 +21,21 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         nargs="?",
         default="",
         metavar="OPERATOR",
-        help="as `tailrace explain` calls it: group_by_1, or by the id behind it, group_by-3f2a91, which stays",
+        help="its name in `tailrace explain`, group_by_1, or the id after it, group_by-3f2a91, which does not change",
     )
     parser.add_argument(
         "key",
         nargs="?",
         default="",
         metavar="KEY",
-        help="only the rows of this key: values in their order, or column=value, between commas",
+        help="only the rows of this key: values in order, or column=value, separated by commas",
     )
     parser.add_argument("--table", default="", metavar="NAME", help="only this table of the operator")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="rows that are printed (default: 100)")
-    parser.add_argument("--format", choices=("arrow", "parquet", "json"), default="", help="the form of the rows")
-    parser.add_argument("--out", default="", metavar="FILE", help="write all rows there; DuckDB reads each form")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="number of rows to print (default: 100)")
+    parser.add_argument("--format", choices=("arrow", "parquet", "json"), default="", help="the output format")
+    parser.add_argument(
+        "--out", default="", metavar="FILE", help="write all rows to this file; DuckDB reads all formats"
+    )
     parser.set_defaults(run=run, do="state")
 
 
@@ -42,9 +44,9 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",
-        help="a folder, or URL of s3a:// or gs://: of a job, or with one for each job, as TAILRACE_CHECKPOINT",
+        help="a folder, or a URL of s3a:// or gs://, of one job or with a checkpoint for each job",
     )
-    parser.add_argument("--batch", type=int, default=None, metavar="N", help="after this batch, of those still there")
+    parser.add_argument("--batch", type=int, default=None, metavar="N", help="after this batch, one that `list` shows")
 
 
 def run(arguments: argparse.Namespace) -> int:

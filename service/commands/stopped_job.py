@@ -1,4 +1,4 @@
-"""What `tailrace checkpoint` does with the checkpoint of a job that does not run."""
+"""The commands `tailrace checkpoint show`, `replan` and `skip`, for a job that does not run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
     if len(jobs) != 1:
         said = f'has no job "{arguments.job}"' if arguments.job else "has several jobs"
         names = ", ".join(j.name for j in pipeline.jobs)
-        print(f"{pipeline.name} {said}\n  hint:   say --job with one of {names}", file=sys.stderr)
+        print(f"{pipeline.name} {said}\n  hint:   pass --job with one of {names}", file=sys.stderr)
         return WRONG
     try:
         settings = load()
@@ -71,7 +71,7 @@ def show(job: StoppedJob, arguments: argparse.Namespace) -> None:
     """Print what is planned, and what was skipped."""
     batch = job.replanning.pending()
     if batch is None:
-        print(f"{job.name}: no batch is planned that is not done")
+        print(f"{job.name}: no planned batch is incomplete")
     else:
         print(f"{job.name}: batch {batch.number} is planned and not done")
         for table, each in job.replanning.records(batch):
@@ -85,10 +85,10 @@ def show(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 
 def replan(job: StoppedJob, arguments: argparse.Namespace) -> None:
-    """Have the planned batch planned anew."""
+    """Plan the planned batch again."""
     cut = job.replanning.cut()
     print(
-        f"{job.name}: batch {cut.number}, of {cut.before:,} records of a table, is planned anew by the next run,"
+        f"{job.name}: batch {cut.number}, of {cut.before:,} records of a table, is planned again by the next run,"
         f" with {cut.rows:,} at most"
     )
 
@@ -104,7 +104,7 @@ def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 
 def hadoop_settings(settings: Settings) -> dict[str, str]:
-    """Return what the settings tell of the client of an object store."""
+    """Return the settings of the client of an object store."""
     told = settings.spark.conf.items()
     return {name.removeprefix("spark.hadoop."): text for name, text in told if name.startswith("spark.hadoop.fs.")}
 

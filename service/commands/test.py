@@ -28,13 +28,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="run golden pipelines in process, without Kafka or a JVM",
         description="A case is a folder with pipeline.sql, a file of rows (orders.rows) or of Kafka records"
         " (orders.records) for each table it reads, and the changelog expected of each table it writes"
-        " (revenue.changes). docs/testing.md describes the files. Exit code 1 if an answer is not the expected one.",
+        " (revenue.changes). docs/testing.md describes the files. Exit code 1 if a result differs.",
     )
     parser.add_argument("folders", type=Path, nargs="+", metavar="folder", help="a case, or a folder of cases")
-    parser.add_argument("--update", action="store_true", help="write what comes as the new expectation")
-    parser.add_argument(
-        "--shards", type=_count, default=2, metavar="N", help="the most shards that keys are spread over"
-    )
+    parser.add_argument("--update", action="store_true", help="write the results as the new expected files")
+    parser.add_argument("--shards", type=_count, default=2, metavar="N", help="most shards to distribute keys over")
     parser.set_defaults(run=run)
 
 

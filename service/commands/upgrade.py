@@ -9,13 +9,12 @@ from service.deployment.filling import BEGINNING, EARLIEST, FillingStart
 from service.exit_codes import WRONG
 
 _DESCRIPTION = (
-    "Compare a pipeline with the one that wrote the checkpoint: of each operator that keeps state, --check says whether"
-    " that state is kept, new, gone, or cannot be kept and why. Nothing is changed and no broker is asked; `tailrace"
-    " run` does what is said here. Exit code 0 where it would go on, 2 where it would refuse. With --from, what is new"
-    " reads its sources again, beside the query that runs meanwhile; when all is read and that query is stopped, the"
-    " changed one takes over, and `tailrace run` goes on with it. Whenever it is killed, the same command goes on;"
-    " where nothing is to be filled it ends with 0."
-    " --check --from says what would be read, and why it would not do."
+    "Compare a pipeline with the one that wrote the checkpoint. For each operator with state, --check says whether the"
+    " state is kept, new or dropped, or why it cannot be kept. It changes nothing and contacts no broker. Exit code 0"
+    " if `tailrace run` would continue, 2 if it would refuse. With --from, new operators read their sources again while"
+    " the old query runs; when they have caught up and the old query is stopped, the changed one takes over, and"
+    " `tailrace run` continues with it. If it is killed, run the same command again. If nothing needs to be"
+    " filled, it ends with 0. --check --from says what would be read, or why it would be refused."
 )
 
 
@@ -23,27 +22,27 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "upgrade",
-        help="say whether a changed pipeline goes on with its checkpoint, and fill what is new in it",
+        help="check whether a changed pipeline can use its checkpoint, and fill its new operators",
         description=_DESCRIPTION,
     )
-    parser.add_argument("--check", action="store_true", help="only say what would become of the checkpoint")
+    parser.add_argument("--check", action="store_true", help="only say what would happen to the state")
     parser.add_argument(
         "--from",
         dest="start",
         type=_start,
         metavar="PLACE",
-        help=f"fill what is new from here on: {EARLIEST}, {BEGINNING} (where the query before began), or a time, as"
+        help=f"fill new operators from here on: {EARLIEST}, {BEGINNING} (where the old query began), or a time, as"
         " 2024-05-01T00:00:00Z or in ms since 1970",
     )
     parser.add_argument(
         "--discard",
         action="store_true",
-        help="throw away a filling that was begun; what it has written to tables that are new stays there",
+        help="delete a filling that was begun; rows that it has written to new tables remain",
     )
     parser.add_argument(
         "--stopped",
         action="store_true",
-        help="the job does not run: said of a checkpoint in an object store, where no lock tells",
+        help="confirm that the job does not run; needed for an object store, which has no lock",
     )
     add_file(parser)
     parser.add_argument(
@@ -51,7 +50,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         nargs="?",
         default="",
         metavar="CHECKPOINT",
-        help="a folder or URL with a checkpoint for each job, as TAILRACE_CHECKPOINT, which is meant otherwise",
+        help="a folder or URL with a checkpoint for each job; default TAILRACE_CHECKPOINT",
     )
     parser.add_argument("--job", default="", metavar="NAME", help="only the job of this name")
     parser.set_defaults(run=run, parser=parser)
@@ -61,13 +60,13 @@ def _start(text: str) -> FillingStart:
     try:
         return FillingStart.of(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text} is no place to read from: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a position to read from: {error}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check or fill; the answer is the exit code."""
     if not (arguments.check or arguments.start or arguments.discard):
-        arguments.parser.error("say --check, --from or --discard")
+        arguments.parser.error("pass --check, --from or --discard")
     pipeline = read(arguments.file)
     if pipeline is None:
         return WRONG

@@ -1,4 +1,4 @@
-"""What `tailrace upgrade --check` finds out about each job of a pipeline."""
+"""The command `tailrace upgrade --check`: the state of each job under a changed pipeline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from service.sql.pipeline import Pipeline
 
 
 def check(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
-    """Print what becomes of each job's state, and whether the job would go on."""
+    """Print what happens to each job's state, and whether the job would go on."""
     jobs = job_named(pipeline, arguments.job)
     if not jobs:
         print(f'{pipeline.name} has no job "{arguments.job}"', file=sys.stderr)
@@ -66,7 +66,7 @@ class CheckedUpgrade:
         self.lines: list[str] = []
         self.goes_on = True
         if known is None:
-            self.lines = [f"there is no checkpoint at {url}: it would start afresh"]
+            self.lines = [f"there is no checkpoint at {url}: the job would start over"]
             return
         program = with_known_ids(program, known)
         refusals, fillable = list(_bounds(program, memory)), False
@@ -76,7 +76,7 @@ class CheckedUpgrade:
             self.lines, self.goes_on = [str(error)], False
             return
         if upgrade is None:
-            self.lines = ["the query is the one that the checkpoint has"]
+            self.lines = ["the query is that of the checkpoint"]
         else:
             planned = unfinished(files)
             self.lines = [*map(str, upgrade.verdicts), *upgrade.notes]
@@ -90,12 +90,12 @@ class CheckedUpgrade:
         self.goes_on = self.goes_on and not refusals
         self.lines += refusals
         self.lines.append(
-            "it goes on with this checkpoint"
+            "it continues from this checkpoint"
             if self.goes_on
-            else "it is refused: run the query that made the checkpoint, or start afresh with another"
+            else "it is refused: run the query of the checkpoint, or start over with a new one"
         )
         if fillable:
-            self.lines.append("what is new can be filled, as far as is known without Kafka: say --from as well")
+            self.lines.append("new operators can be filled, as far as is known without Kafka: add --from")
 
 
 def _bounds(program: Program, memory: SmallFiles) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What `tailrace upgrade --from` does: fill what is new in a job, and have the changed query take over."""
+"""The command `tailrace upgrade --from`: fill new operators of a job, and let the changed query take over."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ from service.spark.driver.jvm import JvmFailed
 from service.sql.pipeline import Pipeline
 
 _REFUSED = (
-    "it is refused: the checkpoint is as it was\n"
-    "  hint:   let what is new be a job of its own, outside of the statement set, or start afresh in another folder"
+    "it is refused: the checkpoint is unchanged\n"
+    "  hint:   put the new part into a job of its own, outside of the statement set, or start over in another folder"
 )
 
 
@@ -59,7 +59,7 @@ def fill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
     jobs = job_named(pipeline, arguments.job)
     if not jobs:
         names = ", ".join(j.name for j in pipeline.jobs)
-        return _said(WRONG, f'{pipeline.name} has no job "{arguments.job}"\n  hint:   say --job with one of {names}')
+        return _said(WRONG, f'{pipeline.name} has no job "{arguments.job}"\n  hint:   pass --job with one of {names}')
     place = {"TAILRACE_CHECKPOINT": arguments.checkpoint} if arguments.checkpoint else {}
     try:
         settings = load({**os.environ, **place})
@@ -113,7 +113,7 @@ def _all(fillers: Sequence[_Filler], settings: Settings, redaction: Redaction, a
     ).run()
     if code != OK or not all(each.settled for each in filled.values()):
         for each in filled.values():
-            each.tell("what is new is not filled yet, and the checkpoint is as it was; the same command goes on")
+            each.tell("the filling is not complete, and the checkpoint is unchanged; run the same command to resume")
         return code or FAILED
     for each in filled.values():
         each.take_over()
@@ -169,7 +169,7 @@ class _Filler:
         """Throw away what was filled so far."""
         with CheckpointLock(self.place):
             self._remove()
-        self.tell("the filling is discarded; what it has written to tables that are new stays there")
+        self.tell("the filling is discarded; rows that it has written to new tables remain")
 
     def prepare(self, arguments: argparse.Namespace) -> int:
         """Find out whether the job can be filled, and what is `to_fill`; the answer is the exit code."""
@@ -184,14 +184,14 @@ class _Filler:
         self._positions = positions_in(before)
         part = filled_part(self._program, before)
         if not part.anything and not found.refusals:
-            return self.tell("nothing is new: `tailrace run` goes on with the changed query")
+            return self.tell("nothing is new: `tailrace run` continues with the changed query")
         return self._prepare(arguments, known, found, part)
 
     def _same(self) -> int:
         record = FillingRecord.read(self._filling)
         if record is not None and record.of == self._program.meaning.query:
             self._remove()  # it was killed when all was done but this
-        return self.tell("the checkpoint is that of this query: `tailrace run` goes on with it")
+        return self.tell("the checkpoint belongs to this query: `tailrace run` continues from it")
 
     def _prepare(
         self, arguments: argparse.Namespace, known: Mapping[str, Any], found: Upgrade, part: FilledPart
@@ -206,13 +206,13 @@ class _Filler:
             self._remove()  # it took over, and was killed before it could tidy up
             record = None
         if record is not None and (record.of, record.part) != (self._program.meaning.query, part.program.meaning.query):
-            hint = "go on with that query, or throw the filling away with --discard"
+            hint = "continue with that query, or delete the filling with --discard"
             return self._refuse([], [f"{self.place} holds the filling of another query\n  hint:   {hint}"])
         at: FillingStart = arguments.start
         range_ = filling_range(deployment, part, at, self._files, self._positions)
         if range_.refusals:
             return self._refuse(lines, list(range_.refusals))
-        goes_on = "" if record is None else "a filling goes on that was begun already, from where it began"
+        goes_on = "" if record is None else "an earlier filling is resumed, from the position at which it began"
         self.tell(*lines, *filter(None, [goes_on]), *range_.notes)
         if arguments.check:
             return self.tell("it can be filled from there")
@@ -226,8 +226,9 @@ class _Filler:
         """Whether a query that is stopped is stopped between two batches."""
         if not CheckpointAddress(self._url).is_folder and not arguments.stopped:
             self.tell(
-                "an object store has no lock that tells whether the job runs\n"
-                "  hint:   stop it, and say --stopped; started before this has ended, it would lose what is filled"
+                "an object store has no lock that shows whether the job runs\n"
+                "  hint:   stop it, and pass --stopped; a job started before the filling ends would lose what is"
+                " filled"
             )
             return False
         if not self._stop():
@@ -283,10 +284,10 @@ class _Filler:
         """Have the changed query take over what was filled. Raises NotFilled."""
         found = self._found()
         if SmallFiles(self._files).read(QUERY) != found.known:
-            raise NotFilled("another query has gone on with the checkpoint meanwhile: begin anew, with --discard first")
+            raise NotFilled("another query has used the checkpoint meanwhile: start again, with --discard first")
         batch = take_over(self._files, self._filling, found.part, self._program)
         self._remove()
-        self.tell(f"the changed query has taken over, and goes on with batch {batch}: start it")
+        self.tell(f"the changed query has taken over, from batch {batch} on: start it")
 
     def _found(self) -> _ToFill:
         assert self.to_fill is not None, "prepared"
@@ -312,7 +313,7 @@ class _Filler:
 def _goes_on(program: Program, part: FilledPart) -> list[str]:
     """What becomes of tables that the query before has written, too."""
     tables = dict.fromkeys(o.table.name for o in program.outputs if o.table.name not in part.tables)
-    filled = [f"table {name} is written from the place on from which what is new reads again" for name in part.tables]
+    filled = [f"table {name} is written from the position on at which the filling starts" for name in part.tables]
     if part.operators and tables:
-        filled.append(f"what stands in {', '.join(tables)} stays as it is; changes are those of the new query")
+        filled.append(f"what stands in {', '.join(tables)} is not filled; its changes are those of the new query")
     return filled

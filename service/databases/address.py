@@ -1,4 +1,4 @@
-"""From the URL of a database, as JDBC or as SQLAlchemy writes it, to SQLAlchemy's."""
+"""Translation of a database URL, in the form of JDBC or SQLAlchemy, to SQLAlchemy's form."""
 
 from __future__ import annotations
 

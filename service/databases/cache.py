@@ -1,4 +1,4 @@
-"""What a worker remembers of a table: the rows of keys, bounded in rows and in time."""
+"""A worker's cache of lookups: the rows of keys, bounded in rows and in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the declaration of a table, as far as its database tells before anything is looked up."""
+"""Checks of a table's declaration against its database, before anything is looked up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a database, one class per thing that the caller does about it."""
+"""Errors of databases, one class per reaction of the caller."""
 
 from __future__ import annotations
 

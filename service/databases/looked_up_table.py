@@ -1,4 +1,4 @@
-"""How to reach a table of a database. Secrets are in no repr."""
+"""The connection to a database table. Secrets are in no repr."""
 
 from __future__ import annotations
 

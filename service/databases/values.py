@@ -1,4 +1,4 @@
-"""From the values that a driver gives to those of the declared types, strictly: what loses something is refused.
+"""Conversion of a driver's values to the declared types; lossy conversions are refused.
 
 Two things are as in records: a time is cut to the declared digits, and a number is rounded to DOUBLE or FLOAT.
 """

@@ -1,1 +1,1 @@
-"""From a pipeline and the settings to what runs: clusters, logins, writers, offsets."""
+"""The deployment of a pipeline with its settings: clusters, logins, writers, offsets."""

@@ -1,6 +1,6 @@
-"""Where bounded sources end: decided once for a checkpoint, and never changed under it.
+"""The end offsets of bounded sources: fixed once for a checkpoint, and never changed.
 
-Shards remember that a source has ended, and its windows are closed for good. So a checkpoint that was made with a
+Shards remember that a source has ended, and its windows remain closed. So a checkpoint that was made with a
 bound cannot go on without it, nor the other way round.
 """
 
@@ -59,11 +59,11 @@ def agree_on_bounds(
     changed = [s for s in program.sources if declared.get(str(s.id)) != known.get(str(s.id))]
     if changed:
         raise KafkaConfigError(
-            f"where reading of table {changed[0].table.name} ends cannot change under a checkpoint",
+            f"the end of reading table {changed[0].table.name} cannot change while its checkpoint exists",
             f"the checkpoint was made with {_words(known.get(str(changed[0].id)))}, the table now has"
             f" {_words(declared.get(str(changed[0].id)))}",
-            "put it back, or set TAILRACE_CHECKPOINT to a new folder to start afresh; to go on with new records after a"
-            " backfill, read without a bound from the beginning",
+            "put it back, or set TAILRACE_CHECKPOINT to a new folder to start over; to continue with new records after"
+            " a backfill, read unbounded from the earliest offset",
         )
     return dict(limits)
 

@@ -1,4 +1,4 @@
-"""How many tasks of a job run at a time, and in how much memory, as far as the settings of Spark say."""
+"""The number of concurrent tasks of a job, and their memory, as far as Spark's settings say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Kafka cluster a table lives on, and how both clients are told to reach it.
+"""The Kafka cluster of each table, and the connection settings of both clients.
 
 What a table's 'properties.*' say comes first; what they leave open comes from the settings.
 """
@@ -112,6 +112,6 @@ def _text(path: str) -> str:
         with open(path, encoding="ascii") as file:
             return file.read()
     except OSError as error:
-        raise KafkaConfigError(f"{path} cannot be read", error.strerror, "it is to be a PEM file") from error
+        raise KafkaConfigError(f"{path} cannot be read", error.strerror, "it must be a PEM file") from error
     except UnicodeDecodeError as error:
-        raise KafkaConfigError(f"{path} is no PEM file", "it is no text", "export it as PEM") from error
+        raise KafkaConfigError(f"{path} is not a PEM file", "it is not text", "export it as PEM") from error

@@ -21,7 +21,7 @@ from service.plan.table import Table
 from service.settings import Settings
 
 BATCH_SHARE = 32
-"""A batch's records take one part of so many of the memory: decoded, in state, encoded and in between they have been
+"""The share of the memory that a batch's records may take: decoded, in state, encoded and in between they have been
 measured to take up to thirteen times as much, and the JVM and Kafka's client have their share."""
 
 

@@ -1,4 +1,4 @@
-"""Where the topics of a job end, asked of Kafka every few seconds.
+"""The end offsets of a job's topics, requested from Kafka every few seconds.
 
 Spark says so once a batch. Lag that were known from batches only would stand still while a batch takes long or the
 query waits to be started again, which is when somebody looks at it.
@@ -57,5 +57,5 @@ class EndOffsets:
                 self._clusters[source] = self._connect(self._deployment.source_addresses[source].librdkafka)
             ends = self._clusters[source].end_offsets(topics)
         except KafkaFailure:
-            return  # what was known stays known; that Kafka cannot be reached is told by others
+            return  # what was known stays known; others report that Kafka cannot be reached
         self._tell(table, ends)

@@ -93,7 +93,7 @@ def filling_range(
             began, bound = {}, _as_told(deployment.end_offsets(source.id))
         topics = source.table.connector.topics
         refusals += [
-            f"table {source.table.name}: topic {topic} is read by the query before and cannot be found"
+            f"table {source.table.name}: topic {topic} is read by the old query and cannot be found"
             for topic in bound
             if topic not in topics
         ]
@@ -102,7 +102,7 @@ def filling_range(
         same = source.id in part.same_start
         for topic in topics:
             if source.table.connector.kind != "upsert-kafka" and cluster.compacts_within(topic, _FOR_EVER):
-                told = f"table {source.table.name}: topic {topic} is compacted, and may lack rows that were there"
+                told = f"table {source.table.name}: topic {topic} is compacted, and may lack earlier rows"
                 (refusals if same else notes).append(told)
         if same:
             refusals += _other_start(source, part, given, there, began, bound)
@@ -221,7 +221,7 @@ class FollowedEnds:
             return False
         if not self.settled:
             if not self._stopped():
-                self._wait("the running query is to be stopped; what is new takes over then")
+                self._wait("stop the running query; the changed query then takes over")
                 return False
             planned = unfinished(self._files)
             if planned is not None:

@@ -1,4 +1,4 @@
-"""Which Kafka a checkpoint belongs to: clusters, topics by their ids, and the topic of the markers.
+"""The Kafka that a checkpoint belongs to: clusters, topics by their ids, and the topic of the markers.
 
 Offsets mean something in one topic of one cluster only. A topic that was deleted and made again has others, and so has
 a mirror that another cluster keeps; and a marker that is looked for in another topic is not found, so that its batch
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from service.deployment.bounds import Store
 from service.kafka.errors import KafkaConfigError
 
-_AFRESH = "or set TAILRACE_CHECKPOINT to a new folder to start afresh"
+_AFRESH = "or set TAILRACE_CHECKPOINT to a new folder to start over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def agree_on_kafka(store: Store, now: KafkaIdentity) -> None:
         raise KafkaConfigError(
             "the marker topic of a checkpoint cannot be another one",
             f"it was made with TAILRACE_TOPICS__MARKERS={known['markers']}, not {now.markers}: what was written last"
-            " stands there",
+            " is in that topic",
             f"set it back, {_AFRESH}",
         )
     for name, cluster in now.clusters.items():
@@ -47,15 +47,15 @@ def agree_on_kafka(store: Store, now: KafkaIdentity) -> None:
             raise KafkaConfigError(
                 f"{name} is on another Kafka cluster than before",
                 f"the checkpoint was made with cluster {known['clusters'][name]}, this is {cluster}: offsets and"
-                " transactions of one mean nothing to the other",
+                " transactions of one are meaningless in the other",
                 f"use the brokers of the first, {_AFRESH}",
             )
     for topic, identifier in now.topics.items():
         if known["topics"].get(topic, identifier) != identifier:
             raise KafkaConfigError(
-                f"the topic {topic.partition('/')[2]} was deleted and made again since the checkpoint was made",
-                f"its id was {known['topics'][topic]} and is {identifier}: the checkpoint knows offsets and rows of the"
-                " one that is gone",
+                f"the topic {topic.partition('/')[2]} was deleted and recreated since the checkpoint was created",
+                f"its id was {known['topics'][topic]} and is {identifier}: the checkpoint has offsets and rows of the"
+                " deleted topic",
                 _AFRESH.removeprefix("or "),
             )
     wanted = {

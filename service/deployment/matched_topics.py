@@ -1,4 +1,4 @@
-"""Which topics a table with a 'topic-pattern' reads: those that match when the service starts.
+"""The topics of a table with a 'topic-pattern': those that match when the service starts.
 
 Law: a checkpoint remembers the topics of each table. One that is new is read from its first record, whatever
 'scan.startup.mode' says, as Flink reads it; one that is gone stops the start, as a topic does that a table names. A
@@ -54,13 +54,13 @@ def match_topics(
             troubles.append(
                 f"table {source.table.name}: the job writes to {', '.join(looped)}, which its 'topic-pattern' matches\n"
                 f"  detail: the pattern is '{text}': the job would read what it writes\n"
-                "  hint:   leave such topics out with a look-ahead, as '(?!totals$).*' does, or give them other names"
+                "  hint:   exclude such topics with a look-ahead, as '(?!totals$).*' does, or give them other names"
             )
         elif not found:
             troubles.append(
                 f"table {source.table.name}: no topic matches its 'topic-pattern'\n"
                 f"  detail: the pattern is '{text}', asked at {sources[source.id].librdkafka['bootstrap.servers']}\n"
-                "  hint:   the whole name has to match; check the pattern, and the right to DESCRIBE the topics"
+                "  hint:   the whole name must match; check the pattern, and the permission to DESCRIBE the topics"
             )
         matched.append(_reading(source, tuple(found)))
     if troubles:
@@ -99,10 +99,10 @@ def agree_on_topics(
         gone = sorted(set(before) - set(now))
         if gone:
             raise KafkaConfigError(
-                f"table {source.table.name}: {', '.join(gone)} cannot be found any more",
+                f"table {source.table.name}: {', '.join(gone)} no longer exists",
                 f"the checkpoint knows offsets and rows of {'these topics' if len(gone) > 1 else 'this topic'}, which"
                 f" matched '{source.table.connector.topic_pattern}'",
-                "check the right to DESCRIBE; or set TAILRACE_CHECKPOINT to a new folder to start afresh",
+                "check the permission to DESCRIBE; or set TAILRACE_CHECKPOINT to a new folder to start over",
             )
         new = sorted(set(now) - set(before))
         if new and done and not ends:

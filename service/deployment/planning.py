@@ -1,5 +1,5 @@
-"""What is decided about a job before it starts: its clusters, topics, offsets and sizes. Nothing is started here, and
-every mistake that can be found is found."""
+"""The decisions before a job starts: its clusters, topics, offsets and sizes. Nothing is started here, and every
+mistake that can be found is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a record of each output may be, by the settings of its producer and its topic.
+"""The largest allowed record of each output, by the settings of its producer and its topic.
 
 Law: of a batch that is done again, no record fits that did not fit at first. A row that is too large is a dead letter,
 and dead letters may go to another cluster, in a transaction that is committed after all others of its task
@@ -75,7 +75,7 @@ class Refusals:
 
     def applied(self, store: Store, now: Rooms) -> dict[str, RecordRoom]:
         """Return the rooms with what was learned. Of batches of records it is known from earlier processes, too:
-        smaller ones make no record unfit. What Kafka says itself counts instead, where that is less."""
+        smaller ones make no record unfit. What Kafka says itself counts instead, if that is less."""
         known = _known(store)
         found = {}
         for key, room in now.items():

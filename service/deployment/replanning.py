@@ -7,7 +7,7 @@ each transactional id, so that nothing is left open. For each marker that the ba
 more, reads the marker, and commits it again as it was, with the new plan number: an attempt of an earlier plan that
 wakes up later finds that and writes nothing. Where a marker says that the batch is committed there, the batch stays as
 it was planned. Only when that is ruled out for every marker does Kafka hear that the batch is skipped, for older copies
-of the checkpoint: a skip that is refused has told of nothing. Whenever this dies, the batch is planned as it was, or
+of the checkpoint: a refused skip has recorded nothing. Whenever this dies, the batch is planned as it was, or
 given up.
 """
 
@@ -54,7 +54,7 @@ class PlanKept(Exception):
 
 
 class Cut(NamedTuple):
-    """Batch `number` is planned anew, with at most `rows` records of a table where it had `before`."""
+    """Batch `number` is planned again, with at most `rows` records of a table where it had `before`."""
 
     number: int
     before: int
@@ -82,7 +82,7 @@ class Skipped(NamedTuple):
 
 
 def skipped_by_topic(store: Store) -> list[tuple[str, str, int]]:
-    """Return tables, topics, and how many of their records were passed by since the checkpoint was made."""
+    """Return tables, topics, and how many of their records were skipped since the checkpoint was made."""
     found: dict[tuple[str, str], int] = {}
     for each in (Skipped(**written) for written in store.read(SKIPPED) or []):
         place = each.table, each.topic
@@ -123,7 +123,7 @@ class Replanning:
         ]
 
     def cut(self) -> Cut:
-        """Have the planned batch planned anew with half of its records. Raises PlanKept, KafkaFailure."""
+        """Plan the planned batch again with half of its records. Raises PlanKept, KafkaFailure."""
         batch = self._planned()
         found = self.records(batch)
         tables: dict[str, int] = {}
@@ -132,20 +132,20 @@ class Replanning:
         before = max(tables.values(), default=0)
         if all(each.records <= 1 for _, each in found):
             raise PlanKept(
-                f"batch {batch.number} takes one record of a partition, and cannot be made smaller",
-                "give the job more memory; or pass the records by with `tailrace checkpoint skip`",
+                f"batch {batch.number} reads one record of a partition, and cannot be made smaller",
+                "give the job more memory; or skip the records with `tailrace checkpoint skip`",
             )
         known = self._store.read(CUT)
         allowed = known["rows"] if known is not None and known["batch"] == batch.number else before
         rows = max(1, min(before, allowed) // 2)
         self._give_up(batch)
-        # In this order: a batch that is planned anew must not be as large as before.
+        # In this order: a batch that is planned again must not be as large as before.
         self._store.write(CUT, {"batch": batch.number, "rows": rows})
         batch_log.plan_anew(self._files, batch.number)
         return Cut(batch.number, before, rows)
 
     def skip(self, why: str) -> list[Skipped]:
-        """Pass the records of the planned batch by, for good. Raises PlanKept, KafkaFailure."""
+        """Skip the records of the planned batch permanently. Raises PlanKept, KafkaFailure."""
         batch = self._planned()
         at = round(time.time(), 3)
         passed = [
@@ -167,7 +167,7 @@ class Replanning:
     def _planned(self) -> PlannedBatch:
         batch = self.pending()
         if batch is None:
-            raise PlanKept("no batch is planned that is not done", "there is nothing to do: run the job")
+            raise PlanKept("no planned batch is incomplete", "nothing to do: run the job")
         return batch
 
     def _give_up(self, batch: PlannedBatch, skipped: Sequence[Skipped] | None = None) -> tuple[Sequence[int], int]:
@@ -190,7 +190,7 @@ class Replanning:
         if done and not alone:
             raise PlanKept(
                 f"part of batch {batch.number} is committed: {len(done)} of its {len(places)} transactions",
-                "it can only be done again as it was planned: give the job more memory, for this batch at least",
+                "it can only be repeated as it was planned: give the job more memory, at least for this batch",
             )
         if skipped is not None:
             told = self._told(batch.number, plan, skipped)

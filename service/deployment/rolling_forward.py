@@ -27,7 +27,7 @@ SHARDS, READERS = "shards", "readers"
 """Small files of a checkpoint: the numbers of tasks."""
 
 ENDS = "markers"
-"""The small file with offsets of the marker topic, by writer and partition: what lies before them tells of no batch
+"""The small file with offsets of the marker topic, by writer and partition: what lies before them describes no batch
 after `batch`, and of no plan number above `plan`."""
 
 
@@ -74,7 +74,7 @@ class RollForward:
         return None
 
     def _take_plan_number(self) -> None:
-        """Not before what was skipped is skipped here, too: a plan number may be all that tells of that."""
+        """Not before what was skipped is skipped here, too: a plan number may be the only record of that."""
         if (self._store.read(PLAN) or 0) < self.missing.plan:
             self._store.write(PLAN, self.missing.plan)
 
@@ -119,7 +119,7 @@ def roll_forward(deployment: Deployment, files: Files, store: Store) -> RollForw
 def note_ends(deployment: Deployment, files: Files, newest: int) -> None:
     """Keep in the checkpoint of a running job how long the marker topic is: the next start need not read what lies
     before. Nothing is kept before batch `newest` is planned, which was the newest of the topic when the job was
-    started: until then the topic tells of batches that the checkpoint lacks. Raises KafkaFailure."""
+    started: until then the topic has batches that the checkpoint lacks. Raises KafkaFailure."""
     topic, store = deployment.settings.topics.markers, SmallFiles(files)
     ends = [Cluster(address.librdkafka).end_offsets([topic])[topic] for address in deployment.writers.addresses]
     # What lies before these ends belongs to batches that were planned by then, so it is looked for the last one later.
@@ -133,7 +133,7 @@ def _keep_ends(store: Store, planned: int, plan: int, ends: Sequence[Mapping[int
 
 
 def _known_ends(store: Store, planned: int, plan: int) -> dict[int, dict[int, int]]:
-    """By writer, the offsets before which nothing tells of what a checkpoint lacks that ends with batch `planned`: of
+    """By writer, the offsets before which nothing describes what a checkpoint lacks that ends with batch `planned`: of
     files that were copied one by one this may be newer than the rest, and then says nothing."""
     told = store.read(ENDS)
     if told is None or told["batch"] > planned or told["plan"] > plan:
@@ -146,20 +146,20 @@ def _check_lookups(deployment: Deployment) -> None:
     asked = sorted({o.lookup.table.name for o in deployment.program.operators if o.lookup is not None})
     if asked:
         raise TooOld(
-            "the checkpoint is an older copy, and does not have what databases have answered since\n"
-            f"  detail: {', '.join(asked)} would be asked anew, and may answer something else\n"
-            "  hint:   use the newest copy, or start from a fresh checkpoint"
+            "the checkpoint is an older copy, and lacks the lookup results of the batches since\n"
+            f"  detail: {', '.join(asked)} would be queried again, and may return other rows\n"
+            "  hint:   use the newest copy, or start with a new checkpoint"
         )
 
 
 def _check_sources(missing: MissingBatches, sources: tuple[int, ...]) -> None:
-    """The offsets of a batch are told by the position of the source."""
+    """The offsets of a batch, by the position of the source."""
     others = [number for number, plan in missing.plans.items() if plan.sources not in ((), sources)]
     if others:
         raise TooOld(
-            "the checkpoint is an older copy, and the query has got other sources since\n"
+            "the checkpoint is an older copy, and the query has other sources since\n"
             f"  detail: batch {min(others)} was done by a query that reads other tables\n"
-            "  hint:   use a copy that was made since, or start from a fresh checkpoint"
+            "  hint:   use a copy that was made since, or start with a new checkpoint"
         )
 
 
@@ -186,17 +186,17 @@ def _missing(found: Sequence[Written], files: Files, topic: str, keeps_state: bo
         unknown = _with_records(unknown, plans, {done: end_lines(files, done)} | {n: p.ends for n, p in plans.items()})
     if unknown or done < 0:
         raise TooOld(
-            "the checkpoint is an older copy, and Kafka does not tell any more how the batches since were cut\n"
+            "the checkpoint is an older copy, and Kafka no longer has the offsets of the batches since\n"
             f"  detail: the copy ends with batch {done}, batches up to {newest} are committed; topic {topic} does not"
-            f" tell of batch {(unknown or [0])[0]}\n"
-            "  hint:   use a newer copy, or start from a fresh checkpoint"
+            f" have batch {(unknown or [0])[0]}\n"
+            "  hint:   use a newer copy, or start with a new checkpoint"
         )
     wanted = {number: plan for number, plan in plans.items() if number > done}
     return MissingBatches(done + 1, newest, max(marker.plan for marker in markers), wanted, digests)
 
 
 def _plans(found: Sequence[Written]) -> list[tuple[int, BatchPlan]]:
-    """What is told of batches, by the number of the task that tells it."""
+    """The descriptions of batches, by the number of the task that wrote them."""
     unpacked = ((place, BatchPlan.from_bytes(one)) for w in found for place, each in w.plans.items() for one in each)
     return [(place, plan) for place, plan in unpacked if plan is not None]
 

@@ -1,4 +1,4 @@
-"""Whether what a job writes has schemas that its registries take. They are registered before the first row is written.
+"""Registration of the schemas that a job writes, before the first row is written.
 
 Also what cannot be known without a registry's answer is known then: a wrong login, a subject that takes no such schema.
 """

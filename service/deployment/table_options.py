@@ -1,4 +1,4 @@
-"""What can be told of a table's options without asking anybody: security that no client here has, rows that cannot be
+"""Checks of a table's options that need no connection: security that no client here has, rows that cannot be
 made."""
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _united(
     shards: int,
     batch: int,
 ) -> LevelState:
-    """A level in so many shards: the operators of the first query and those of the filling, put together."""
+    """A level with its number of shards: the operators of the first query and those of the filling, put together."""
     places = []
     for shard in range(shards):
         writer = BlockWriter(files, batch, number, shard)

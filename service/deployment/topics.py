@@ -56,5 +56,5 @@ def check_topics(deployment: Deployment) -> None:
         raise KafkaConfigError(
             f"{'these topics do' if len(missing) > 1 else 'this topic does'} not exist: {', '.join(missing)}",
             None,
-            "create them, or set TAILRACE_TOPICS__CREATE=true to have them created",
+            "create them, or set TAILRACE_TOPICS__CREATE=true",
         )

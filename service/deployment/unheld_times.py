@@ -1,4 +1,4 @@
-"""Which record has a timestamp that Spark cannot hold.
+"""The search for a record whose timestamp Spark cannot represent.
 
 Spark counts microseconds in 64 bits, and multiplies the timestamp of every record that it reads, asked for or not. One
 in nanoseconds, which older brokers take, stops its job; Spark does not say where it is.
@@ -20,7 +20,7 @@ THROWN = "java.lang.ArithmeticException"
 
 
 def unheld_time(deployment: Deployment, connect: Callable[[Mapping[str, str]], Cluster] = Cluster) -> str | None:
-    """Return what to tell of a job that such a record has stopped, None where there is no such record."""
+    """Return the message for a job that such a record has stopped, None where there is no such record."""
     for source in deployment.program.sources:
         address = deployment.source_addresses.get(source.id)
         if address is None:
@@ -35,7 +35,7 @@ def unheld_time(deployment: Deployment, connect: Callable[[Mapping[str, str]], C
             return (
                 f"table {source.table.name}: {place} has a timestamp that Spark cannot hold\n"
                 "  detail: Kafka counts milliseconds: a timestamp in nanoseconds is later than the year 294247\n"
-                "  hint:   start from a fresh checkpoint behind that record ('scan.startup.mode' = 'specific-offsets'),"
+                "  hint:   start with a new checkpoint behind that record ('scan.startup.mode' = 'specific-offsets'),"
                 " and set message.timestamp.after.max.ms of the topic, so that brokers refuse such records"
             )
     return None

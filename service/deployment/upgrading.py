@@ -1,4 +1,4 @@
-"""Whether a job goes on with a checkpoint, by what the checkpoint remembers of the query that wrote it."""
+"""The check whether a job can continue from a checkpoint, by the query that wrote it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
 from service.runtime.shard_operators import FORMAT, READABLE, StateMismatch, formats
 
-_AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start afresh"
+_AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start over"
 
 
 def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def meaning_of(known: Any) -> Meaning | None:
 
 
 def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
-    """Return what becomes of the state under the query that means `now`; None where there is none, or it is that of the
+    """Return what happens to the state under the query that means `now`; None where there is none, or it is that of the
     query.
 
     `known` is what `remembered` gave when the checkpoint at `url` was last taken, None for a new one. Raises
@@ -95,10 +95,10 @@ def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade
     if refusals:
         raise StateMismatch(
             "the checkpoint holds the state of another query; nothing was read or written\n"
-            + "".join(f"  detail: {each}\n" for each in [f"{url} cannot go on with this query", *refusals])
-            + f"  hint:   run the query that made it, or {_AFRESH}; `tailrace upgrade --check` says what becomes of"
+            + "".join(f"  detail: {each}\n" for each in [f"{url} cannot continue with this query", *refusals])
+            + f"  hint:   run the query that made it, or {_AFRESH}; `tailrace upgrade --check` says what happens to"
             " each operator's state"
-            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` fills what is new")
+            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` fills new operators")
         )
     return found
 

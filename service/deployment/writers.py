@@ -1,4 +1,4 @@
-"""Which Kafka clusters a job writes to, and who writes what.
+"""The Kafka clusters that a job writes to, and which writer writes what.
 
 A task writes to each of them in a transaction of its own. Outputs share a writer where they go to the same cluster with
 the same login. Each writer of a job has a number, and with it markers and transactional ids of its own: two that meet
@@ -34,7 +34,7 @@ class Writers:
     side: int | None = None
 
     def numbers(self, tables: Mapping[int, str]) -> dict[str, int]:
-        """Return what a checkpoint remembers: the number of each output, by the name of its table, of which there may
+        """Return what a checkpoint remembers: the number of each output, by the name of its table, which may
         be several, and that of dead letters and late rows."""
         found = {} if self.side is None else {SIDE: self.side}
         times: Counter[str] = Counter()
@@ -108,7 +108,6 @@ def check_unchanged(known: Mapping[str, int], now: Mapping[str, int]) -> None:
     if moved:
         raise KafkaConfigError(
             f"{', '.join(dict.fromkeys(moved))} cannot be written in other transactions than before",
-            "what goes to one cluster with one login is one transaction, and the checkpoint knows which that was",
-            "let those log in alike that did so before, and only those; or set TAILRACE_CHECKPOINT to a new folder to"
-            " start afresh",
+            "rows for one cluster and one login are one transaction, which is fixed by the checkpoint",
+            "give the same tables a common login as before; or set TAILRACE_CHECKPOINT to a new folder to start over",
         )

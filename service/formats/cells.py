@@ -57,7 +57,7 @@ def signed(values: Ints) -> Cells:
 
 
 def empty(count: int) -> Cells:
-    """Return no byte for each of so many values."""
+    """Return an empty text for each of `count` values."""
     return Cells(np.zeros(count, dtype=np.int64), np.zeros(0, dtype=np.uint8))
 
 
@@ -90,7 +90,7 @@ def flat_map(column: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def gathered(items: Cells, counts: Ints) -> Cells:
-    """Return the items of lists put together, of which each list has so many."""
+    """Return the items of lists, concatenated for each list; `counts` are the lengths of the lists."""
     edges = np.zeros(len(counts) + 1, dtype=np.int64)
     counts.cumsum(out=edges[1:])
     ends = np.zeros(len(items.lengths) + 1, dtype=np.int64)

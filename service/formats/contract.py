@@ -1,4 +1,4 @@
-"""What a format does: bytes of Kafka records to changes, and changes to bytes."""
+"""The interface of a format: bytes of Kafka records to changes, and changes to bytes."""
 
 from __future__ import annotations
 

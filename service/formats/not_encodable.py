@@ -70,7 +70,7 @@ class ValuePlaces:
 
 
 def all_rows(count: int) -> ValuePlaces:
-    """Return the places of so many rows of a block."""
+    """Return the positions of the rows of a block."""
     return ValuePlaces(np.arange(count))
 
 

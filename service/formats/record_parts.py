@@ -1,4 +1,4 @@
-"""Which columns of a table stand in a record's key, which in its value, and under which names."""
+"""The columns of a record's key and of its value, and their names there."""
 
 from __future__ import annotations
 

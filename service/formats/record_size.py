@@ -1,4 +1,4 @@
-"""Which records are too large for the topic that they go to: found for a whole block, mostly without a look at any."""
+"""The records that are too large for their topic: found for a whole block, mostly without a look at any."""
 
 from __future__ import annotations
 

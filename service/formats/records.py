@@ -1,4 +1,4 @@
-"""What every decoder does with a block of Kafka records: take text out of bytes, set bad records apart."""
+"""The common part of all decoders: take text out of the bytes of a block, separate bad records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The time of batches, from a clock that may be wrong for a while, as that of a machine is before it hears of others.
 
-Rows that time has passed by are forgotten for good, so one batch in the wrong year costs state. Whether a clock has
-jumped is told by another one, which only runs. A jump ahead is not believed until it has lasted.
+Rows that time has passed by are lost permanently, so one batch in the wrong year costs state. Whether a clock has
+jumped is checked with a monotonic clock. A jump ahead is not believed until it has lasted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What this machine must have before anything starts: a Java runtime, room on disk, a free port."""
+"""Checks of the machine before anything starts: a Java runtime, free disk space, a free port."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from service.plan.kept_tables import OPERATORS, KeptOperator, KeptTable
 from service.runtime.shard_operators import READABLE, formats
 
 PIECES = 16
-"""A shard's table is read in so many ranges of its keys: what is looked at need not fit into memory at once."""
+"""The number of key ranges in which a shard's table is read, since it need not fit into memory at once."""
 
 MOST = 3
 """So many of the keys with most rows are told."""

@@ -81,7 +81,7 @@ class Cluster:
         try:
             self._admin = AdminClient({**kafka, "error_cb": self._troubles, "log_level": 0})  # type: ignore[dict-item]
         except KafkaException as refused:
-            raise failure_of(refused, "the settings of the Kafka connection are not right") from refused
+            raise failure_of(refused, "the settings of the Kafka connection are invalid") from refused
 
     def reachable(self) -> None:
         """Return if a broker answers; else raise what stands in the way."""
@@ -131,11 +131,11 @@ class Cluster:
         return tuple(made)
 
     def check_markers(self, topic: str) -> None:
-        """Raise unless `topic` keeps markers for ever."""
+        """Raise unless `topic` keeps markers forever."""
         partitions = self.describe([topic]).get(topic)
         if partitions is None:
             raise KafkaConfigError(
-                f'the marker topic "{topic}" does not exist', None, "create it, or let it be created"
+                f'the marker topic "{topic}" does not exist', None, "create it, or set TAILRACE_TOPICS__CREATE=true"
             )
         config = self._config(topic, f'the marker topic "{topic}" cannot be described')
         policy = config["cleanup.policy"].value
@@ -261,7 +261,7 @@ class Cluster:
             raise KafkaConfigError(
                 f"the topic{'s' if len(missing) > 1 else ''} {', '.join(missing)} cannot be found",
                 f"asked at {self._address}",
-                "create what is missing, or check the names and the right to DESCRIBE",
+                "create missing topics, or check the names and the permission to DESCRIBE",
             )
         return [TopicPartition(topic, partition) for topic in topics for partition in range(present[topic])]
 

@@ -1,4 +1,4 @@
-"""What can go wrong with Kafka, one class per thing that the caller does about it.
+"""Errors of Kafka, one class per reaction of the caller.
 
 `retriable` says whether running the same attempt again may succeed without anybody changing anything.
 """
@@ -69,7 +69,7 @@ class DigestMismatch(KafkaFailure):
 
 
 class SourceChanged(KafkaFailure):
-    """The batch was written before, and reading it again gave other records: Kafka has removed some meanwhile."""
+    """The batch was written before, but reading it again gave other records: Kafka has removed some meanwhile."""
 
 
 class KafkaConfigError(KafkaFailure):

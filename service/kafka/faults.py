@@ -51,17 +51,17 @@ _UNREACHABLE = {
 _FENCED = {Code._FENCED, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_EPOCH}
 TOO_LARGE = {Code.MSG_SIZE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}
 _LARGER = (
-    "raise max.message.bytes of the topic, and 'properties.max.request.size' of the table (1000000 if nothing is said);"
-    " where each record is small enough, lower 'properties.batch.size' instead"
+    "raise max.message.bytes of the topic, and 'properties.max.request.size' of the table (default 1000000);"
+    " if each record is small enough, lower 'properties.batch.size' instead"
 )
 _CONFIG = {
     Code._AUTHENTICATION: "check the user, the password and the mechanism",
     Code.SASL_AUTHENTICATION_FAILED: "check the user, the password and the mechanism",
-    Code.UNSUPPORTED_SASL_MECHANISM: "choose a mechanism that the brokers offer",
-    Code._SSL: "check the certificates, and that the port speaks TLS",
+    Code.UNSUPPORTED_SASL_MECHANISM: "choose a mechanism that the brokers support",
+    Code._SSL: "check the certificates, and that the port uses TLS",
     Code._INVALID_ARG: "correct the property",
-    Code._UNKNOWN_TOPIC: "create the topic, or let it be created",
-    Code.UNKNOWN_TOPIC_OR_PART: "create the topic, or let it be created",
+    Code._UNKNOWN_TOPIC: "create the topic, or set TAILRACE_TOPICS__CREATE=true",
+    Code.UNKNOWN_TOPIC_OR_PART: "create the topic, or set TAILRACE_TOPICS__CREATE=true",
     Code._UNKNOWN_PARTITION: "write to a partition that the topic has",
     Code.TOPIC_EXCEPTION: "choose another topic name",
     Code.TOPIC_AUTHORIZATION_FAILED: "grant READ, WRITE and DESCRIBE on the topic",
@@ -73,7 +73,7 @@ _CONFIG = {
     Code.INVALID_REPLICATION_FACTOR: "choose a replication factor of at most the number of brokers",
     Code.INVALID_PARTITIONS: "choose a number of partitions of at least 1",
     Code.INVALID_CONFIG: "correct the topic's configuration",
-    Code.POLICY_VIOLATION: "ask who set the brokers' policy",
+    Code.POLICY_VIOLATION: "ask the administrator of the brokers' policy",
 }
 
 

@@ -1,4 +1,4 @@
-"""How large the records of a topic are, from the first and the last few of it."""
+"""The size of a topic's records, estimated from its first and last few records."""
 
 from __future__ import annotations
 

@@ -172,7 +172,9 @@ def _oauth(given: Mapping[str, str], options: Mapping[str, str]) -> Sasl:
         )
     url = given.get("sasl.oauthbearer.token.endpoint.url")
     if url is None:
-        raise KafkaConfigError("sasl.oauthbearer.token.endpoint.url is missing", None, "say where tokens are given out")
+        raise KafkaConfigError(
+            "sasl.oauthbearer.token.endpoint.url is missing", None, "set the URL of the token endpoint"
+        )
     login = _login(options, "clientId", "clientSecret")
     return Sasl(mechanism="OAUTHBEARER", token_url=url, scope=options.get("scope"), **login)
 

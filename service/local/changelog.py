@@ -59,7 +59,7 @@ def changes(output: Output, table: pa.Table, sql: Sql) -> list[Change]:
 def applied(batches: Iterable[Sequence[Change]], key: Sequence[int] | None) -> list[Texts]:
     """Return the rows that are left after all changes, sorted; NotThere if one takes back what is not there.
 
-    With a key a new row replaces the row of its key, as where state was forgotten and a group begins anew.
+    With a key a new row replaces the row of its key, as where state has expired and a group starts again.
     """
     rows: dict[Texts, list[Texts]] = {}
     for number, batch in enumerate(batches, 1):

@@ -1,4 +1,4 @@
-"""What can be wrong with the files of a golden case."""
+"""Errors in the files of a golden case."""
 
 from __future__ import annotations
 

@@ -115,5 +115,5 @@ def _section(wanted: Section | None, came: Section | None) -> list[str]:
             marked += [(" - ", row) for row in old[a:b]] + [(" + ", row) for row in new[c:d]]
     table = text_table.aligned([some.head, *(row for _, row in marked)])
     marks = ["   ", "   ", *(mark for mark, _ in marked)]
-    note = {" - ": "  expected, did not come", " + ": "  came, is not expected"}
+    note = {" - ": "  expected, but missing", " + ": "  not expected"}
     return [f"  {mark}{line}{note.get(mark, '')}" for mark, line in zip(marks, table, strict=True)]

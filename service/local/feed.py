@@ -1,4 +1,4 @@
-"""From the lines of an input file to the blocks of records that a Kafka source would hand to a task."""
+"""Conversion of the lines of an input file to the blocks of records that a Kafka source would pass to a task."""
 
 from __future__ import annotations
 

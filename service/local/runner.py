@@ -1,6 +1,6 @@
 """A program run in this process, batch by batch: the same ingest, shards and kernels as on Spark.
 
-There is nothing around them: no Kafka, no recovery. State lives in memory and is opened anew in every batch, so that a
+There is nothing around them: no Kafka, no recovery. State lives in memory and is reopened in every batch, so that a
 kernel which keeps anything outside it is found out; and each batch has another number of shards.
 """
 
@@ -91,7 +91,7 @@ class _Level:
         return _Store(found.manifest, blocks)
 
     def _open(self, number: int, layout: Layout, store: _Store | None) -> ShardOperators:
-        """The operators of a shard, opened anew."""
+        """The operators of a shard, reopened."""
         manifest, blocks = (None, {}) if store is None else store
         place = (self._topology, self._level, number, layout, self._sql)
         operators = ShardOperators(*place, manifest, blocks.__getitem__)

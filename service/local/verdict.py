@@ -1,4 +1,4 @@
-"""What came against what a case expects: compared for a person to read, or written down as the new expectation."""
+"""Comparison of the results with the expected files of a case, and their update."""
 
 from __future__ import annotations
 

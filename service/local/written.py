@@ -39,8 +39,8 @@ def differences(path: Path, came: list[list[str]]) -> list[str]:
         after = sorted(came[number]) if number < len(came) else []
         if before != after:
             found.append(f"{path.name}, batch {number + 1}:")
-            found += [f"  - {line}  expected, did not come" for line in before if line not in after]
-            found += [f"  + {line}  came, is not expected" for line in after if line not in before]
+            found += [f"  - {line}  expected, but missing" for line in before if line not in after]
+            found += [f"  + {line}  not expected" for line in after if line not in before]
     return found
 
 

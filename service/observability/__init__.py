@@ -1,1 +1,1 @@
-"""What a run tells of itself: health, metrics, log and status page."""
+"""The reports of a run: health, metrics, log and status page."""

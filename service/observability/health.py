@@ -1,4 +1,4 @@
-"""Whether the service is alive and ready, judged from what its batches did."""
+"""The health of the service, alive and ready, judged by its batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service tells the outside while it runs: metrics, health, logs, and a progress line on a terminal."""
+"""The reports of the running service: metrics, health, logs, and a progress line on a terminal."""
 
 from __future__ import annotations
 
@@ -137,12 +137,12 @@ class Observer:
         self.say("warning", "the checkpoint is an older copy and rolls forward", query=query, first=first, last=last)
 
     def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
-        """Note that a batch did not fit into memory and is planned anew, with at most `rows` records of a table."""
+        """Note that a batch did not fit into memory and is planned again, with at most `rows` records of a table."""
         self.metrics.add("batches_cut_anew_total", 1, query=query)
         self.say("warning", "batch is cut anew", query=query, batch=batch, rows_before=before, rows=rows)
 
     def learned(self, query: str, topic: str, size: int) -> None:
-        """Note that a topic has refused so many bytes: rows of that size are dead letters from now on."""
+        """Note that a topic has refused this many bytes: rows of that size are dead letters from now on."""
         self.say("warning", "what a topic takes is learned", query=query, topic=topic, bytes=size)
 
     def kept_plan(self, query: str, reason: str) -> None:
@@ -150,7 +150,7 @@ class Observer:
         self.say("warning", "batch is kept as it is", query=query, reason=self._clean(reason))
 
     def skipped(self, query: str, source: str, topic: str, records: int) -> None:
-        """Note records that somebody has passed by since the checkpoint was made."""
+        """Note records that somebody has skipped since the checkpoint was made."""
         self.metrics.set("skipped_records", records, query=query, source=source, topic=topic)
         self.say("warning", "records were skipped by hand", query=query, source=source, topic=topic, records=records)
 
@@ -208,7 +208,7 @@ class Observer:
         self._write(f"{line}\n")
 
     def _end(self, place: Mapping[str, str], offset: int) -> None:
-        """Ends are learnt in two ways, and what comes later may have been asked earlier."""
+        """Keep the maximum: end offsets arrive from two sources and out of order."""
         known = self.metrics.value("kafka_offset", kind="end", **place)
         self.metrics.set("kafka_offset", max(offset, known), kind="end", **place)
 

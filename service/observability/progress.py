@@ -1,4 +1,4 @@
-"""What Spark reports of a batch, as plain values: its time by phase, and what it read of each Kafka partition."""
+"""Spark's report of a batch, as plain values: its time by phase, and what it read of each Kafka partition."""
 
 from __future__ import annotations
 

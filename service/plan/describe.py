@@ -1,4 +1,4 @@
-"""How plans are put in words, in `explain` and in messages."""
+"""Descriptions of plans in words, for `explain` and for messages."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _cache(options: LookupOptions) -> str:
         if ms
     ]
     missing = "" if options.cache_missing else ", keys without rows not remembered"
-    return f"a cache of {options.max_rows} rows a worker, each {' or '.join(ends) or 'for ever'}{missing}"
+    return f"a cache of {options.max_rows} rows a worker, each {' or '.join(ends) or 'forever'}{missing}"
 
 
 def _top_n(node: TopN) -> str:

@@ -25,7 +25,7 @@ from service.plan.walk import consumers, fields, in_order, inputs
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """The rows that a step keeps between batches; no bound means that it may grow for ever."""
+    """The rows that a step keeps between batches; no bound means that it may grow forever."""
 
     keeps: str
     bound: str | None

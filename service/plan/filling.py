@@ -1,4 +1,4 @@
-"""What of a changed query has to be filled, and whether reading its sources again can do so.
+"""The parts of a changed query that must be filled, and whether reading its sources again can do so.
 
 Law: the part that is filled holds every operator whose state the query before does not have, every table that it did
 not write, and all that feeds these. Of an operator that is kept and feeds one that is new, the new one must have been
@@ -113,15 +113,15 @@ def _part(program: Program, needed: set[int], outputs: tuple[Output, ...]) -> Pr
 def _of_sources(part: Program) -> Iterator[str]:
     for table in {s.table.name: s.table for s in part.sources}.values():
         if table.connector.kind == "datagen":
-            yield f"table {table.name} is made up ('datagen'): its rows are not kept anywhere to be read again"
+            yield f"table {table.name} is generated ('datagen'): its rows cannot be read again"
         elif table.connector.bounded.mode != "unbounded":
-            yield f"table {table.name} ends ('scan.bounded.mode'): what its end has closed is closed for good"
+            yield f"table {table.name} ends ('scan.bounded.mode'): windows closed by its end remain closed"
 
 
 def _of_time(operators: Iterable[Operator]) -> Iterator[str]:
     for each in operators:
         if _by_processing_time(each.kernel):
-            yield f"{each.name} answers by the time at which rows come, and that does not come again"
+            yield f"{each.name} depends on processing time, which cannot be replayed"
 
 
 def _by_processing_time(kernel: Kernel) -> bool:
@@ -135,14 +135,14 @@ def _of_shared(shared: Iterable[Operator], below: Iterable[Operator], lasting: s
     feeds = "is kept and feeds what is new, but would not come to the same again"
     for each in shared:
         if each.identity in lasting:
-            yield f"{each.name} {feeds}: what its TTL has dropped would be there again"
+            yield f"{each.name} {feeds}: rows that its TTL has dropped would come back"
         elif not _of_rows_alone(each.kernel):
-            yield f"{each.name} {feeds}: its answer depends on the order of rows, on event time or on sums of DOUBLE"
+            yield f"{each.name} {feeds}: its result depends on the order of rows, on event time or on sums of DOUBLE"
     for each in below:
         if each.lookup is not None:
             yield f"{each.name} {feeds}: table {each.lookup.table.name} may have other rows now"
         elif each.kernel.reads_now:
-            yield f"{each.name} {feeds}: it asks for the time"
+            yield f"{each.name} {feeds}: it depends on the time"
 
 
 def _of_rows_alone(kernel: Kernel) -> bool:

@@ -1,5 +1,5 @@
-"""What is known of formats beyond how they are read and written, a row each. `service.formats.registry` has their
-readers and writers, `service.sql.options.format_options` their options."""
+"""The properties of formats beyond reading and writing, a row each. `service.formats.registry` has their readers and
+writers, `service.sql.options.format_options` their options."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a checkpoint remembers of its operators for people who look into it: their names, their tables, and what the
-columns of these are called in the query. No value that stands in the query is part of it."""
+"""The description of operators in a checkpoint, for people who inspect it: names, tables, and the names of columns in
+the query. It contains no value of the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan promises of each relation: its changelog mode, its unique keys, its event-time column.
+"""The properties of each relation of a plan: its changelog mode, its unique keys, its event-time column.
 
 One function a property; each is right for any plan, and none looks at how the plan will be run.
 """

@@ -1,4 +1,4 @@
-"""What each node must remember between batches, and what bounds it."""
+"""The state of each node between batches, and what bounds it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from service.plan.walk import fields, shows_right
 
 
 class Kept(NamedTuple):
-    """One state of a node: what is kept, and until when; no `bound` means that it may grow for ever."""
+    """One state of a node: what is kept, and until when; no `bound` means that it may grow forever."""
 
     what: str
     bound: str | None

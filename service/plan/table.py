@@ -75,11 +75,11 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class LookupOptions:
-    """The way in which a table of a database is asked: its name there, `keys` at a time, over so many `connections` of
-    a worker; `retries` times more where the database does not answer, for at most `patience` ms.
+    """The way in which a table of a database is queried: its name there, `keys` at a time, over `connections` of a
+    worker; `retries` times more where the database does not answer, for at most `patience` ms.
 
-    Rows are remembered if `cached`, `max_rows` of them in each worker, for so many ms after they were read and after
-    they were last used (0 = for ever); with `cache_missing` also that a key has none.
+    Rows are cached if `cached`, `max_rows` of them in each worker, for the given ms after they were read and after
+    they were last used (0 = forever); with `cache_missing` also that a key has none.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""Which topics a 'topic-pattern' means: a regular expression as Java reads it, which a whole name has to match.
+"""The meaning of a 'topic-pattern': a Java regular expression that must match the whole name of a topic.
 
 Names of topics are ASCII without line ends, so what Java and Python tell apart by other characters is the same here.
 What the two would read differently is refused.

@@ -1,4 +1,4 @@
-"""Which tables are read after others: those whose rows meet, in processing time, what another table holds.
+"""The tables that wait for others: those whose rows are joined, in processing time, with another table's contents.
 
 Law: a temporal join in processing time that waits reads none of its left tables before its right ones have been read to
 where they ended when the job was first started. A table that is on both sides cannot wait for itself, and does not.

@@ -1,4 +1,4 @@
-"""From blocks of records to rows: several small blocks at once where that is the same, and whatever a record holds."""
+"""Decoding of blocks of records to rows: several small blocks at once where that is equivalent."""
 
 from __future__ import annotations
 

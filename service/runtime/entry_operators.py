@@ -70,7 +70,7 @@ class EntryOperators:
         self._operators = [o for o in topology.operators_at(0) if source.id in topology.sources_of(o.id)]
 
     def run(self, blocks: Sequence[pa.Table], now: int, metrics: TaskMetrics, *, at_once: bool) -> list[Produced]:
-        """Return what becomes of each of `blocks`, the rows of a run each; `at_once` for blocks that are small."""
+        """Return the result for each of `blocks`, the rows of a run each; `at_once` for blocks that are small."""
         if at_once:
             return self._run_together(blocks, now, metrics)
         return [self._run(rows, now, metrics) for rows in blocks]

@@ -54,7 +54,7 @@ class _Channel:
         self._sequence = 0
 
     def read(self, records: pa.Table) -> None:
-        """These records, of which there is one at least, were read."""
+        """Note that these records, one or more, were read."""
         first, last = records["offset"][0].as_py(), records["offset"][-1].as_py()
         self._offsets = (first if self._offsets is None else self._offsets[0], last)
         self._count += records.num_rows

@@ -1,4 +1,4 @@
-"""How the keys of a level are spread: each of its shards, one a task, has a range of the slots of their hash."""
+"""The layout of a level's keys: each of its shards, one a task, has a range of hash slots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, shards: int) -> Layout:
-        """Return the layout of so many shards, of which none is left without a slot."""
+        """Return the layout of `shards` shards, each with at least one slot."""
         return cls(min(SLOTS, shards))
 
     def slots_of(self, shard: int) -> range:

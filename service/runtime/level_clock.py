@@ -51,7 +51,7 @@ class LevelClock:
         return self._clocks.save()
 
     def hear(self, here: Sequence[Envelope]) -> Moment:
-        """Begin a batch with all envelopes of a shard, of which there is at least one."""
+        """Begin a batch with all envelopes of a shard; there is at least one."""
         # The driver's clock may be set back, or another machine take over: what was written would come from the future.
         now = max(self._clocks.last, *(e.now for e in here))
         self._clocks.begin_batch(now)

@@ -1,5 +1,5 @@
-"""What a task tells every shard of the Kafka partitions that it has read: how far the time of each has come, and a mark
-of what was read.
+"""The message of a task to every shard about the Kafka partitions that it has read: the event time of each, and a mark
+of the records read.
 
 Each task tells it to each shard of a level, so what a partition takes counts: some twelve bytes.
 """
@@ -27,7 +27,7 @@ class PartitionClock(NamedTuple):
 
 
 def newest(clocks: Sequence[PartitionClock]) -> int:
-    """Return the latest of the watermarks, of which there is at least one."""
+    """Return the latest of the watermarks; there is at least one."""
     return max(clock.watermark for clock in clocks)
 
 

@@ -1,4 +1,4 @@
-"""What a task reads, cut into runs: records of one Kafka partition, in offset order.
+"""The input of a task, cut into runs: records of one Kafka partition, in offset order.
 
 A task reads several partitions, one after another, and which ones share it may differ between a batch and its replay.
 What is computed from a partition must not: DOUBLE sums differ in their last digits with where rows are cut. So a run
@@ -60,7 +60,7 @@ def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Itera
 
 
 def gathered(found: Iterable[Run], rows: int = TOGETHER) -> Iterator[list[Run]]:
-    """Put runs together while they have at most so many records in all."""
+    """Put runs together while they have at most this many records in all."""
     held: list[Run] = []
     count = 0
     for run in found:

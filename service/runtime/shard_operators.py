@@ -310,12 +310,12 @@ def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:
         if written is None:
             raise StateMismatch(
                 f"the checkpoint holds the state of another query: it has none of {operator.name}"
-                f" ({operator.identity})\n  hint:   run the query that wrote it, or start from a fresh checkpoint"
+                f" ({operator.identity})\n  hint:   run the query that wrote it, or start with a new checkpoint"
             )
         if written.get("fingerprint", _fingerprint(operator)) != _fingerprint(operator):
             raise StateMismatch(
                 f"the state of {operator.name} was written by another version of this operator: run the version"
-                " that wrote it, or start from a fresh checkpoint"
+                " that wrote it, or start with a new checkpoint"
             )
 
 

@@ -1,4 +1,4 @@
-"""What a batch was made from: the plan of the batch, and which source rows were read for it.
+"""The digest of a batch's input: the plan of the batch, and which source rows were read for it.
 
 A sink keeps their digest with the batch. A checkpoint that was restored from an older copy plans a batch of the same
 number at another time, and so is refused instead of taken for a replay. A batch of the same plan for which Kafka gives

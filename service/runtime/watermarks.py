@@ -186,8 +186,8 @@ class WatermarkTracker:
 
 
 def united_clocks(kept: Mapping[str, Any] | None, filled: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the clocks of a level whose operators come from two runs that have read the same records: what `save` told
-    of the first, with the operators of the second, and with the sources that only that one has heard here."""
+    """Return the clocks of a level whose operators come from two runs that have read the same records: what `save`
+    returned for the first, with the operators of the second, and with the sources that only that one has heard here."""
     if kept is None or filled is None:
         return kept or filled
     sources = dict(kept["sources"])

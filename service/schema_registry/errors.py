@@ -1,4 +1,4 @@
-"""What can go wrong with a schema registry, one class per thing that the caller does about it."""
+"""Errors of schema registries, one class per reaction of the caller."""
 
 from __future__ import annotations
 

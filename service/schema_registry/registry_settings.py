@@ -1,4 +1,4 @@
-"""How to reach a schema registry. Secrets are in no repr."""
+"""The connection to a schema registry. Secrets are in no repr."""
 
 from __future__ import annotations
 

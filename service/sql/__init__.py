@@ -1,1 +1,1 @@
-"""From a pipeline file to plan nodes."""
+"""Translation of a pipeline file to plan nodes."""

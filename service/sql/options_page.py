@@ -11,9 +11,8 @@ from service.sql.set_keys import SETTINGS
 
 _HEAD = """# Options and settings
 
-Every key that `WITH (...)`, a format and `SET` take. Names and defaults are Flink's, so that a file written for Flink
-runs unchanged; names with `tailrace` in them are our own. A key that is not listed is refused with a hint, never
-ignored.
+Every key of `WITH (...)`, of formats and of `SET`. Names and defaults are Flink's, so that a file written for Flink
+runs unchanged; names with `tailrace` in them are Tailrace's own. An unknown key is refused with a hint, never ignored.
 This page is made by `python -m service.sql.options_page`.
 """
 
@@ -25,7 +24,7 @@ def markdown() -> str:
         parts.append(f"## Connector `{kind}`\n\n{_table(known) if known else 'It has no options.'}\n")
     for kind, known in FORMAT_OPTIONS.items():
         parts.append(
-            f"## Format `{kind}`\n\nWritten behind the format's name: `'{kind}.<option>'`, or "
+            f"## Format `{kind}`\n\nWritten after the format's name: `'{kind}.<option>'`, or "
             f"`'key.{kind}.<option>'` and `'value.{kind}.<option>'`.\n\n{_table(known)}\n"
         )
     parts.append(f"## SET\n\n{_table(SETTINGS)}\n")
@@ -39,7 +38,7 @@ def _table(options: Mapping[str, OptionSpec]) -> str:
 
 
 def _sorted(options: Iterable[tuple[str, OptionSpec]]) -> list[tuple[str, OptionSpec]]:
-    """Options with a meaning, then those that are taken without one, then those that are refused."""
+    """Options with a meaning, then those that are accepted without effect, then those that are refused."""
     return sorted(options, key=lambda item: (bool(item[1].ignored), bool(item[1].refused)))
 
 
@@ -48,7 +47,7 @@ def _row(key: str, known: OptionSpec) -> str:
     if known.refused:
         return f"| `{key}` | | | refused: {known.refused} |"
     if known.ignored:
-        return f"| `{key}` | {value} | | taken, without effect: {known.ignored} |"
+        return f"| `{key}` | {value} | | accepted, without effect: {known.ignored} |"
     return f"| `{key}` | {value} | {f'`{known.default}`' if known.default else ''} | {known.meaning} |"
 
 

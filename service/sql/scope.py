@@ -1,4 +1,4 @@
-"""What the names of a query may refer to: the columns of its input, in order, each with a qualifier."""
+"""The names that a query may refer to: the columns of its input, in order, each with a qualifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of SET: Flink's, where they have a meaning here or do no harm; everything else is refused."""
+"""The keys of SET: Flink's keys that have a meaning here or can be ignored; all others are refused."""
 
 from __future__ import annotations
 
@@ -43,37 +43,39 @@ def _name(text: str) -> str:
 
 SETTINGS: Mapping[str, OptionSpec] = {
     "table.exec.state.ttl": OptionSpec(
-        DURATION, "how long state without a bound of its own is kept after it was written; 0 = for ever", default="0"
+        DURATION, "how long unbounded state is kept after it was last written; 0 = forever", default="0"
     ),
     "table.local-time-zone": OptionSpec(OptionKind("zone", _zone), "the session's time zone", default="UTC"),
     "tailrace.timestamp-nanos": words(
-        "what becomes of a time with seven to nine digits after the second: kept to the microsecond, or a mistake",
+        "what to do with a precision of seven to nine digits: truncate times to microseconds, or refuse the file",
         "cut",
         "refuse",
     ),
     "tailrace.temporal.wait-for-table": flag(
-        "whether a temporal join in processing time answers no row before its table has been read to where it ended"
-        " when the job was first started",
+        "whether a temporal join in processing time first reads its table to the end that it had when the job was first"
+        " started",
         default="true",
     ),
     "table.exec.source.idle-timeout": OptionSpec(
         DURATION, "a partition without rows for this long is idle; 0 = never", default="0"
     ),
     "table.exec.sink.not-null-enforcer": words(
-        "what becomes of a row with a NULL in a NOT NULL column: it goes to the dead-letter topic, or nowhere",
+        "what to do with a row with a NULL in a NOT NULL column: send it to the dead-letter topic, or drop it",
         "ERROR",
         "DROP",
     ),
     "table.exec.sink.type-length-enforcer": words(
-        "what becomes of a text too long for its column: written all the same, or cut", "IGNORE", "TRIM_PAD"
+        "what to do with a text too long for its column: write it unchanged, or truncate it", "IGNORE", "TRIM_PAD"
     ),
-    "table.exec.sink.upsert-materialize": words("a sink keeps rows by key where the plan proves no key", "AUTO"),
-    "table.exec.source.cdc-events-duplicate": flag("whether a keyed CDC source may repeat itself"),
-    "table.optimizer.agg-phase-strategy": ignored("rows are aggregated before they are exchanged where they can be"),
+    "table.exec.sink.upsert-materialize": words(
+        "a sink keeps rows by key if the plan does not prove the key unique", "AUTO"
+    ),
+    "table.exec.source.cdc-events-duplicate": flag("whether a keyed CDC source may repeat changes"),
+    "table.optimizer.agg-phase-strategy": ignored("rows are aggregated before the exchange if possible"),
     "pipeline.name": OptionSpec(
-        OptionKind("name", _name), "the name of the next job; without one, the names of the tables that it writes"
+        OptionKind("name", _name), "the name of the next job; by default the names of the tables that it writes"
     ),
-    "table.dml-sync": ignored("a pipeline's queries run side by side", BOOLEAN),
+    "table.dml-sync": ignored("a pipeline's queries run in parallel", BOOLEAN),
     "sql-client.execution.result-mode": ignored("there is no client"),
     "sql-client.verbose": ignored("there is no client"),
     "execution.runtime-mode": words("a pipeline is a stream", "STREAMING", "BATCH", "AUTOMATIC"),
@@ -82,9 +84,9 @@ SETTINGS: Mapping[str, OptionSpec] = {
     "pipeline.object-reuse": ignored(_INNER, BOOLEAN),
     "pipeline.operator-chaining": ignored(_INNER),
     "pipeline.operator-chaining.enabled": ignored(_INNER),
-    "pipeline.auto-watermark-interval": ignored("the watermark is worked out for every batch"),
+    "pipeline.auto-watermark-interval": ignored("the watermark is computed for every batch"),
     "table.exec.resource.default-parallelism": ignored(_SERVICE, INTEGER),
-    "table.exec.mini-batch.enabled": ignored("rows always come in batches", BOOLEAN),
+    "table.exec.mini-batch.enabled": ignored("rows are always processed in batches", BOOLEAN),
     "table.exec.mini-batch.allow-latency": ignored("the trigger interval is a setting of the service", DURATION),
     "table.exec.mini-batch.size": ignored("the size of a batch is a setting of the service", INTEGER),
     "table.optimizer.distinct-agg.split.enabled": ignored(_INNER, BOOLEAN),
@@ -105,36 +107,38 @@ SETTINGS: Mapping[str, OptionSpec] = {
     "execution.target": ignored("a pipeline runs in the service"),
     "state.backend": ignored("state is kept in one way"),
     "state.backend.type": ignored("state is kept in one way"),
-    "state.backend.incremental": ignored("a checkpoint always holds only what is new", BOOLEAN),
+    "state.backend.incremental": ignored("a checkpoint is always incremental", BOOLEAN),
     "state.checkpoints.dir": ignored(_SERVICE),
     "state.checkpoint-storage": ignored(_SERVICE),
     "restart-strategy": ignored(_SERVICE),
     "restart-strategy.type": ignored(_SERVICE),
     "restart-strategy.fixed-delay.attempts": ignored(_SERVICE),
     "restart-strategy.fixed-delay.delay": ignored(_SERVICE),
-    "table.exec.emit.early-fire.enabled": flag("whether windows of GROUP BY answer before they close"),
+    "table.exec.emit.early-fire.enabled": flag("whether windows of GROUP BY emit results before they close"),
     "table.exec.emit.early-fire.delay": OptionSpec(
-        DURATION, "how often they do, in processing time; 0 = with every batch that changes the answer"
+        DURATION, "how often, in processing time; 0 = with every batch that changes the result"
     ),
-    "table.exec.emit.late-fire.enabled": flag("whether windows of GROUP BY answer again for late rows"),
+    "table.exec.emit.late-fire.enabled": flag("whether windows of GROUP BY emit results again for late rows"),
     "table.exec.emit.late-fire.delay": OptionSpec(
-        DURATION, "how often they do, in processing time; 0 = with every batch that changes the answer"
+        DURATION, "how often, in processing time; 0 = with every batch that changes the result"
     ),
     "table.exec.emit.allow-lateness": OptionSpec(
         DURATION,
-        "with late firing: how far the watermark may be past a window's end for a row to count; as long as"
-        " 'table.exec.state.ttl' if it is not set",
+        "with late firing: how far the watermark may be past a window's end for a row to count; by default"
+        " 'table.exec.state.ttl'",
     ),
-    "table.sql-dialect": words("only Flink's own dialect", "default"),
-    "table.exec.legacy-cast-behaviour": words("CAST fails where a value does not fit", "DISABLED"),
+    "table.sql-dialect": words("only Flink's default dialect", "default"),
+    "table.exec.legacy-cast-behaviour": words("CAST fails if a value is out of range", "DISABLED"),
     "table.exec.sink.keyed-shuffle": ignored("rows are always exchanged by the sink's key"),
-    "table.exec.sink.rowtime-inserter": ignored("a record's timestamp is written where METADATA asks for it", ANY),
+    "table.exec.sink.rowtime-inserter": ignored(
+        "a record's timestamp is written if a METADATA column requests it", ANY
+    ),
     "table.exec.simplify-operator-name-enabled": ignored(_INNER, BOOLEAN),
-    "execution.savepoint.path": refused("a checkpoint of Flink's cannot be read"),
+    "execution.savepoint.path": refused("a Flink savepoint cannot be read"),
 }
 
 
-_CLUSTER = "it configures a Flink cluster, and there is none"
+_CLUSTER = "it configures a Flink cluster, which Tailrace does not have"
 
 FAMILIES: Mapping[str, str] = {
     **dict.fromkeys(("taskmanager.", "jobmanager.", "slot.", "slotmanager.", "resourcemanager.", "cluster."), _CLUSTER),
@@ -162,16 +166,16 @@ FAMILIES: Mapping[str, str] = {
     "sql-client.": "there is no client",
     "state.": "state is kept in one way",
     "execution.checkpointing.": "every batch is a checkpoint",
-    "execution.state-recovery.": "a job goes on from its own checkpoint",
+    "execution.state-recovery.": "a job continues from its own checkpoint",
     "restart-strategy.": _SERVICE,
     "table.optimizer.": _INNER,
     "table.exec.async-": _INNER,
     "table.exec.deduplicate.": _INNER,
     "table.exec.rank.": _INNER,
-    "table.exec.mini-batch.": "rows always come in batches",
+    "table.exec.mini-batch.": "rows are always processed in batches",
     "table.dynamic-table-options.enabled": "OPTIONS hints are always read",
 }
-"""What keys of Flink's begin with that have no meaning here, and why; a key of SETTINGS goes before."""
+"""The prefixes of Flink's keys that have no meaning here, and why; a key in SETTINGS takes precedence."""
 
 
 class SqlSettings:
@@ -203,7 +207,7 @@ class SqlSettings:
         except ValueError as error:
             self._mistakes.add(
                 f"'{option.key}' cannot be '{option.value}'",
-                detail=f"it takes {error}",
+                detail=f"it must be {error}",
                 hint=self._near(option, known),
                 at=option.value_at,
             )

@@ -29,7 +29,7 @@ BATCH_ROWS = 60
 TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "writer", "fork_server")
 """Who is killed, in turn: a worker most often, since it holds state in the middle of a change."""
 
-_KILLED = ("the JVM is gone", "the JVM did not start: code -9")
+_KILLED = ("the JVM has exited", "the JVM did not start: code -9")
 """What a service says last whose JVM was killed, while it ran or while it started."""
 
 IN_RECOVERY = 0.25

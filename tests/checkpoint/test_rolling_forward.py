@@ -106,7 +106,7 @@ def test_a_copy_that_lacks_answers_of_a_database_is_refused(copy: Copy) -> None:
     copy.markers = {0: Marker(3, b"d"), 1: Marker(3, b"d")}
     assert copy.look(asks="customers") is None, "the newest one has them"
     copy.markers[1], copy.length = Marker(5, b"d"), 200
-    with pytest.raises(TooOld, match="customers would be asked anew"):
+    with pytest.raises(TooOld, match="customers would be queried again"):
         copy.look(asks="customers")
 
 
@@ -264,7 +264,7 @@ def test_without_state_a_batch_that_nothing_tells_of_is_passed_only_where_it_had
         assert rolling is not None
         assert rolling.plan_next() == 6
         return
-    with pytest.raises(TooOld, match="does not tell of batch 4\n"):
+    with pytest.raises(TooOld, match="does not have batch 4\n"):
         copy.look(levels=0)
 
 

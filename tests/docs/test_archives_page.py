@@ -13,7 +13,7 @@ from tests.docs.pages import ROOT, table_rows, text_of
 
 ARCHIVES = [archive for name in LISTS for archive in load(name).archives]
 PAGE = text_of(ROOT / "docs" / "security.md")
-(LINE,) = re.findall("^The lists of Java archives, gone through by hand .*$", PAGE, re.MULTILINE)
+(LINE,) = re.findall("^The Java archives, reviewed by hand .*$", PAGE, re.MULTILINE)
 TOLD = [found for cells in table_rows(PAGE, LINE) for found in re.findall(r"`([^`]+)`(?: (\d[\w.-]*))?", cells[0])]
 """Names of archives, `*` for any letters, each with its version or the beginning of it where that is told."""
 

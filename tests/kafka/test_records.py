@@ -159,7 +159,7 @@ def test_a_record_that_is_too_large_is_named_even_where_another_topic_is_the_nex
         attempt.begin()
         with pytest.raises(MessageTooLarge) as raised:
             _send_for_ever(attempt, query.rows(*[big] * 80), small)  # so much that some is sent, and refused, at once
-    assert raised.value.primary == f"topic {query.topic} did not take what was written"
+    assert raised.value.primary == f"topic {query.topic} refused the records"
     assert "max.message.bytes of the topic" in (raised.value.hint or "")
     assert query.write(0, "small").outcome == "committed"
 

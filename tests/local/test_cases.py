@@ -53,7 +53,7 @@ def test_a_folder_of_cases_runs_all_of_them(tmp_path: Path, capsys: pytest.Captu
     assert main(["test", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "big.changes, batch 1:" in out
-    assert "| +I | dan     | 6      | 0     |  expected, did not come" in out
+    assert "| +I | dan     | 6      | 0     |  expected, but missing" in out
     assert "1 of 2 cases right" in out
 
 

@@ -110,11 +110,11 @@ def test_rows_may_come_in_any_order_but_not_in_another_batch():
         "     |    | a |",
         "     |----|---|",
         "     | +I | 1 |",
-        "   - | +I | 2 |  expected, did not come",
+        "   - | +I | 2 |  expected, but missing",
         "t, batch 2:",
         "     |    | a |",
         "     |----|---|",
-        "   + | +I | 2 |  came, is not expected",
+        "   + | +I | 2 |  not expected",
     ]
 
 

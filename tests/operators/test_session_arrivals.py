@@ -1,4 +1,4 @@
-"""Sessions over rows that are taken back, whose rows come out in the order in which they arrived."""
+"""Sessions over updating inputs, whose rows come out in the order in which they arrived."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_window_in_processing_time_refuses_rows_that_are_taken_back():
     timed = replace(pair, fields=tuple(replace(f, time=TimeKind.PROCESSING) for f in pair.fields))
     windows = tumbled(timed, ("user",), "amount")
     assert said(job(sink(project(windows, a="user", b="total"), OUT))) == [
-        "a window aggregate in processing time cannot read rows that are taken back later"
+        "a window aggregate in processing time cannot read an updating input"
         ' | "ts" says when a change arrives; table "users" updates and deletes rows'
         " | use a window in event time"
     ]
@@ -63,7 +63,7 @@ def test_a_window_refuses_a_column_that_is_no_time_attribute():
     plain = project(orders, user="user", amount="amount", ts="ts")
     unmarked = replace(plain, fields=tuple(replace(f, time=orders.fields[0].time) for f in plain.fields))
     (only,) = said(job(sink(project(tumbled(unmarked, ("user",), "amount"), a="user", b="total"), OUT)))
-    assert only.startswith('column "ts" is no time attribute here')
+    assert only.startswith('column "ts" is not a time attribute here')
 
 
 def test_upsert_kafka_needs_a_primary_key():
@@ -90,7 +90,7 @@ def test_all_problems_are_told_at_once():
 
 def test_a_state_without_a_bound_is_a_warning_with_its_place():
     (warning,) = warnings(job(sink(replace(by_user, place=Place(3, 8)), OUT)))
-    assert warning.primary == "the state of this aggregate has no bound: it keeps the totals of each (user) for ever"
+    assert warning.primary == "the state of this aggregate has no bound: it keeps the totals of each (user) forever"
     assert warning.place == Place(3, 8)
 
 
@@ -106,7 +106,7 @@ def test_a_primary_key_that_the_query_does_not_prove_is_a_warning():
     (warning,) = warnings(job(sink(groups, by_total)))
     assert warning.primary == 'the query does not prove that the primary key of "by_total" is unique'
     assert warning.detail == (
-        "its rows are kept for ever, to show the last of each key; unique keys of the query: (user)"
+        "its rows are kept forever, to show the last of each key; unique keys of the query: (user)"
     )
 
 
@@ -137,9 +137,9 @@ def test_explain_draws_modes_keys_state_and_levels():
         "     state of group_by_1: group_by-ID",
         "",
         "warnings",
-        "  pipeline.sql:0:0: the state of this join has no bound: it keeps left rows by (user) for ever",
+        "  pipeline.sql:0:0: the state of this join has no bound: it keeps left rows by (user) forever",
         "    hint: set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
-        "  pipeline.sql:0:0: the state of this join has no bound: it keeps the right row of each (id) for ever",
+        "  pipeline.sql:0:0: the state of this join has no bound: it keeps the right row of each (id) forever",
         "    hint: set 'table.exec.state.ttl', or give a STATE_TTL hint, if old rows may be forgotten",
     ]
 

@@ -145,7 +145,7 @@ def test_a_driver_that_wakes_up_after_another_has_done_its_batch_leaves_the_stat
         settled = Version.before(files, BATCH + 1)
         files.put(f"commits/{BATCH}", [b"v1\n{}"])
         moved = ShardState(1, 0, {}, StoredAt("tailrace/state/late", 0, 1)).to_json()
-        with pytest.raises(VersionSettled, match=f"has done batch {BATCH} already"):
+        with pytest.raises(VersionSettled, match=f"has completed batch {BATCH} already"):
             Batch(report(0, state=(moved,)), report(1)).given_to(end)
         assert Version.before(files, BATCH + 1) == settled
 

@@ -153,7 +153,7 @@ def test_executors_that_spark_starts_on_this_machine_are_given_a_secret_of_their
 def test_executors_that_others_start_must_know_a_secret(master: str):
     with pytest.raises(ConfigError) as refused:
         load(POD | {"TAILRACE_SPARK__MASTER": master, "TAILRACE_SPARK__SECRET_FILE": ""})
-    assert "executors must prove who they are: TAILRACE_SPARK__SECRET_FILE must be" in refused.value.mistakes[0]
+    assert "executors must authenticate themselves: TAILRACE_SPARK__SECRET_FILE must name" in refused.value.mistakes[0]
 
 
 def test_sizes_of_executors_come_from_the_settings():

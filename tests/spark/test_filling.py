@@ -268,7 +268,7 @@ def test_all_jobs_of_a_pipeline_are_filled_before_it_runs(
         upgrades.start(*arguments)
         assert upgrades.wait() == 0, upgrades.log[-4000:]
     assert upgrades.log.count("the changed query has taken over") == 2
-    assert upgrades.log.count("the checkpoint is that of this query") == 2
+    assert upgrades.log.count("the checkpoint belongs to this query") == 2
     job.rewrite(pipeline.file.read_text())
     job.start()
     pipeline.feed(300)

@@ -217,7 +217,7 @@ def test_a_clock_that_jumped_is_waited_out_and_said():
 
 def test_what_fails_while_the_clock_is_wrong_is_the_clocks_and_no_failure():
     made, runners, observer = jobs(1, attempts=1)
-    runners[0].error = TransactionLost("tailrace.markers did not take what was written", "the broker refuses the time")
+    runners[0].error = TransactionLost("tailrace.markers refused the records", "the broker refuses the time")
     runners[0].jumped = ClockJumped("the clock of this machine went ahead by 365 days")
     assert [made.look() for _ in range(3)] == [None] * 3
     assert observer.said == [("failed", "j0")], "the next try is a minute away"
@@ -257,7 +257,7 @@ def test_a_batch_that_does_not_fit_is_cut_as_long_as_it_can_be_and_then_fails_as
 
 def test_a_refusal_that_is_learned_of_is_no_failure_and_one_that_is_no_news_is():
     def refused(alone: int) -> MessageTooLarge:
-        error = MessageTooLarge("topic t did not take what was written", refused={"t": Refused(alone)})
+        error = MessageTooLarge("topic t refused the records", refused={"t": Refused(alone)})
         error.writer = 0
         note(error)
         return error

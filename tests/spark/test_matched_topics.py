@@ -69,4 +69,4 @@ def test_topics_that_match_are_read_and_new_ones_from_their_first_record(
         deleted.result(30)
     running.start()
     assert running.wait(120) == 2
-    assert f"table t: {two} cannot be found any more" in running.log
+    assert f"table t: {two} no longer exists" in running.log

@@ -70,7 +70,7 @@ def test_a_batch_is_planned_anew_skipped_and_cut_by_the_service(
     assert f"table t: topic {source}, partition 1, from offset 0 to before 500" in said
     assert job.does("replan") == (
         0,
-        f"totals: batch 0, of {ROWS:,} records of a table, is planned anew by the next run, with 500 at most\n",
+        f"totals: batch 0, of {ROWS:,} records of a table, is planned again by the next run, with 500 at most\n",
     )
     assert job.does("replan")[0] == 1, "nothing is planned now"
 

@@ -24,7 +24,7 @@ JVM = "An error occurred while calling o218.start.\n: "
         (
             "Job aborted due to stage failure: ResultStage 3 has failed the maximum allowable number of times: 4. Most "
             "recent failure reason: org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location",
-            "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why",
+            "executors ended repeatedly in the middle of the batch\n  hint:   see their logs",
         ),
         ("", ""),
     ],

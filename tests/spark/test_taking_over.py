@@ -223,7 +223,7 @@ REFUSED = {
             FOR_EVER,
             {"orders (u": "orders (p AS PROCTIME(), u", "DESCRIPTOR(at), INTERVAL": "DESCRIPTOR(p), INTERVAL"},
         ),
-        "window_aggregate_1 answers by the time at which rows come",
+        "window_aggregate_1 depends on processing time",
     ),
     "a table that is made up": (
         FOR_EVER,

@@ -101,7 +101,7 @@ class Client:
         if self.kafka.expired:
             raise TransactionExpired("too late")
         if self.kafka.refusing == self.query:
-            raise MessageTooLarge("topic out did not take what was written", refused={"out": Refused(500)})
+            raise MessageTooLarge("topic out refused the records", refused={"out": Refused(500)})
         self.kafka.log.append(f"commit {told.hex()}")
         self.kafka.written_by.append(self.query)
         self.kafka.plans.append(plan)
@@ -428,7 +428,7 @@ def test_a_marker_that_is_gone_again_does_not_end_a_batch_whose_records_were_dro
             kafka.committed = False
             open_.commit(b"d", b"", may_skip=True)
 
-    with pytest.raises(TransactionLost, match="was there, and is gone"):
+    with pytest.raises(TransactionLost, match="existed and is now missing"):
         failing()
     assert kafka.log == ["look 1/7", "begin 1/7", "abort"]
 

@@ -60,7 +60,7 @@ def test_a_row_that_its_topic_does_not_take_is_a_dead_letter(
     running.until("the row that fits is there", lambda: ids(sink)[-1] == 501)
     assert ids(dead) == [0, 500]
     [error] = told(running, "batch failed")
-    assert f"topic {sink} did not take what was written" in error
+    assert f"topic {sink} refused the records" in error
     assert "raise max.message.bytes of the topic" in error
     assert ids(sink) == [*range(1, COUNT), 501]
     letters = [json.loads(value or b"")["note"] for _, value in read(kafka.bootstrap, dead)]

@@ -106,20 +106,20 @@ def test_it_takes_over_when_all_is_read_and_the_running_query_is_stopped(
         command.runs = runs
         assert command("--from", "earliest") == 0
     assert command.taken()
-    assert f"the changed query has taken over, and goes on with batch {BATCHES}" in capsys.readouterr().out
+    assert f"the changed query has taken over, from batch {BATCHES} on" in capsys.readouterr().out
     assert not (command.checkpoint / FOLDER).exists()
     with CheckpointLock(str(command.checkpoint)):
         command.filled.going.start(CHANGED)
         assert any(command.filled.going.do(2).values())
     assert command("--from", "earliest") == 0
-    assert "the checkpoint is that of this query" in capsys.readouterr().out
+    assert "the checkpoint belongs to this query" in capsys.readouterr().out
 
 
 def test_what_is_stopped_on_the_way_leaves_the_query_and_goes_on_from_where_it_began(
     command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("--from", "earliest") == 1  # SIGTERM: the service ends well, but has not read all
-    assert "the same command goes on" in capsys.readouterr().out
+    assert "run the same command to resume" in capsys.readouterr().out
     assert not command.taken()
     monkeypatch.setattr(upgrade_fill, "filling_range", lambda *_: FillingRange({0: '{"later": {}}'}, (), ()))
 
@@ -162,7 +162,7 @@ def test_a_job_that_was_left_when_the_command_was_killed_is_filled_by_the_next(
     assert command("--stopped", "--from", "earliest", text=TWO_JOBS) == 0
     assert command.taken("going")
     said = capsys.readouterr().out
-    assert "going_2: the checkpoint is that of this query" in said
+    assert "going_2: the checkpoint belongs to this query" in said
     assert "going: the changed query has taken over" in said
 
 
@@ -183,7 +183,7 @@ def test_where_nothing_is_to_be_filled_it_ends_well_as_often_as_it_is_started(
     as_before = sorted(path.name for path in command.checkpoint.rglob("*"))
     behind = FOR_EVER.replace("totals SELECT u, SUM(amount)", "totals SELECT u, SUM(amount) * 2 + 1")
     for text, said in (
-        (FOR_EVER, "the checkpoint is that of this query"),
+        (FOR_EVER, "the checkpoint belongs to this query"),
         (behind, "nothing is new"),
         (FOR_EVER.replace("EXECUTE", "SET 'pipeline.name' = 'other';\nEXECUTE"), "no batch is done"),
     ):
@@ -195,7 +195,7 @@ def test_where_nothing_is_to_be_filled_it_ends_well_as_often_as_it_is_started(
 
 def test_a_job_that_is_not_there_is_refused(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--from", "earliest", "--job", "none") == 2
-    assert 'has no job "none"\n  hint:   say --job with one of going' in capsys.readouterr().err
+    assert 'has no job "none"\n  hint:   pass --job with one of going' in capsys.readouterr().err
 
 
 def test_a_batch_that_is_planned_and_not_done_is_the_first_querys(
@@ -229,7 +229,7 @@ def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixtur
     assert "it can be filled from there" in said
     assert "what stands in totals, cities, best, minutes stays as it is" in said
     assert command("--check") == 2
-    assert "what is new can be filled" in capsys.readouterr().out
+    assert "new operators can be filled" in capsys.readouterr().out
     assert sorted(path.name for path in command.checkpoint.rglob("*")) == before
 
 
@@ -239,7 +239,7 @@ def test_what_is_in_the_way_of_any_filling_is_told_with_the_way_out(
     assert command("--from", "earliest", text=CHANGED.replace("'topic' = 'totals'", "'topic' = 'sums'")) == 2
     said = capsys.readouterr().out
     assert "topic was totals and is sums" in said
-    assert "hint:   let what is new be a job of its own" in said
+    assert "hint:   put the new part into a job of its own" in said
     assert not command.taken()
 
 

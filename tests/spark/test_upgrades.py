@@ -492,18 +492,18 @@ def test_the_check_tells_what_run_would_do(tmp_path: Path, sql: Sql) -> None:
     going = Service(tmp_path, sql)
     text = changed(CHANGES["an INSERT and its operator are gone"])
     fresh = CheckedUpgrade(program_of(text), going.files, str(tmp_path))
-    assert (fresh.goes_on, fresh.lines) == (True, [f"there is no checkpoint at {tmp_path}: it would start afresh"])
+    assert (fresh.goes_on, fresh.lines) == (True, [f"there is no checkpoint at {tmp_path}: the job would start over"])
     going.start(QUERY_BEFORE)
     checked = CheckedUpgrade(program_of(text), going.files, str(tmp_path))
     assert checked.goes_on
     assert checked.lines[-3:] == [
         "top_n_1 of the query before: gone: its state is dropped",
         "table best is written no more; what its topic holds stays",
-        "it goes on with this checkpoint",
+        "it continues from this checkpoint",
     ]
     assert checked.lines[0] == "group_by_1 (aggregate by (u): SUM(amount), ttl 1 d): kept"
     same = CheckedUpgrade(program_of(QUERY_BEFORE), going.files, str(tmp_path))
-    assert same.lines == ["the query is the one that the checkpoint has", "it goes on with this checkpoint"]
+    assert same.lines == ["the query is that of the checkpoint", "it continues from this checkpoint"]
     going.files.put("offsets/7", [b'v1\n{}\n{"orders":{"0":5}}\n-\n-'])
     waiting = CheckedUpgrade(program_of(text), going.files, str(tmp_path))
     assert not waiting.goes_on

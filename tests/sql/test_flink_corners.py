@@ -145,7 +145,7 @@ def test_a_local_time_that_comes_twice_is_the_first_but_for_older_functions(text
 @pytest.mark.parametrize(
     ("text", "primary"),
     [
-        ("1e", '"1e" is no number'),
+        ("1e", '"1e" is not a number'),
         ("1e400", "the number 1e400 is too large for a DOUBLE"),
     ],
 )

@@ -181,7 +181,7 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         ),
         (
             "SELECT SUM(id) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) FROM pay",
-            "a frame ends at the current row, or so many rows or so much time before or behind it\n"
+            "a frame ends at the current row, or a number of rows or an interval before or after it\n"
             "  detail: UNBOUNDED FOLLOWING needs all rows of a partition, which a stream never has\n"
             "  hint:   write how far it reaches: 10 FOLLOWING, INTERVAL '1' MINUTE FOLLOWING",
         ),

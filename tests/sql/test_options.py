@@ -148,28 +148,26 @@ def test_datagen_keeps_its_own_options():
     [
         (
             {"scan.startup.mod": "x"},
-            "option 'scan.startup.mod' is not known to connector 'kafka'\n"
-            '  hint:   did you mean "scan.startup.mode"?',
+            "connector 'kafka' has no option 'scan.startup.mod'\n  hint:   did you mean \"scan.startup.mode\"?",
         ),
         (
             {"scan.startup.mode": "earliest"},
-            "option 'scan.startup.mode' cannot be 'earliest'\n  detail: it takes one of 'group-offsets', "
+            "option 'scan.startup.mode' cannot be 'earliest'\n  detail: it must be one of 'group-offsets', "
             "'earliest-offset', 'latest-offset', 'timestamp', 'specific-offsets'\n"
             "  hint:   did you mean 'earliest-offset'?",
         ),
         (
             {"rows-per-second": "5"},
-            "option 'rows-per-second' is not known to connector 'kafka'\n"
-            "  detail: it is an option of connector datagen",
+            "connector 'kafka' has no option 'rows-per-second'\n  detail: it is an option of connector datagen",
         ),
         (
             {"debezium-json.schema-include": "true"},
-            "option 'debezium-json.schema-include' is not known to connector 'kafka'\n"
+            "connector 'kafka' has no option 'debezium-json.schema-include'\n"
             "  detail: it needs 'format' = 'debezium-json'",
         ),
         (
             {"json.ignore-errors": "true"},
-            "option 'json.ignore-errors' is not known to connector 'kafka'\n"
+            "connector 'kafka' has no option 'json.ignore-errors'\n"
             "  detail: format json has the options ignore-parse-errors, timestamp-format.standard, map-null-key.mode, "
             "map-null-key.literal, encode.decimal-as-plain-number, encode.ignore-null-fields, fail-on-missing-field, "
             'decode.json-parser.enabled\n  hint:   did you mean "json.ignore-parse-errors"?',
@@ -182,7 +180,7 @@ def test_datagen_keeps_its_own_options():
         (
             {"scan.watermark.idle-timeout": "soon"},
             "option 'scan.watermark.idle-timeout' cannot be 'soon'\n"
-            "  detail: it takes a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'",
+            "  detail: it must be a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'",
         ),
         (
             {"scan.startup.mode": "timestamp"},
@@ -190,7 +188,7 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {"scan.startup.timestamp-millis": "1"},
-            "'scan.startup.timestamp-millis' has no meaning here\n  hint:   set 'scan.startup.mode' = 'timestamp'",
+            "'scan.startup.timestamp-millis' has no effect here\n  hint:   set 'scan.startup.mode' = 'timestamp'",
         ),
         ({"key.format": "json"}, "option 'key.fields' is missing\n  detail: 'key.format' needs it"),
         ({"key.fields": "a"}, "option 'key.format' is missing\n  detail: 'key.fields' needs it"),
@@ -213,18 +211,18 @@ def test_datagen_keeps_its_own_options():
             {"format": "protobuf"},
             "option 'protobuf.schema' is missing\n"
             "  detail: format 'protobuf' reads and writes messages of a .proto file\n"
-            "  hint:   set 'protobuf.schema' to its text, or 'protobuf.descriptor-set' to what protoc makes of it",
+            "  hint:   set 'protobuf.schema' to its text, or 'protobuf.descriptor-set' to protoc's output",
         ),
         (
             {"format": "protobuf", "protobuf.schema": "message M {"},
             "option 'protobuf.schema' cannot be 'message M {'\n"
-            "  detail: it takes the text of a .proto file (schema.proto:1:12: Reached end of input in message "
+            "  detail: it must be the text of a .proto file (schema.proto:1:12: Reached end of input in message "
             "definition (missing '}').)",
         ),
         (
             {"format": "protobuf", "protobuf.descriptor-set": "/nowhere"},
             "option 'protobuf.descriptor-set' cannot be '/nowhere'\n"
-            "  detail: it takes a file of descriptors as protoc writes it ([Errno 2] No such file or directory: "
+            "  detail: it must be a descriptor file written by protoc ([Errno 2] No such file or directory: "
             "'/nowhere')",
         ),
         (
@@ -250,7 +248,7 @@ def test_datagen_keeps_its_own_options():
                 "protobuf.message-class-name": "M",
             },
             "'protobuf.message-name' and 'protobuf.message-class-name' are both given\n"
-            "  detail: they say the same in two ways",
+            "  detail: they are two ways of saying the same; keep one",
         ),
         (
             {"format": "avro-confluent"},
@@ -265,18 +263,18 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {"format": "avro-confluent", "avro-confluent.url": "http://ann:hush@r"},
-            "option 'avro-confluent.url' cannot be 'http://ann:hush@r'\n  detail: it takes a URL without user and "
-            "password: these stand in 'basic-auth.user-info'",
+            "option 'avro-confluent.url' cannot be 'http://ann:hush@r'\n  detail: it must be a URL without user and "
+            "password: set these in 'basic-auth.user-info'",
         ),
         (
             {"format": "avro-confluent", "avro-confluent.url": "localhost:8081"},
-            "option 'avro-confluent.url' cannot be 'localhost:8081'\n  detail: it takes 'http://host:8081' or "
-            "'https://host', or several with commas between them",
+            "option 'avro-confluent.url' cannot be 'localhost:8081'\n  detail: it must be 'http://host:8081' or "
+            "'https://host', or several separated by commas",
         ),
         (
             {**AVRO, "avro-confluent.basic-auth.user-info": "a:b", "avro-confluent.bearer-auth.token": "c"},
             "'avro-confluent.basic-auth.user-info' and 'avro-confluent.bearer-auth.token' are both given\n"
-            "  detail: a login is by password or by token",
+            "  detail: a login uses a password or a token; keep one",
         ),
         (
             {**AVRO, "avro-confluent.basic-auth.credentials-source": "USER_INFO"},
@@ -285,22 +283,23 @@ def test_datagen_keeps_its_own_options():
         ),
         (
             {**AVRO, "avro-confluent.ssl.truststore.location": "/etc/trust.jks"},
-            "option 'avro-confluent.ssl.truststore.location' cannot be '/etc/trust.jks'\n  detail: it takes a PEM file "
-            "(keytool -importkeystore and openssl pkcs12 make one of a JKS or PKCS #12 file)",
+            "option 'avro-confluent.ssl.truststore.location' cannot be '/etc/trust.jks'\n  detail: it must be a PEM "
+            "file (keytool -importkeystore and openssl pkcs12 make one of a JKS or PKCS #12 file)",
         ),
         (
             {**AVRO, "avro-confluent.schema": '{"type": "record"}'},
-            "option 'avro-confluent.schema' cannot be '{\"type\": \"record\"}'\n  detail: it takes an Avro schema in "
+            "option 'avro-confluent.schema' cannot be '{\"type\": \"record\"}'\n  detail: it must be an Avro schema in "
             "JSON (a part of the schema lacks 'name')",
         ),
         (
             {"topic-pattern": "t.*"},
-            "'topic' and 'topic-pattern' are both given\n  detail: topics are named, or a pattern says which they are",
+            "'topic' and 'topic-pattern' are both given\n"
+            "  detail: a table reads the named topics or those that match a pattern, not both",
         ),
         (
             {"sink.partitioner": "com.Mine"},
             "option 'sink.partitioner' cannot be 'com.Mine'"
-            "\n  detail: it takes one of 'default', 'fixed', 'round-robin'",
+            "\n  detail: it must be one of 'default', 'fixed', 'round-robin'",
         ),
         (
             {"value.format": "json"},
@@ -330,7 +329,7 @@ def test_a_pattern_stands_in_place_of_topics():
 
 def test_a_pattern_that_cannot_be_read_is_refused():
     assert mistakes({**PATTERN, "topic-pattern": "orders(.*"}) == [
-        "option 'topic-pattern' cannot be 'orders(.*'\n  detail: it takes a regular expression of Java (missing ), "
+        "option 'topic-pattern' cannot be 'orders(.*'\n  detail: it must be a Java regular expression (missing ), "
         "unterminated subpattern at position 6)"
     ]
 

@@ -155,7 +155,7 @@ def test_a_default_of_lag_has_a_type_that_fits(default: str):
     [
         (
             "ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING",
-            "a frame ends at the current row, or so many rows",
+            "a frame ends at the current row, or a number of rows",
         ),
         (
             "ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING",

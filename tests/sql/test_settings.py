@@ -58,19 +58,19 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
         (
             "SET 'table.exec.state.ttl' = 'soon'",
             "pipeline.sql:1:30: 'table.exec.state.ttl' cannot be 'soon'\n"
-            "  detail: it takes a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'",
+            "  detail: it must be a duration such as '500 ms', '10 s', '5 min', '1 h' or '7 d'",
         ),
         (
             "SET 'table.local-time-zone' = 'Europe/Berlim'",
             "pipeline.sql:1:31: 'table.local-time-zone' cannot be 'Europe/Berlim'\n"
-            "  detail: it takes a time zone such as 'Europe/Berlin', 'UTC' or 'GMT-08:00', in whole hours\n"
+            "  detail: it must be a time zone such as 'Europe/Berlin', 'UTC' or 'GMT-08:00', in whole hours\n"
             '  hint:   did you mean "Europe/Berlin"?',
         ),
         (
             "SET 'pipeline.name' = '../../x'",
             "pipeline.sql:1:23: 'pipeline.name' cannot be '../../x'\n"
-            "  detail: it takes a name of at most 128 letters, digits, '_', '.', '-' or blanks, which begins with none"
-            " of the last three: it names folders, too",
+            "  detail: it must be a name of at most 128 letters, digits, '_', '.', '-' or blanks, which begins with "
+            "none of the last three: it names folders, too",
         ),
         (
             "SET 'execution.runtime-mode' = 'batch'",
@@ -80,7 +80,7 @@ def test_a_key_that_changes_no_answer_is_taken_and_left_out():
         (
             "SET 'table.exec.emit.early-fire.enabled' = 'often'",
             "pipeline.sql:1:44: 'table.exec.emit.early-fire.enabled' cannot be 'often'\n"
-            "  detail: it takes 'true' or 'false'",
+            "  detail: it must be 'true' or 'false'",
         ),
     ],
 )

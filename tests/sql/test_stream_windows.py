@@ -108,7 +108,7 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
         ),
         (
             "SELECT * FROM COUNTWINDOW(5)",
-            "COUNTWINDOW is no table function\n  hint:   write GROUP BY COUNTWINDOW(...)",
+            "COUNTWINDOW is not a table function\n  hint:   write GROUP BY COUNTWINDOW(...)",
         ),
         (
             "SELECT id, COUNT(*) FROM pay GROUP BY COUNTWINDOW(5)",
@@ -146,7 +146,7 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
         ),
         (
             "SELECT COUNT(*) FROM (SELECT who, COUNT(*) AS n FROM pay GROUP BY who) GROUP BY COUNTWINDOW(5)",
-            "a count window cannot read rows that are taken back later\n"
+            "a count window cannot read an updating input\n"
             "  detail: GROUP BY who updates and deletes rows\n"
             "  hint:   put it before that step, or use GROUP BY without a window",
         ),

@@ -196,7 +196,7 @@ def test_a_kafka_timestamp_without_a_zone_is_told_in_the_zone_of_the_session():
 def test_a_time_with_more_digits_is_kept_to_the_microsecond_and_noted(columns, type_, shown):
     pipeline = read(f"CREATE TABLE t ({columns}) WITH ({KAFKA})")
     (note,) = pipeline.notes
-    assert note.primary == f"{shown} is kept to the microsecond"
+    assert note.primary == f"{shown} is truncated to microseconds"
     assert flink(pipeline.tables["t"].columns[-1].type) == type_
 
 

@@ -210,7 +210,7 @@ def test_explain_says_until_when_each_state_is_kept():
         ),
         (
             "SELECT * FROM changing AS o JOIN timeless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency",
-            "a temporal join in processing time cannot read rows that are taken back later",
+            "a temporal join in processing time cannot read an updating input",
         ),
     ],
 )

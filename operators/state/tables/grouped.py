@@ -86,7 +86,7 @@ class GroupedTable(HashedTable):
         `rows` are all of the kept rows and new ones, with their places if they are known. Those that `stays` leaves out
         are deleted. What shares no place with a `changed` row, or with one of those that `came` and may have left no
         row, is as it was, and not written. The time to live of the
-        `renewed` rows begins anew at `now` (ms), and that of rows that share a place; the others have their own, in
+        `renewed` rows restarts at `now` (ms), and that of rows that share a place; the others have their own, in
         WRITTEN. Each of these is true of all rows where it is None.
         """
         places: SortKeys = sort_keys_of(rows) if SORT_KEY in rows.column_names else self._places(state, rows)

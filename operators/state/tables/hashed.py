@@ -1,4 +1,4 @@
-"""What tables have in common whose rows are found by the hash of a key: how rows are hashed, and how they are written.
+"""The common part of tables whose rows are found by the hash of a key: how rows are hashed and written.
 
 Their rows may have a time to live: `time_to_live.py` stamps them, and forgets those that have not been written for so
 long.

@@ -23,7 +23,7 @@ from operators.state.tables.table import StateTable
 
 _UNITS = int(LOW_HALF)
 _STRETCH_BITS = 30
-"""A stretch of the expected length has so many bits of units, so that the 32 there are for the time go round behind
+"""A stretch of the expected length has this many bits of units, so that the 32 there are for the time go round behind
 all that is kept: longer stretches have coarser units."""
 
 

@@ -97,7 +97,7 @@ class KeyedTable(HashedTable):
         """Put `rows`, one for each of `pairs.rows` in their order, in place of what was kept.
 
         A row that does not stay is deleted. One that is not `changed` is as it was and costs no write, unless its time
-        to live is `renewed`: it begins anew at `now` (ms). Each of these is true of all rows where it is None.
+        to live is `renewed`: it restarts at `now` (ms). Each of these is true of all rows where it is None.
         """
         if self.ttl:
             changed = None if changed is None or renewed is None else changed | renewed
@@ -139,7 +139,7 @@ class KeyedTable(HashedTable):
     ) -> None:
         """As `write`, of the keys in `pairs` and of the rows that were read `beside` them, with their hidden columns.
 
-        `rows`, `stays` and `changed` are those of the keys, then those of the rows beside. The time to live begins anew
+        `rows`, `stays` and `changed` are those of the keys, then those of the rows beside. The time to live restarts
         for those that are `changed`, and for rows that share a hash with another.
         """
         there, known = pairs.rows.column(FOUND).to_numpy(), sort_keys_of(beside)

@@ -1,4 +1,4 @@
-"""What all tables have in common: a name, columns, and the trace behind them."""
+"""The common part of all tables: a name, columns, and the trace behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count windows: at every so many rows of a partition, its last so many rows; time has no part in it."""
+"""Count windows: at every m-th row of a partition, its last n rows; they do not depend on time."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class Partitions:
         return Ordered(rows.select(self.schema.names), rows.column(TIME).to_numpy()), ranges
 
     def _write_rows(self, state: State, arrivals: Arrivals, closed: Closed) -> None:
-        """Add the rows that are still needed, and remove those that are no more."""
+        """Add the rows that are still needed, and remove the others."""
         record, low = arrivals.record, np.where(closed.alive, closed.low, arrivals.seen + 1)
         places = record["place"]
         gone = np.maximum(np.minimum(low, record["seen"] + 1) - record["low"], 0)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from operators.arrays import Mask, Positions, Times
 
 EXPANDED = 262_144
-"""About so many rows of windows are looked at at a time: a row is there once for each window that it is in."""
+"""The approximate number of rows of windows read at a time: a row counts once for each window that it is in."""
 
 
 class Ranges(NamedTuple):
@@ -28,7 +28,7 @@ class Ranges(NamedTuple):
         return Ranges(*(column[which] for column in self))
 
     def portions(self) -> Iterator[Ranges]:
-        """Yield the windows in order, so many at a time that their rows are about `EXPANDED`, and one at least."""
+        """Yield the windows in order, in groups whose rows are about `EXPANDED`, and one at least."""
         ends = np.cumsum(self.last - self.first)
         start = 0
         while start < len(ends):

@@ -1,4 +1,4 @@
-"""What a closed window gives: its rows, or the aggregates of its groups.
+"""The output of a closed window: its rows, or the aggregates of its groups.
 
 A window is a range of rows that are in order. The rows of the windows that close are written out, once for each window
 that a row is in, a portion of windows at a time, and grouped within their window: nothing is kept of a window.

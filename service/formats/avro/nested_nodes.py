@@ -1,4 +1,4 @@
-"""How records, lists and maps of an Avro schema are read into columns.
+"""Readers of records, lists and maps of an Avro schema into columns.
 
 Lists and maps are read item by item, the first items of all lists together, then the second ones, and so on. Where only
 a few lists are left that are much longer than others, the places of their items are found one by one, and the items are

@@ -1,4 +1,4 @@
-"""How each part of an Avro schema is read into a column, and how it is passed over where nobody asks for it.
+"""Readers of each part of an Avro schema into a column, and how to skip it if nobody needs it.
 
 A node reads one value of each place and returns them as one Arrow array; whole blocks pass through it, so that its cost
 hardly depends on how many records there are. Here are values without parts, and unions; `nested_nodes` has the rest.

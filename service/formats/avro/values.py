@@ -1,4 +1,4 @@
-"""From what Avro's primitives hold to the values of SQL columns: each a function of whole arrays."""
+"""Conversion of Avro's primitives to the values of SQL columns, each a function of whole arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def dates(found: Ints, cursor: Cursor, places: Places) -> pa.Array:
 
 
 def times(unit: int) -> OfInts:
-    """Return times of day in units of so many microseconds."""
+    """Return times of day in units of this many microseconds."""
 
     def column(found: Ints, cursor: Cursor, places: Places) -> pa.Array:
         _check(found, (found >= 0) & (found < _DAY // unit), "{} is no time of a day", cursor, places)

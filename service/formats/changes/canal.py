@@ -1,4 +1,4 @@
-"""What a record of canal-json says: {"data":[…],"old":[…],"type":"INSERT"|"UPDATE"|"DELETE"}, as Canal writes it.
+"""The records of canal-json: {"data":[…],"old":[…],"type":"INSERT"|"UPDATE"|"DELETE"}, as Canal writes them.
 
 `old` names only the columns that an update has changed. A record may hold several rows. Statements that change no row
 (CREATE, ALTER, TRUNCATE, ...) are passed over, as Flink passes over CREATE.

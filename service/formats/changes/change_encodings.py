@@ -1,7 +1,7 @@
-"""What the formats share that write changes: the kinds of rows, and how each is told around the text of its row.
+"""The encodings that formats of changes share: the kinds of rows, and their form around the text of a row.
 
-Formats without a shape of their own are here: `plain`, which only adds rows, and `upsert`. Those that have one write
-it where they read it, in the module of its name.
+Formats without a form of their own are here: `plain`, which only adds rows, and `upsert`. A format that has one writes
+it where it reads it, in the module of its name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happened to each row: of a key's -row and +row one update is made. Here weights become row kinds."""
+"""The pairing of changes: a -row and a +row of one key become an update. Here weights become row kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How changelog-json reads and writes a change: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
+"""The records of changelog-json, read and written: {"data":…,"op":"+I"|"-U"|"+U"|"-D"}."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How debezium-json reads and writes a change: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}; it may also be read inside
-of a record with its schema."""
+"""The records of debezium-json, read and written: {"before":…,"after":…,"op":"c"|"r"|"u"|"d"}, when read perhaps in an
+envelope with their schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How debezium-avro-confluent writes a change: {before, after, op}, around the Avro of its rows."""
+"""The encoding of changes in debezium-avro-confluent: {before, after, op}, around the Avro of their rows."""
 
 from __future__ import annotations
 

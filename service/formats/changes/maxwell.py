@@ -1,4 +1,4 @@
-"""What a record of maxwell-json says: {"data":…,"old":…,"type":"insert"|"update"|"delete"}, as Maxwell writes it.
+"""The records of maxwell-json: {"data":…,"old":…,"type":"insert"|"update"|"delete"}, as Maxwell writes them.
 
 `old` names only the columns that an update has changed; the row before the update has all others as `data` has them.
 """

@@ -1,4 +1,4 @@
-"""What a record of ogg-json says: {"before":…,"after":…,"op_type":"I"|"U"|"D"|"T"}, as Oracle GoldenGate writes it."""
+"""The records of ogg-json: {"before":…,"after":…,"op_type":"I"|"U"|"D"|"T"}, as Oracle GoldenGate writes them."""
 
 from __future__ import annotations
 

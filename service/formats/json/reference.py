@@ -2,7 +2,7 @@
 
 The rules are those of Flink's JSON format (its JsonParser path): numbers are taken from strings too, a STRING takes any
 value as its JSON text, the last of a repeated name counts, names are case-sensitive. On purpose it is stricter where
-Flink alters a value without a word: 3.7 is not an INT, "yes" is not a BOOLEAN, a DECIMAL that overflows is no NULL.
+Flink alters a value silently: 3.7 is not an INT, "yes" is not a BOOLEAN, a DECIMAL that overflows is no NULL.
 """
 
 from __future__ import annotations

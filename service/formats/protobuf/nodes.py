@@ -1,4 +1,4 @@
-"""What reads the columns of a table, and those within them, out of the fields of messages."""
+"""Readers of a table's columns, and of nested ones, from the fields of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column is read out of which field of a message, and how: decided once a schema."""
+"""The mapping of message fields to columns, resolved once for each schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the numbers and bytes of single values to the columns of SQL: each a function of whole arrays."""
+"""Conversion of numbers and bytes of single values to SQL columns, each a function of whole arrays."""
 
 from __future__ import annotations
 

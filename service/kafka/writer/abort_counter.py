@@ -1,7 +1,7 @@
-"""Counts what no task lives to tell: a transaction is rolled back because its task has failed.
+"""A count of aborted transactions that survives the failure of their tasks.
 
-The count is the length of a file, so that it outlives the writer process. The next task of the host that commits takes
-it and tells it with its own figures.
+The count is the length of a file, so that it outlives the writer process. The next task of the host that commits
+resets it and reports it with its own metrics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a task uses: one attempt to write one batch of one partition exactly once."""
+"""The client of the writer: one attempt of a task to write one batch of one partition exactly once."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Marker:
             raise KafkaConfigError(
                 "the marker of the last batch was written by another version",
                 f"its format is {fields.get('format')}, this version reads format {FORMAT}",
-                "run the version that wrote it, or start from a fresh checkpoint",
+                "run the version that wrote it, or start with a new checkpoint",
             )
         return Marker(fields["batch"], bytes.fromhex(fields["digest"]), fields.get("plan", 0))
 

@@ -195,7 +195,7 @@ class PartitionWriter:
         if known is not None and known.plan > self._settings.plan:
             raise Fenced(
                 f'batch {self._batch} of query "{self._settings.query}" was given up',
-                "it has been planned anew since, or its records were passed by",
+                "it has since been planned again, or its records were skipped",
             )
         if self._earlier == b"":
             return self._accept_changed_source()
@@ -210,10 +210,10 @@ class PartitionWriter:
         said = f"batch {known.batch} was committed from source rows {known.digest.hex()[:16]}"
         asked = f"now comes batch {self._batch}" + (f" from {digest.hex()[:16]}" if digest else "")
         raise DigestMismatch(
-            f'partition {self._partition} of query "{self._settings.query}" was written further, or from other rows, '
-            "than this checkpoint knows",
+            f'partition {self._partition} of query "{self._settings.query}" is ahead of this checkpoint, or was '
+            "written from other rows",
             f"{said}; {asked}",
-            "the checkpoint was restored from an older copy: use the newest one, or start from a fresh checkpoint",
+            "the checkpoint may be an older copy: use the newest one, or start with a new checkpoint",
         )
 
     def _accept_changed_source(self) -> bool:
@@ -221,10 +221,10 @@ class PartitionWriter:
         if self._settings.accept_changed_source:
             return True
         raise SourceChanged(
-            f"batch {self._batch} was written before, and reading it again gave other records",
-            "Kafka has removed records since, as it does in a compacted topic: what is computed now is not what"
+            f"batch {self._batch} was written before, but reading it again gave other records",
+            "Kafka has since removed records, as in a compacted topic: what is computed now is not what"
             f' partition {self._partition} of query "{self._settings.query}" has written',
-            "start from a fresh checkpoint; or, where answers about the removed records may stay as they were"
+            "start with a new checkpoint; or, if results for the removed records may stay as they were"
             " written, set TAILRACE_RETRY__CHANGED_SOURCE=accept until the batch is done",
         )
 
@@ -262,7 +262,7 @@ class PartitionWriter:
         try:
             return Producer(settings.kafka, identity, settings.transaction_timeout_ms)
         except Fault as fault:
-            raise failure(fault.code, fault.text, "the settings of the Kafka producer are not right") from fault
+            raise failure(fault.code, fault.text, "the settings of the Kafka producer are invalid") from fault
 
     def _produce(self, rows: TopicRows, check_cancelled: CheckCancelled) -> None:
         assert self._producer is not None
@@ -324,7 +324,7 @@ class PartitionWriter:
                 self._describe("commit"),
                 f"it was open for {age:.0f} s, which is longer than transaction.timeout.ms allows",
                 "raise TAILRACE_KAFKA__TRANSACTION_TIMEOUT (and transaction.max.timeout.ms of the brokers where that is"
-                " less), or have smaller batches with TAILRACE_BATCH__BYTES",
+                " less), or make batches smaller with TAILRACE_BATCH__BYTES",
             )
         return failed_with
 
@@ -369,7 +369,7 @@ class PartitionWriter:
 
 
 def _never_cancelled() -> None:
-    """For what must come to its end even if the caller has gone."""
+    """Accept no cancellation: commit and abort finish even if the caller has disconnected."""
 
 
 def fence_all(tasks: Sequence[tuple[WriterSettings, int]]) -> None:

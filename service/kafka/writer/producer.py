@@ -166,7 +166,7 @@ class Producer:
             self._call("poll", self._handle, 0)
 
     def close(self) -> None:
-        """Give the producer up. An open transaction stays open until its id is taken anew or times out."""
+        """Give the producer up. An open transaction stays open until its id is reused or it times out."""
         for topic in self._topics.values():
             self._call("topic_destroy", topic)
         self._topics.clear()

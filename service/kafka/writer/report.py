@@ -1,4 +1,4 @@
-"""What a finished attempt has to say."""
+"""The report of a finished attempt."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class WriteReport:
     milliseconds: float = 0.0
 
     def plus(self, topic: str, rows: int, size: int) -> WriteReport:
-        """Return the report with so many more rows of a topic."""
+        """Return the report with this many more rows of a topic."""
         topics = {**self.topics, topic: self.topics.get(topic, 0) + rows}
         return replace(self, rows=self.rows + rows, bytes=self.bytes + size, topics=topics)

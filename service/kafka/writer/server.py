@@ -34,7 +34,7 @@ aborted by Kafka when the transaction times out, and replayed."""
 MOVED_AFTER, MOVED_SECONDS = 20, 300.0
 """Batches that a partition misses, and seconds for which it writes nothing, before its producer is closed: one that has
 moved to another host would leave threads and connections behind, some to each broker. One that seldom has a row should
-not begin anew with each: that takes longer than to write it."""
+not start again with each: that takes longer than to write it."""
 
 
 class PartitionLease:
@@ -48,7 +48,7 @@ class PartitionLease:
         self._holder: Attempt | None = None
 
     def give_up(self) -> None:
-        """Close the producer, unless somebody writes. It is made anew where the partition comes back."""
+        """Close the producer, unless somebody writes. It is created again if the partition comes back."""
         if self._free.acquire(blocking=False):
             try:
                 self.writer.close()

@@ -1,4 +1,4 @@
-"""What a writer process must know; a value that can travel over the socket and never shows its secrets."""
+"""The settings of a writer process: a value that is sent over the socket and never shows its secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 class WriterSettings:
     """Settings of one query's writer.
 
-    `query` and `checkpoint_id` name whose output it is: a fresh checkpoint has a fresh id, so it writes anew. `kafka`
+    `query` and `checkpoint_id` name whose output it is: a new checkpoint has a new id, so it writes all again. `kafka`
     holds librdkafka properties, secrets included. `parent_pid` is the process without which the writer has nothing to
     do (the executor's or the driver's JVM). `aborts` is the file of the `abort_counter` of transactions that were
     rolled back; empty = they are not counted. `patience_ms` bounds how long one call waits for a Kafka that does not

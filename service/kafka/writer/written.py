@@ -1,4 +1,4 @@
-"""What the marker topic tells of a query: how far each of its partitions is committed, and how its batches were cut.
+"""The marker topic's contents for a query: how far each partition is committed, and how its batches were cut.
 
 This is a look before the query starts. What a writer may rely on it reads itself, after it took the epoch.
 """
@@ -45,7 +45,7 @@ def written(settings: WriterSettings, since: Mapping[int, int] | None = None, se
 
     def read(partition: int) -> list[Record]:
         start = (since or {}).get(partition, 0)
-        start = start if start <= ends[partition] else 0  # of a topic that was made anew
+        start = start if start <= ends[partition] else 0  # of a recreated topic
         return reader.between(settings.marker_topic, partition, start, ends[partition], until)
 
     markers: dict[int, Marker] = {}

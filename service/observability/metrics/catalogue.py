@@ -1,8 +1,8 @@
-"""Every metric of the service: its type, what it says, its labels. Dashboards and alerts are held to this table.
+"""Every metric of the service: its type, its description, its labels. Tests check dashboards and alerts against it.
 
 Labels are bounded by the pipeline (tables, topics and their partitions, operators) or by a short list of words. Two
-gauges are not kept but worked out when Prometheus asks, so that they are true while nothing moves: the lag of a
-partition and the age of a watermark.
+gauges are computed when Prometheus scrapes them, so that they are right while nothing moves: the lag of a partition
+and the age of a watermark.
 """
 
 from __future__ import annotations
@@ -39,89 +39,95 @@ SERVICE: Mapping[str, MetricSpec] = {
     "build_info": MetricSpec("gauge", "1, with the version as a label.", ("version",)),
     "up": MetricSpec("gauge", "1 while the service runs."),
     "query_active": MetricSpec("gauge", "1 while the query runs.", ("query",)),
-    "query_started_timestamp_seconds": MetricSpec("gauge", "When the query was started, or started again.", ("query",)),
-    "query_finished": MetricSpec("gauge", "1 once every source of the query has ended and all is written.", ("query",)),
-    "trigger_interval_seconds": MetricSpec(
-        "gauge", "Least time between the starts of two batches; 0 = as soon as there are rows.", ("query",)
+    "query_started_timestamp_seconds": MetricSpec(
+        "gauge", "Time of the last start or restart of the query.", ("query",)
     ),
-    "tick_interval_seconds": MetricSpec("gauge", "How often a batch runs when no rows come.", ("query",)),
+    "query_finished": MetricSpec(
+        "gauge", "1 once every source of the query has ended and all rows are written.", ("query",)
+    ),
+    "trigger_interval_seconds": MetricSpec(
+        "gauge", "Shortest time between the starts of two batches; 0 = as soon as there are rows.", ("query",)
+    ),
+    "tick_interval_seconds": MetricSpec("gauge", "How often a batch runs when no rows arrive.", ("query",)),
 }
 
 BATCHES: Mapping[str, MetricSpec] = {
     "batches_total": MetricSpec("counter", "Batches completed.", ("query",)),
-    "batch_failures_total": MetricSpec("counter", "Batches that failed; the query is started again.", ("query",)),
+    "batch_failures_total": MetricSpec("counter", "Batches that failed; the query is restarted.", ("query",)),
     "batches_cut_anew_total": MetricSpec(
-        "counter", "Batches that did not fit into memory and were planned anew, with half of their records.", ("query",)
+        "counter", "Batches that did not fit into memory and were planned again with half of their records.", ("query",)
     ),
     "skipped_records": MetricSpec(
-        "gauge", "Records that `tailrace checkpoint skip` has passed by.", ("query", "source", "topic")
+        "gauge", "Records that `tailrace checkpoint skip` has skipped.", ("query", "source", "topic")
     ),
-    "batch_duration_seconds": MetricSpec("histogram", "Time from the start of a batch to its end.", ("query",)),
+    "batch_duration_seconds": MetricSpec("histogram", "Duration of a batch, from its start to its end.", ("query",)),
     "batch_phase_duration_seconds": MetricSpec(
         "summary",
-        "Time that batches spent in each phase on the driver, one after the other:"
+        "Time that batches spent in each phase on the driver; phases are sequential:"
         f" {', '.join(DRIVER_PHASES[:-1])} and {DRIVER_PHASES[-1]}. Tasks run in addBatch.",
         ("query", "phase"),
     ),
     "task_seconds_total": MetricSpec(
         "counter",
-        "Time that tasks spent in each phase, added over tasks that run side by side:"
+        "Time that tasks spent in each phase, summed over parallel tasks:"
         f" {', '.join(TASK_PHASES[:-1])} and {TASK_PHASES[-1]}.",
         ("query", "phase"),
     ),
     "state_commit_duration_seconds": MetricSpec(
-        "summary", "Time that the tasks of a batch spent committing state, added up.", ("query",)
+        "summary", "Time that the tasks of a batch spent committing state, summed over tasks.", ("query",)
     ),
-    "last_batch_completed_timestamp_seconds": MetricSpec("gauge", "When the last batch was completed.", ("query",)),
+    "last_batch_completed_timestamp_seconds": MetricSpec(
+        "gauge", "Time when the last batch was completed.", ("query",)
+    ),
 }
 
 ROWS: Mapping[str, MetricSpec] = {
     "input_records_total": MetricSpec("counter", "Records read from Kafka.", ("query", "source", "topic")),
     "input_bytes_total": MetricSpec(
-        "counter", "Bytes of the records read, of their keys where they are used.", ("query", "source", "topic")
+        "counter", "Bytes of the records read, including keys that are used.", ("query", "source", "topic")
     ),
     "exchanged_bytes_total": MetricSpec(
-        "counter", "Bytes of the rows sent to a level, of which there is one for each exchange.", ("query", "level")
+        "counter", "Bytes of the rows sent to a level; there is one level for each exchange.", ("query", "level")
     ),
     "output_records_total": MetricSpec("counter", "Records committed to Kafka.", ("query", "sink", "topic")),
     "output_changes_total": MetricSpec(
-        "counter", "Rows added to a table (insert) and taken back from it (retract).", ("query", "sink", "kind")
+        "counter", "Rows added to a table (insert) and retracted from it (retract).", ("query", "sink", "kind")
     ),
     "changes_total": MetricSpec(
-        "counter", "Rows that an operator put out (insert) and took back (retract).", (*_OPERATOR, "kind")
+        "counter", "Rows that an operator emitted (insert) and retracted (retract).", (*_OPERATOR, "kind")
     ),
-    "late_records_total": MetricSpec("counter", "Rows that came behind the watermark and were left out.", _OPERATOR),
-    "dropped_retractions_total": MetricSpec("counter", "Retractions of rows that were not known.", _OPERATOR),
+    "late_records_total": MetricSpec("counter", "Rows that arrived behind the watermark and were dropped.", _OPERATOR),
+    "dropped_retractions_total": MetricSpec("counter", "Retractions of unknown rows, which were dropped.", _OPERATOR),
     "dead_records_total": MetricSpec(
         "counter", "Rows that an operator could not compute, or a sink not encode.", _OPERATOR
     ),
     "decode_errors_total": MetricSpec("counter", "Records that could not be decoded.", ("query", "topic")),
     "dead_letter_records_total": MetricSpec(
         "counter",
-        "Records and rows for the dead-letter topic, by reason; an empty topic: there is none, they are only counted.",
+        "Records and rows for the dead-letter topic, by reason; with an empty topic they are only counted.",
         ("query", "topic", "reason"),
     ),
     "transactions_total": MetricSpec(
         "counter",
-        "Transactions of the sink: committed; settled (committed, as its marker told later); replayed (found done);"
-        " aborted (of tasks that failed; told with the next one that is committed).",
+        "Transactions of the sink: committed; settled (found committed later, by its marker); replayed (already"
+        " committed before); aborted (of failed tasks; counted with the next commit).",
         ("query", "outcome"),
     ),
 }
 
 KAFKA: Mapping[str, MetricSpec] = {
-    "kafka_consumer_lag": MetricSpec("gauge", "Records of a partition that are not read yet.", _PARTITION),
+    "kafka_consumer_lag": MetricSpec("gauge", "Records of a partition that are not yet read.", _PARTITION),
     "kafka_offset": MetricSpec(
-        "gauge", "Offsets of a partition: where reading goes on (read), and where it ends (end).", (*_PARTITION, "kind")
+        "gauge", "Offsets of a partition: the next to read (read), and its end (end).", (*_PARTITION, "kind")
     ),
 }
 
 TIME: Mapping[str, MetricSpec] = {
     "watermark_timestamp_seconds": MetricSpec("gauge", "Watermark of an operator.", _OPERATOR),
-    "watermark_lag_seconds": MetricSpec("gauge", "Now less the watermark of an operator.", _OPERATOR),
+    "watermark_lag_seconds": MetricSpec("gauge", "Current time minus the watermark of an operator.", _OPERATOR),
     "partition_watermark_timestamp_seconds": MetricSpec("gauge", "Watermark of a partition of a source.", _PARTITION),
     "partition_idle": MetricSpec(
-        "gauge", "1 while a partition has been silent too long to hold time back.", _PARTITION
+        "gauge", "1 while a partition has been silent so long that it does not hold the watermark back.", _PARTITION
     ),
 }
 
@@ -131,8 +137,8 @@ STATE: Mapping[str, MetricSpec] = {
 }
 
 PROCESSES: Mapping[str, MetricSpec] = {
-    "executors": MetricSpec("gauge", "Executors that are connected; the driver itself with a local master."),
-    "executors_expected": MetricSpec("gauge", "Executors that were asked for."),
+    "executors": MetricSpec("gauge", "Connected executors; the driver itself with a local master."),
+    "executors_expected": MetricSpec("gauge", "Requested executors."),
     "memory_bytes": MetricSpec(
         "gauge",
         "Resident memory of driver, jvm, worker (Python workers, shared pages counted once) and writer, by executor.",

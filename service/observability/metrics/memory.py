@@ -1,4 +1,4 @@
-"""How much memory the processes of a driver or an executor hold, as the system of the host counts it."""
+"""The memory of the processes of a driver or an executor, as the host's system counts it."""
 
 from __future__ import annotations
 

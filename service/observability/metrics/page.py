@@ -9,12 +9,12 @@ from service.observability.metrics.catalogue import PREFIX, MetricSpec
 
 _HEAD = """# Metrics
 
-The service answers `GET /metrics` in Prometheus' text format, from its start on. Names, units and labels are kept from
-version to version. `query` is the name of the job (`pipeline.name`, or that of the table it writes), `operator` a name
-that `tailrace explain` lists under the levels. Counters start at 0 with the process and only grow; a query that fails
-and is started again goes on where they were. Beside these there are `process_*` of the driver's Python process.
+The service answers `GET /metrics` in Prometheus' text format from its start on. Names, units and labels do not change
+between versions. `query` is the name of the job (`pipeline.name`, or that of the table it writes), `operator` a name
+that `tailrace explain` lists under the levels. Counters start at 0 with the process and only grow; a restarted query
+continues its counters. In addition there are `process_*` of the driver's Python process.
 
-The chart brings two Grafana dashboards and alerts that use them; the [runbook](runbook.md) has an entry for each alert.
+The chart has two Grafana dashboards and alerts that use them; the [runbook](runbook.md) has an entry for each alert.
 This page is made by `python -m service.observability.metrics.page`.
 """
 
@@ -31,9 +31,9 @@ _GROUPS: Mapping[str, Mapping[str, MetricSpec]] = {
 _TAIL = """
 ## Lag for other tools
 
-After each batch the service tells Kafka how far it has read, under the consumer group of `properties.group.id`, else
-`tailrace-` and the name of the job. Tools that watch groups can use that. It is information only: where reading goes on
-is in the checkpoint.
+After each batch the service commits its offsets to Kafka, to the consumer group of `properties.group.id`, or else
+`tailrace-` and the name of the job. Tools that monitor consumer groups can use them. They are for information only: the
+position of a query is in its checkpoint.
 """
 
 

@@ -1,4 +1,4 @@
-"""From what a program is and what its batches tell to samples."""
+"""Conversion of a program and the reports of its batches to samples."""
 
 from __future__ import annotations
 

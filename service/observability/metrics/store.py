@@ -74,7 +74,7 @@ class Metrics(Collector):
             self._values[name][key] = value
 
     def forget(self, name: str, **labels: str) -> None:
-        """Take the samples of a gauge that have these labels away: what they tell of is no more."""
+        """Remove the samples of a gauge that have these labels: what they describe has ended."""
         _key(name, {**dict.fromkeys(KNOWN[name].labels, ""), **labels}, "gauge")
         with self._lock:
             for key in [k for k in self._values[name] if labels.items() <= _named(name, k).items()]:

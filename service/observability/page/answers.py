@@ -1,4 +1,4 @@
-"""What the status page adds to the HTTP server: the page, its style, script and icon, and the document as JSON."""
+"""The status page's part of the HTTP server: the page, its style, script and icon, and the document as JSON."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Place = tuple[str, str, int]
 """A table, a topic of it, and a partition of that."""
 
 STATE_COMMIT = "state_commit"
-"""The phase of tasks that Spark tells of and our own figures do not."""
+"""The phase of tasks that Spark reports and our own metrics do not."""
 
 
 @dataclass(frozen=True, slots=True)

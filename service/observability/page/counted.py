@@ -1,4 +1,4 @@
-"""What the metrics tell of one job: the page counts nothing that is counted already."""
+"""The metrics of one job: the page counts nothing that is already counted."""
 
 from __future__ import annotations
 

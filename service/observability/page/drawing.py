@@ -1,4 +1,4 @@
-"""Where the steps of a plan stand when it is drawn: rows from tables down to sinks, few crossings, lines that pass.
+"""The layout of a plan's drawing: rows from tables down to sinks, few crossings, lines that pass.
 
 Sugiyama's method in small: every step stands one row below the lowest of its inputs, a line that skips a row gets a
 place of its own in it, and each row is put into the order of what stands above and below it, some times over.

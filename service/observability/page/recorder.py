@@ -1,4 +1,4 @@
-"""What the service tells the page while it runs: of each job its state, last batches, last hour, and errors."""
+"""The data of the page, recorded while the service runs: each job's state, last batches, last hour, and errors."""
 
 from __future__ import annotations
 

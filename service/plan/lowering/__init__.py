@@ -1,1 +1,1 @@
-"""From a plan to a program: kernels at their places, and the exchanges between them."""
+"""Lowering of a plan to a program: kernels, and the exchanges between them."""

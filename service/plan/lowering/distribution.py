@@ -1,4 +1,4 @@
-"""How the rows of a stream are spread over shards, and where streams can meet without being moved again.
+"""The distribution of a stream's rows over shards, and where streams can be joined without another exchange.
 
 Rows that must meet (those of one group, or of one join key) must be in one shard. A stream whose shard was chosen by
 the hash of some of the key's columns has them there already, so the next operator joins it in the same level.

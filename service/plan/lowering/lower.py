@@ -1,4 +1,4 @@
-"""From a plan to a program: kernels at their places, laid out as levels.
+"""Lowering of a plan to a program: kernels, laid out as levels.
 
 Whatever works row by row stays where its input is. An operator that keeps state needs the rows of one key in one
 shard: it stands in the level of its inputs where they are spread by that key already, else one level on. Partial

@@ -1,4 +1,4 @@
-"""Which expressions never fall while their only column rises: the highest value is then that of the highest column."""
+"""Expressions that never fall while their only column rises, so that their maximum is at the column's maximum."""
 
 from __future__ import annotations
 

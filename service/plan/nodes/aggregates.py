@@ -63,7 +63,7 @@ def read_by(calls: Sequence[AggregateCall] | Sequence[OverCall]) -> Iterator[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """Aggregates per key without a window; `ttl` in ms, 0 = for ever. Fields: the keys, then the aggregates.
+    """Aggregates per key without a window; `ttl` in ms, 0 = forever. Fields: the keys, then the aggregates.
     Without keys there is one group, which exists from the start only once a row has come, as in Flink."""
 
     input: Node

@@ -1,4 +1,4 @@
-"""What runs as one query: its sinks, with the plans above them."""
+"""A job: its sinks, with the plans above them, which run as one query."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A regular join. `residual` reads left columns first, then right. `null_safe[i]` = IS NOT DISTINCT FROM on key i.
-    TTLs in ms, 0 = for ever. `half_windowed`: both inputs have windows, of which only the start or only the end is
+    TTLs in ms, 0 = forever. `half_windowed`: both inputs have windows, of which only the start or only the end is
     compared. Fields: left's then right's (left's only for SEMI and ANTI, and one more, whether they
     match, for MARK)."""
 

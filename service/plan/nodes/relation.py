@@ -1,4 +1,4 @@
-"""What every node of a plan has: columns, a place in the file, and checks of itself."""
+"""The common part of plan nodes: columns, a place in the file, and checks of themselves."""
 
 from __future__ import annotations
 

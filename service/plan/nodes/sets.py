@@ -30,7 +30,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetOperation:
-    """INTERSECT or EXCEPT of two inputs with the types of `fields`; `ttl` in ms, 0 = for ever."""
+    """INTERSECT or EXCEPT of two inputs with the types of `fields`; `ttl` in ms, 0 = forever."""
 
     left: Node
     right: Node

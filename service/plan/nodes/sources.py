@@ -1,4 +1,4 @@
-"""Where rows enter a plan: tables, constant rows, and the last rows of an upsert stream."""
+"""The sources of a plan: tables, constant rows, and the last rows of an upsert stream."""
 
 from __future__ import annotations
 

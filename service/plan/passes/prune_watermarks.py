@@ -1,4 +1,4 @@
-"""A watermark that no step waits for is not computed, and its column is not decoded for its sake."""
+"""Remove watermarks that no event-time operator reads, so that their columns need not be decoded."""
 
 from __future__ import annotations
 

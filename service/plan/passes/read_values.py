@@ -9,10 +9,10 @@ from service.plan.types import BIGINT
 from service.plan.walk import rewrite
 
 NAME = "VALUES_{}"
-"""What the source of so many rows is called: those of one number of rows are read once."""
+"""The name of the source of a number of rows: those of one number of rows are read once."""
 
 _RATE = 10_000
-"""At most so many rows a second are made."""
+"""The most rows generated per second."""
 
 
 def read_values(job: Job) -> Job:

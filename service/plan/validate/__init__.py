@@ -1,4 +1,4 @@
-"""What a plan may not ask for, found before anything starts and said with its place; and what it had better not ask.
+"""The validation of a plan: errors and warnings with their places, found before anything starts.
 
 A module holds the problems of one kind; `check` asks for all of them.
 """

@@ -1,4 +1,4 @@
-"""What will run, but may not be meant: state without a bound, work that cannot be spread, a key not proven."""
+"""Warnings about plans that run but may be unintended: unbounded state, work on one shard, an unproven key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _endless_state(node: Node) -> Iterator[Problem]:
         if state.bound is None:
             yield Problem(
                 node.place,
-                f"the state of this {kind(node)} has no bound: it keeps {state.what} for ever",
+                f"the state of this {kind(node)} has no bound: it keeps {state.what} forever",
                 hint="" if isinstance(node, StreamWindow) else _FORGETS,
             )
 
@@ -104,7 +104,7 @@ def _key_not_proven(sink: Sink) -> Iterator[Problem]:
         yield Problem(
             sink.place,
             f'the query does not prove that the primary key of "{sink.table.name}" is unique',
-            detail=f"its rows are kept for ever, to show the last of each key; unique keys of the query:"
+            detail=f"its rows are kept forever, to show the last of each key; unique keys of the query:"
             f" {_keys_in_words(sink.input)}",
         )
 

@@ -30,7 +30,7 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
     if isinstance(node, StreamWindow) and mode(node.input) is Mode.RETRACT:
         yield Problem(
             node.place,
-            f"a {kind(node)} cannot read rows that are taken back later",
+            f"a {kind(node)} cannot read an updating input",
             detail=f"{origin(node.input)} updates and deletes rows",
             hint="put it before that step, or use GROUP BY without a window",
         )
@@ -39,7 +39,7 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
         if field.time is TimeKind.PROCESSING:
             yield Problem(
                 node.place,
-                f"{article(kind(node))} {kind(node)} in processing time cannot read rows that are taken back later",
+                f"{article(kind(node))} {kind(node)} in processing time cannot read an updating input",
                 detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
                 hint="order by an event time" if isinstance(node, Over) else "use a window in event time",
             )
@@ -48,14 +48,14 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
             if mode(each) is Mode.RETRACT:
                 yield Problem(
                     node.place,
-                    f"{article(kind(node))} {kind(node)} cannot read rows that are taken back later",
+                    f"{article(kind(node))} {kind(node)} cannot read an updating input",
                     detail=f"{origin(each)} updates and deletes rows",
                     hint="put it before that step, or use GROUP BY without a window",
                 )
     if isinstance(node, TemporalJoin) and node.right_time is None and mode(node.left) is Mode.RETRACT:
         yield Problem(
             node.place,
-            "a temporal join in processing time cannot read rows that are taken back later",
+            "a temporal join in processing time cannot read an updating input",
             detail=f"{origin(node.left)} updates and deletes rows",
             hint="join FOR SYSTEM_TIME AS OF an event time, or leave the time out: a regular join corrects its answer",
         )

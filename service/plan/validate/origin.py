@@ -1,4 +1,4 @@
-"""Where rows that are taken back come from, in words."""
+"""The origin of retractions, in words."""
 
 from __future__ import annotations
 

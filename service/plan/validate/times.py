@@ -18,7 +18,7 @@ def time_problems(node: Node) -> Iterator[Problem]:
         if field.time is TimeKind.NONE:
             yield Problem(
                 node.place,
-                f'column "{field.name}" is no time attribute here',
+                f'column "{field.name}" is not a time attribute here',
                 hint=f"declare WATERMARK FOR {field.name} in CREATE TABLE, and do not change the column on its way",
             )
 

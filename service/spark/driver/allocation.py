@@ -1,4 +1,4 @@
-"""How the processes of Spark hold memory: they keep what they have freed.
+"""The memory allocation of Spark's processes, which keep freed memory.
 
 A block of rows is some megabytes, and so is each step over it. An allocator that gives such pieces back to the system
 at once gets them again as new pages, which the kernel fills with zeros first: half of a worker's time where many rows

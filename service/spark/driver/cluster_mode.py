@@ -1,4 +1,4 @@
-"""What Spark must be told where the driver runs no tasks itself: of its executors, and of Kubernetes, which makes them.
+"""Spark's settings if the driver runs no tasks itself: its executors, and Kubernetes, which creates them.
 
 The driver is Spark's client: it runs in a pod that somebody else made, and asks the API server for executor pods, which
 it owns. Executors run the same image, so nothing is sent to them that the image holds. What Spark would make in the

@@ -1,4 +1,4 @@
-"""What Spark is told: every setting that this service depends on, and why."""
+"""Spark's configuration: every setting that this service depends on, and why."""
 
 from __future__ import annotations
 

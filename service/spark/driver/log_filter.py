@@ -1,4 +1,4 @@
-"""What the JVM says on its error stream that is no news: how it was started."""
+"""The lines of the JVM's error stream that say nothing new: how it was started."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def archives(checkpoint: str) -> tuple[str, ...]:
 
 
 def suggested(checkpoint: str) -> Mapping[str, str]:
-    """Return what Spark is told of the store, unless the user says it."""
+    """Return Spark's settings for the store, unless the user sets them."""
     store = STORES.get(urlparse(checkpoint).scheme)
     return store.settings if store else {}
 

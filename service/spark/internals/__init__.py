@@ -1,1 +1,1 @@
-"""What this service uses of Spark and py4j beyond their public interface: docs/design/internals.md lists it."""
+"""The private parts of Spark and py4j that this service uses; docs/design/internals.md lists them."""

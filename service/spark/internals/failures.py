@@ -1,4 +1,4 @@
-"""What a failure that Spark reports consists of, as classes rather than as words.
+"""The classes of a failure that Spark reports, so that no decision rests on its words.
 
 An exception of the JVM is walked over py4j, from cause to cause. An error of Python reaches the driver as text alone,
 the traceback that the worker has printed. So the error takes a note along (PEP 678): one line with the names of its

@@ -1,1 +1,1 @@
-"""What a streaming query is made of: source, levels, sink, and what runs in its tasks."""
+"""The parts of a streaming query: source, levels, sink, and what runs in its tasks."""

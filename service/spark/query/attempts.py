@@ -1,9 +1,9 @@
-"""How often a task is tried.
+"""The limit on attempts of a task.
 
-Spark keeps Python workers for the next task. Where they were killed together with the process that they are forked
-from, it finds out one by one, and each costs a try: there must be more of them than workers. A task that fails for a
-reason of its own should not be tried that often, and one that must fail again only once. So what a try failed of is
-left for the next one on this host, which raises it again without doing anything where that was enough.
+Spark keeps Python workers for the next task. If they were killed together with the process that they are forked from,
+it notices them one by one, and each costs an attempt: there must be more attempts than workers. A task that fails for
+a reason of its own should have fewer attempts, and one that is sure to fail again only one. So an attempt records its
+failure for the next one on this host, which raises it again at once if the limit is reached.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 """Errors for want of memory, of Python, of DuckDB and of Arrow: the next attempt would have no more of it."""
 
 OF_THE_RUN = (*OF_MEMORY, MessageTooLarge)
-"""Errors that the next attempt would meet again, but perhaps not the next start of the query: it asks anew what topics
+"""Errors that the next attempt would meet again, but perhaps not the next start of the query: it asks again what topics
 take."""
 
 _OF_THE_OTHER_SIDE = (EOFError, OSError, pa.ArrowException, PySparkException)
-"""What is raised where Spark's side of the task has failed, which is the one that can say of what."""
+"""Errors meaning that Spark's side of the task failed. Spark reports the cause, so nothing is recorded here."""
 
 
 class AttemptsExhausted(Exception):

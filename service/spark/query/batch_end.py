@@ -87,7 +87,7 @@ class BatchEnd:
         batch, and its version counts. In a folder the lock sees to it."""
         if not self._spec.state.is_folder and self._files.get(f"{COMMITS}/{batch}") is not None:
             raise VersionSettled(
-                f"another driver works on the checkpoint {self._spec.state.url}: it has done batch {batch} already"
+                f"another driver works on the checkpoint {self._spec.state.url}: it has completed batch {batch} already"
             )
 
     def _plan(self, batch: int) -> BatchPlan:

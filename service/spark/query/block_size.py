@@ -1,4 +1,4 @@
-"""How much Spark hands to Python at a time.
+"""The size of the blocks that Spark passes to Python.
 
 The JVM holds a block three times while it hands it over, in pieces that only grow. So a block has few records: what it
 costs beside them is little, and Python puts blocks together again (`runtime.record_runs`). Blocks are cut by rows.

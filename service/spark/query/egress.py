@@ -1,4 +1,4 @@
-"""From the envelopes that leave a program to records for Kafka: output changes, dead letters, late rows."""
+"""Conversion of a program's output envelopes to Kafka records: output changes, dead letters, late rows."""
 
 from __future__ import annotations
 

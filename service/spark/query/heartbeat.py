@@ -122,7 +122,7 @@ class TickReader(SimpleDataSourceStreamReader):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Note that a batch begins, with a tick or without: Spark says so of the one before, of each source."""
-        # A partition that is not read yet is not idle, which each tick says anew.
+        # A partition that is not read yet is not idle, which each tick repeats.
         if not self._always and not end.get("waiting"):
             self._due = min(time.monotonic() + self._interval / 1000, self._latest)
 

@@ -1,4 +1,4 @@
-"""What a task needs to know of its job, as one picklable value, and how a worker process keeps it between tasks."""
+"""The description of a job for its tasks, as one picklable value, and its cache in a worker process."""
 
 from __future__ import annotations
 
@@ -106,6 +106,6 @@ def worker_sql(scratch: str) -> Sql:
     if not _SQL:
         _SQL.append(Sql(int(memory() * MEMORY_SHARE / cores()), f"{scratch}/duckdb-{os.getpid()}"))
         # A worker looks for garbage after each task: not in what it keeps for all of them. Once, or what is frozen and
-        # becomes garbage later would stay for ever.
+        # becomes garbage later would stay forever.
         gc.freeze()
     return _SQL[0]

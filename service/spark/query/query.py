@@ -1,4 +1,4 @@
-"""A program as one streaming query: sources and levels, of which the last writes to Kafka."""
+"""A program as one streaming query: sources and levels; the last level writes to Kafka."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KAFKA = "tailrace.kafka.KafkaSource"
 FETCH: Mapping[str, str] = {
     "kafka.receive.buffer.bytes": str(4 << 20),
     "kafka.isolation.level": "read_committed",
-    # A broker that is away is told of within minutes, though a task is tried often (see `tries`).
+    # An unreachable broker is reported within minutes, although a task has many attempts (see `attempts`).
     "kafkaConsumer.pollTimeoutMs": "30000",
     # Spark asks for the ends of a partition after each read, on the connection on which the client fetches ahead: the
     # broker answers only when more records have come, or this time has passed. With 0 it need not start a timer for it.

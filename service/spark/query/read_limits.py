@@ -1,4 +1,4 @@
-"""How many records a running query takes from Kafka in a batch.
+"""The number of records that a running query reads from Kafka in a batch.
 
 Spark reads 'maxOffsetsPerTrigger' once, when the query starts. The execution then keeps a limit by source, and hands it
 to the source whenever it asks for the end of the next batch: there it can be set while the query runs.

@@ -13,7 +13,7 @@ from service.checkpoint.files import StoredAt
 from service.runtime.shard_operators import ShardOperators
 
 BATCHES = 16
-"""A shard that has not run here in so many batches has moved away."""
+"""The number of batches after which a shard that has not run here has moved away."""
 
 Address = tuple[int, int]
 """A shard's level and number."""

@@ -1,4 +1,4 @@
-"""What a task knows of the batch that it works on: Spark hands it on with the task."""
+"""The batch of a task, as Spark passes it on with the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves the program in a task of the last level, or of level 0 if there is no other: written and committed here.
+"""The output of a program in a task of the last level, or of level 0 if there is no other: written and committed here.
 
 Spark hears of it only what the driver needs: one small row a task, with its figures and where its state is. Exactly
 once rests on the markers, not on Spark: whichever attempt of a task comes to its end, the batch is committed once.
@@ -56,7 +56,7 @@ def write_output(job: WorkerJob, envelopes: Iterable[Envelope], at: TaskBatch) -
 
     They are taken as they come: those of one channel are in their order. The first task of a plan without levels leaves
     its marker even so: where its range holds nothing but control records, and the others read rows of which none is
-    written, nothing else would tell of the batch.
+    written, nothing else would record the batch.
     """
     incoming = iter(envelopes)
     first = next(incoming, None)

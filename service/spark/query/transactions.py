@@ -87,7 +87,7 @@ class TaskTransactions:
                 transaction = self._transaction(number, digest)
                 if dropped and transaction.writes:
                     raise TransactionLost(
-                        f"the marker of batch {self._batch} of partition {self._partition} was there, and is gone",
+                        f"the marker of batch {self._batch} of partition {self._partition} existed and is now missing",
                         "no record was written",
                     )
                 with _sent_by(number):
@@ -110,7 +110,7 @@ class TaskTransactions:
         for spool in self._spooled.values():
             spool.close()
         if isinstance(error, TransactionExpired):
-            with suppress(OSError):  # a disk that is full: the next batch finds out anew
+            with suppress(OSError):  # a full disk: the next batch finds out again
                 self._expired.touch()
 
     def _set_aside(self, number: int, records: Sequence[pa.RecordBatch]) -> None:

@@ -1,4 +1,4 @@
-"""How many records the next batch of a job takes, as its batches so far tell: their times, and the sizes of records."""
+"""The size of a job's next batch, estimated from earlier batches: their durations, and the sizes of records."""
 
 from __future__ import annotations
 

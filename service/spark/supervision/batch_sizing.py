@@ -1,11 +1,11 @@
-"""How many records the next batch of a backlog takes, so that it lasts about as long as the settings want.
+"""The number of records in the next batch of a backlog, fitted to the target duration of the settings.
 
 A batch has a price of its own, some tenths of a second, whatever it holds: cheap rows should come in large batches.
 Dear rows (many keys, rows that fan out) would make the same batch long, late and large in memory: they should come in
 smaller ones. What a record costs is not known before it was seen, so the pace is found while the job runs. It decides
 only where a batch ends, which no answer depends on; the offsets of a batch stand in the checkpoint before it begins.
 
-Memory has the last word: a batch takes so many bytes of records at most, and after one that did not fit no more
+Memory has priority: the bytes of records of a batch are bounded, and after one that did not fit no more
 records than half of its own, until batches of that size have been done for a while.
 """
 

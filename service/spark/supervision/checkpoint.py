@@ -41,7 +41,7 @@ class Checkpoint:
         return self._path.getFileSystem(self._hadoop)
 
     def agree(self, now: Meaning) -> Upgrade | None:
-        """Return what becomes of the state under the query that means `now`, None where it is the query that the
+        """Return what happens to the state under the query that means `now`, None where it is the query that the
         checkpoint has. Raises StateMismatch where it cannot go on."""
         return upgrade_of(self.read(QUERY), now, self.begun(), self.url)
 
@@ -68,7 +68,7 @@ class Checkpoint:
         return planned if planned > self._last("commits") else None
 
     def client_settings(self) -> dict[str, str]:
-        """Return what Spark was told of the client of the store that the checkpoint is in, as far as others need it
+        """Return Spark's settings for the client of the store that the checkpoint is in, as far as others need it
         too. Raises StateMismatch for a store that tasks cannot reach."""
         scheme = urlparse(self.url).scheme
         if scheme not in SCHEMES:
@@ -115,7 +115,7 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def identifier(self) -> str:
-        """Return a random id, made with the checkpoint: output belongs to it, so a fresh checkpoint writes anew."""
+        """Return a random id, made with the checkpoint: output belongs to it, so a new checkpoint writes all again."""
         known = self.read("id")
         if known is None:
             known = uuid.uuid4().hex[:16]

@@ -1,4 +1,4 @@
-"""What only the driver can see of a running session, looked at every few seconds: its processes and its JVM."""
+"""Metrics that only the driver can measure, sampled every few seconds: its processes and its JVM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY = 10.0
 
 
 class DriverMetrics:
-    """Fills the gauges of `catalogue.PROCESSES` that tell of the driver."""
+    """Fills the gauges of `catalogue.PROCESSES` that describe the driver."""
 
     def __init__(self, session: SparkSession, metrics: Metrics, scratch: Path) -> None:
         factory = java(session).java.lang.management.ManagementFactory

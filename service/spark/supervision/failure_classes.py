@@ -1,4 +1,4 @@
-"""What the service does about a failure follows from the classes of its errors, never from their words."""
+"""The reaction to a failure, by the classes of its errors and never by their words."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ PHASE_EVERY = 2.0
 
 SETTLED = 0.1
 """Seconds after which the status of a query that was held tells whether it plans a batch: between two of its steps it
-tells of neither."""
+reports neither."""
 
 NO_JVM = (Py4JError, ConnectionError)
-"""What a call into a JVM raises that is no more."""
+"""Exceptions raised by calls into a JVM that has exited."""
 
 
 class _Watched:
@@ -111,7 +111,7 @@ class Jobs:
                 self._attend(job)
             except Exception as error:
                 if self._jvm_gone(error):
-                    why = "the JVM is gone; start the service again, it goes on where it was"
+                    why = "the JVM has exited; restart the service, it continues from its checkpoint"
                     self._observer.gave_up(job.name, why)
                     return FAILED
                 self._failed(job, error)
@@ -134,7 +134,7 @@ class Jobs:
                 with suppress(*NO_JVM):  # whatever fails of one job, the others are still to be stopped
                     step()
         for job in self._watched:
-            job.read.close()  # after the last batch, so that the group is told of it too
+            job.read.close()  # after the last batch, so that its offsets are committed, too
         if not self._jvm_gone():
             stopping = threading.Thread(target=self._session.stop, daemon=True)
             stopping.start()
@@ -194,7 +194,7 @@ class Jobs:
             self._observer.skipped(job.name, source, topic, records)
 
     def _cut_anew(self, job: _Watched) -> bool:
-        """Have the planned batch planned anew, smaller. Whether that was possible."""
+        """Plan the planned batch again, smaller; return whether that was possible."""
         try:
             cut = job.runner.cut_anew()
         except (PlanKept, KafkaFailure) as error:
@@ -235,7 +235,7 @@ class Jobs:
         failure = failure_of(error)
         cause = error
         if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
-            # A broker refuses records of a time to come: whatever fails under such a clock may be for its sake.
+            # A broker refuses records of a time to come: the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
         said = (unheld_time(job.deployment) if failure.thrown(THROWN) else None) or summary(cause)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
@@ -261,8 +261,8 @@ class Jobs:
             self._observer.failed(job.name, said, job.failures, wait, full(error))
 
     def _learned(self, job: _Watched, failure: SparkFailure) -> bool:
-        """Whether it was learned from the failure what a topic takes: the next try is not one in vain, and there are
-        only so many of them."""
+        """Whether it was learned from the failure what a topic takes: the next attempt has a chance then, and
+        their number is bounded."""
         if not failure.raised(MessageTooLarge):
             return False
         learned = job.runner.learn(failure.told or {})
@@ -289,7 +289,7 @@ def summary(error: Exception) -> str:
         return str(error)
     text = without_notes(str(error))
     if failure_of(error).ended is Ended.EXECUTOR:
-        return "executors ended in the middle of the batch, again and again\n  hint:   their own logs say why"
+        return "executors ended repeatedly in the middle of the batch\n  hint:   see their logs"
     body = text.partition("=== Streaming Query ===")[0].partition("SQLSTATE:")[0].rstrip()
     lines = body.splitlines()
     if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM

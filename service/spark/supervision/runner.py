@@ -221,7 +221,7 @@ class JobRunner:
             settled(self._state().open())  # of a take that failed in this process
             # A query that is refused changes nothing.
             upgrade = self._checkpoint.agree(deployment.program.meaning)
-            agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would tell of nothing
+            agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would say nothing
             self._rolling = roll_forward(deployment, self._state().open(), self._checkpoint)
             if upgrade is not None and upgrade.other_sources:
                 self._take_sources(upgrade)
@@ -240,7 +240,7 @@ class JobRunner:
         if self._rolling is not None:
             raise StateMismatch(
                 "the checkpoint is an older copy, and the query has other sources\n"
-                "  hint:   run the query that made it until it is as new as its markers, then change the query"
+                "  hint:   run the old query until it has caught up with its markers, then change it"
             )
         agree_on_bounds(self._checkpoint, d.program, d.bounded, d.limits)
         agree_on_writers(self._checkpoint, d.writers, {output.id: output.table.name for output in d.program.outputs})
@@ -317,7 +317,7 @@ class JobRunner:
         return self._refusals.learn(self._agreed, self._rooms, refused)
 
     def cut_anew(self) -> Cut:
-        """Give up the batch that is planned, and have it planned anew with half of its records; the query is stopped.
+        """Give up the batch that is planned, and plan it again with half of its records; the query is stopped.
         Raises PlanKept where it has to stay as it is, KafkaFailure."""
         return self._replanning().cut()
 
@@ -327,7 +327,7 @@ class JobRunner:
         return self._replanning().begun_in_vain()
 
     def skipped_by_topic(self) -> list[tuple[str, str, int]]:
-        """Return tables, topics, and how many of their records were passed by since the checkpoint was made."""
+        """Return tables, topics, and how many of their records were skipped since the checkpoint was made."""
         return skipped_by_topic(self._checkpoint)
 
     def _replanning(self) -> Replanning:

@@ -1,4 +1,4 @@
-"""A query that runs: what Spark tells of it, of its batches and of their tasks."""
+"""A running query: what Spark reports of it, its batches and their tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bounded sources of a job are read to their ends, as reports of its batches tell, and when that is all."""
+"""The bounded sources of a job that are read to their ends, by the reports of its batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query is told of the sources that it reads: Kafka's properties, where each begins, and its channels."""
+"""The options of the sources of a query: Kafka's properties, where each begins, and its channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a parsed scalar expression to a typed one that DuckDB computes as Flink SQL would."""
+"""Compilation of a parsed scalar expression to a typed one that DuckDB computes as Flink SQL would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which type an aggregate function answers with, as Flink SQL has it."""
+"""The result types of aggregate functions, as in Flink SQL."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _time_text(precision: int) -> str:
 def _java_number() -> str:
     """Double.toString: plain digits from 1e-3 up to 1e7, else one digit, a point, and an exponent: 1.0E10.
 
-    DuckDB writes the same shortest digits in another layout, which is laid out anew here.
+    DuckDB writes the same shortest digits in another layout, which is converted here.
     """
     text = "CAST(abs({0}) AS VARCHAR)"
     sign = "CASE WHEN {0} < 0 THEN '-' ELSE '' END"

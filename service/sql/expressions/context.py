@@ -1,4 +1,4 @@
-"""What the compilation of one expression needs to know beside the expression."""
+"""The context of the compilation of one expression."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Context:
         if fine is not None:
             shown = fine.sql().upper()
             if self.nanos_refused:
-                raise ValueError(f"times are kept to the microsecond, and {shown} has more than {MAX_FRACTION} digits")
+                raise ValueError(f"times have microsecond precision, but {shown} has more than {MAX_FRACTION} digits")
             self.cut_to_microseconds(shown, node)
         return type_
 
@@ -37,8 +37,8 @@ class Context:
         if self.nanos_refused:
             raise SqlError(f"{shown} has more than {MAX_FRACTION} digits after the second", at=at)
         self.mistakes.note(
-            f"{shown} is kept to the microsecond",
-            detail="what is read beyond is cut off",
-            hint="SET 'tailrace.timestamp-nanos' = 'refuse' makes it a mistake",
+            f"{shown} is truncated to microseconds",
+            detail="further digits are truncated",
+            hint="SET 'tailrace.timestamp-nanos' = 'refuse' refuses the file instead",
             at=at,
         )

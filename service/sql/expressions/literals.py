@@ -44,7 +44,7 @@ def number(text: str) -> Literal:
     """Return a number: INT, BIGINT or DECIMAL by its digits, DOUBLE if it has an exponent."""
     if "e" in text.lower():
         if not re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
-            raise SqlError(f'"{text}" is no number', hint="write the digits of the exponent, as in 1e3")
+            raise SqlError(f'"{text}" is not a number', hint="write the digits of the exponent, as in 1e3")
         if isinf(float(text)):
             raise SqlError(f"the number {text} is too large for a DOUBLE")
         return Literal(f"CAST('{text}' AS DOUBLE)", types.DOUBLE, text)
@@ -78,7 +78,7 @@ def unicode(node: exp.Expr) -> Literal:
     escape = node.args.get("escape")
     mark = escape.name if isinstance(escape, exp.Expr) else "\\"
     if len(mark) != 1 or mark in "+'\"0123456789abcdefABCDEF ":
-        raise SqlError(f"UESCAPE takes one character that is no digit, not '{mark}'", at=node)
+        raise SqlError(f"UESCAPE takes one character that is not a digit, not '{mark}'", at=node)
     sign = re.escape(mark)
 
     def character(found: re.Match[str]) -> str:
@@ -86,18 +86,18 @@ def unicode(node: exp.Expr) -> Literal:
 
     text, code = node.name, rf"{sign}({sign}|[0-9A-Fa-f]{{4}}|\+[0-9A-Fa-f]{{6}})"
     if mark in re.sub(code, "", text):
-        raise SqlError(f"'{text}' is no text with code points", hint="write U&'\\00e9', or U&'\\+01f600'", at=node)
+        raise SqlError(f"'{text}' is not a text with code points", hint="write U&'\\00e9', or U&'\\+01f600'", at=node)
     try:
         # Halves of one character become that character.
         return string(re.sub(code, character, text).encode("utf-16", "surrogatepass").decode("utf-16"))
     except (ValueError, OverflowError):
-        raise SqlError(f"'{text}' names a code point that is no character", at=node) from None
+        raise SqlError(f"'{text}' names a code point that is not a character", at=node) from None
 
 
 def binary(digits: str) -> Literal:
     """X'0AFF'."""
     if len(digits) % 2 or not re.fullmatch(r"[0-9A-Fa-f]*", digits):
-        raise SqlError(f"X'{digits}' is no binary constant", hint="write an even number of hexadecimal digits")
+        raise SqlError(f"X'{digits}' is not a binary constant", hint="write an even number of hexadecimal digits")
     type_ = types.Binary(len(digits) // 2, fixed=True)
     return Literal(f"unhex('{digits}')", type_, f"X'{digits}'")
 
@@ -125,7 +125,7 @@ def typed(name: str, text: str) -> Literal:
         return Literal(f"CAST({quoted(text)} AS TIMESTAMP)", types.Timestamp(digits), shown)
     except ValueError:
         form = {"DATE": "2024-12-31", "TIME": "23:59:59", "TIMESTAMP": "2024-12-31 23:59:59.999"}[name]
-        raise SqlError(f"{shown} is no valid {name}", hint=f"write {name} '{form}'") from None
+        raise SqlError(f"{shown} is not a valid {name}", hint=f"write {name} '{form}'") from None
 
 
 def interval_value(node: exp.Expr) -> tuple[types.Interval, int]:
@@ -155,9 +155,9 @@ def interval_value(node: exp.Expr) -> tuple[types.Interval, int]:
         return types.Interval(months=False), sign * int(Decimal(text) * MILLISECONDS[name])
     if name not in MONTHS and name not in MILLISECONDS:
         known = ", ".join((*MILLISECONDS, *MONTHS))
-        raise SqlError(f'"{name}" is no unit of an interval', detail=f"the units are {known}", at=node)
+        raise SqlError(f'"{name}" is not a unit of an interval', detail=f"the units are {known}", at=node)
     raise SqlError(
-        f"'{constant.name}' is no length of an interval in {name}", hint=f"write INTERVAL '5' {name}", at=node
+        f"'{constant.name}' is not a length of an interval in {name}", hint=f"write INTERVAL '5' {name}", at=node
     )
 
 
@@ -173,7 +173,7 @@ def _span(node: exp.Expr, sign: int, text: str, first: str, last: str) -> tuple[
         if found and int(found[2]) < 12:
             return types.Interval(months=True), sign * (int(found[1]) * 12 + int(found[2]))
         raise SqlError(
-            f"'{text}' is no length of an interval YEAR TO MONTH", hint="write INTERVAL '1-6' YEAR TO MONTH", at=node
+            f"'{text}' is not a length of an interval YEAR TO MONTH", hint="write INTERVAL '1-6' YEAR TO MONTH", at=node
         )
     names = [name for name, _ in _COMPOUND]
     if first not in names or last not in names or names.index(first) >= names.index(last):
@@ -186,7 +186,7 @@ def _span(node: exp.Expr, sign: int, text: str, first: str, last: str) -> tuple[
     )
     found = re.fullmatch(pattern, text)
     if not found:
-        raise SqlError(f"'{text}' is no length of an interval {first} TO {last}", at=node)
+        raise SqlError(f"'{text}' is not a length of an interval {first} TO {last}", at=node)
     total = sum(int(Decimal(n) * MILLISECONDS[name]) for n, (name, _) in zip(found.groups(), fields, strict=True))
     return types.Interval(months=False), sign * total
 

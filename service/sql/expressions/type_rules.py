@@ -1,4 +1,4 @@
-"""Which type results when types meet, as Flink SQL has it: in arithmetic, in CASE and UNION, and in INSERT."""
+"""The common type of several types, as in Flink SQL: in arithmetic, in CASE and UNION, and in INSERT."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def checked_zone(zone: str) -> str:
     try:
         return zone_name(zone)
     except ValueError:
-        raise SqlError(f'"{zone}" is no time zone', hint="write a name such as 'Europe/Berlin' or 'UTC'") from None
+        raise SqlError(f'"{zone}" is not a time zone', hint="write a name such as 'Europe/Berlin' or 'UTC'") from None
 
 
 @cache

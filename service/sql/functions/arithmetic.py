@@ -172,7 +172,7 @@ def _intervals(operator: str, arguments: Arguments, context: Context) -> Express
 
 
 def _times(operator: str, arguments: Arguments, context: Context) -> Expression:
-    """An interval so many times."""
+    """An interval times an integer."""
     interval, number = arguments if isinstance(arguments[0].type, Interval) else arguments[::-1]
     return Call(operator, (interval, number), interval.type, "({0} * {1})")
 

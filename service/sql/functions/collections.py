@@ -83,7 +83,7 @@ def _with_element(template: str, result: DataType | None = None) -> Callable[[st
         array, value = arguments
         element = common_type((_element_of(array.type), value.type))
         if element is None:
-            raise SqlError(f"{name}: {flink(value.type)} is no element of {flink(array.type)}", hint="use CAST")
+            raise SqlError(f"{name}: {flink(value.type)} is not an element of {flink(array.type)}", hint="use CAST")
         both = (cast(array, Array(element), implicit=True), cast(value, element, implicit=True))
         return Call(name, both, result or Array(element), template)
 

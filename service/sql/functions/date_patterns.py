@@ -20,7 +20,7 @@ def _one_of(names: Iterable[str]) -> str:
     return f"(?:{'|'.join(names)})"
 
 
-# Letters repeated so many times -> the directive that writes them, and what Java reads for them.
+# Letters and the number of their repetitions -> the directive that writes them, and what Java reads for them.
 _FIELDS: Mapping[str, tuple[str, str]] = {
     "yyyy": ("%Y", "[0-9]{4}"),
     "uuuu": ("%Y", "[0-9]{4}"),

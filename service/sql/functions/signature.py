@@ -1,4 +1,4 @@
-"""What a row of the function table is: the arguments that are taken, the type that results, the DuckDB text."""
+"""A row of the function table: the accepted arguments, the result type, the DuckDB text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Overload:
         return kinds is not None and all(_fits(kind, t) for kind, t in zip(kinds, given, strict=True))
 
     def kinds(self, count: int) -> tuple[str, ...] | None:
-        """Return the kind of each of `count` arguments, or None if there cannot be so many."""
+        """Return the kind of each of `count` arguments, or None if that number is not allowed."""
         if self.parameters and self.parameters[-1].endswith("*"):
             fixed, more = self.parameters[:-1], self.parameters[-1][:-1]
             return fixed + (more,) * (count - len(fixed)) if count >= len(fixed) else None

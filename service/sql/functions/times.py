@@ -50,7 +50,7 @@ def _to_ltz(name: str, arguments: Arguments, context: Context) -> Expression:
     number = arguments[0]
     precision = constant_integer(arguments[1]) if len(arguments) > 1 else 3
     if precision not in (0, 3):
-        given = "this is no constant" if precision is None else f"this is {precision}"
+        given = "this is not a constant" if precision is None else f"this is {precision}"
         raise SqlError("the precision of TO_TIMESTAMP_LTZ is 0 for seconds or 3 for milliseconds", detail=given)
     scale = 1000 if precision == 0 else 1
     if is_approximate(number.type) or isinstance(number.type, Decimal):

@@ -1,4 +1,4 @@
-"""From the WITH clause of a table to its connector: every option known, every value of the right shape."""
+"""The connector of a table, read from its WITH clause: unknown options and invalid values are mistakes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACED_APART = frozenset(
 
 
 def read_connector(options: Iterable[Option], mistakes: Mistakes, at: int, idle_timeout: int = 0) -> Connector | None:
-    """Return the connector that `options` describe; None, with the mistakes noted, where they do not say which.
+    """Return the connector that `options` describe; None, with the mistakes noted, if they name no supported one.
 
     `idle_timeout`, in ms, is that of SET 'table.exec.source.idle-timeout'.
     """
@@ -41,7 +41,9 @@ def read_connector(options: Iterable[Option], mistakes: Mistakes, at: int, idle_
         )
         return None
     if kind.value not in CONNECTORS:
-        known_elsewhere = "it is a connector of Flink's that is not here" if kind.value in FLINK_CONNECTORS else ""
+        known_elsewhere = (
+            "it is a Flink connector that Tailrace does not have" if kind.value in FLINK_CONNECTORS else ""
+        )
         mistakes.add(
             f"connector '{kind.value}' is not supported",
             detail=known_elsewhere or f"the connectors are {', '.join(CONNECTORS)}",
@@ -118,7 +120,7 @@ class _Reader:
                 continue
             if known is None and not key.startswith(patterns or ("\0",)):
                 self.mistakes.add(
-                    f"option '{key}' is not known to connector '{self.kind}'",
+                    f"connector '{self.kind}' has no option '{key}'",
                     detail=self._why_unknown(key),
                     hint=did_you_mean(key, [n for n in names if not n.endswith(".*")]),
                     at=option.key_at,
@@ -151,14 +153,14 @@ class _Reader:
         if "topic" in self.given and "topic-pattern" in self.given:
             self.mistakes.add(
                 "'topic' and 'topic-pattern' are both given",
-                detail="topics are named, or a pattern says which they are",
+                detail="a table reads the named topics or those that match a pattern, not both",
                 at=self.given["topic-pattern"].key_at,
             )
         discovery = self.given.get("scan.topic-partition-discovery.interval")
         if "topic-pattern" in self.given and discovery is not None:
             self.mistakes.note(
                 f"'{discovery.key}' has no effect on topics",
-                detail="topics that are made later and match 'topic-pattern' are read from the next start on",
+                detail="new topics that match 'topic-pattern' are read from the next start on",
                 at=discovery.key_at,
             )
         # Brokers may also come from the settings of the service, so a table may leave them out.
@@ -187,7 +189,7 @@ class _Reader:
                     self.options.missing(key, f"'scan.{end}.mode' = '{wanted}' needs it")
                 elif mode != wanted and key in self.given:
                     self.mistakes.add(
-                        f"'{key}' has no meaning here",
+                        f"'{key}' has no effect here",
                         hint=f"set 'scan.{end}.mode' = '{wanted}'",
                         at=self.given[key].key_at,
                     )
@@ -208,7 +210,7 @@ class _Reader:
         )
 
     def _bad_input(self, formats: Mapping[str, Format]) -> str:
-        """Flink's 'ignore-parse-errors' skips bad records; where nothing is said they go to the dead-letter topic."""
+        """Flink's 'ignore-parse-errors' skips bad records; by default they go to the dead-letter topic."""
         skips = any(f.options.get("ignore-parse-errors", "").lower() == "true" for f in formats.values())
         return "skip" if skips else "dead-letter"
 

@@ -1,4 +1,4 @@
-"""The options of each connector, by Flink's names. This table is what the documentation of options is made from."""
+"""The options of each connector, by Flink's names. docs/options.md is made from this table."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from service.sql.options.known import (
     words,
 )
 
-HEADERS = flag("whether written records say row kind, event time and query in headers", default="false")
-BAD_INPUT = words("what becomes of a record that cannot be decoded", "dead-letter", "skip", "fail")
+HEADERS = flag("whether written records have row kind, event time and query in headers", default="false")
+BAD_INPUT = words("what to do with a record that cannot be decoded", "dead-letter", "skip", "fail")
 
 _WATERMARK: Mapping[str, OptionSpec] = {
     "scan.watermark.idle-timeout": OptionSpec(
         DURATION, "a partition without rows for this long no longer holds the watermark back"
     ),
-    "scan.watermark.emit.strategy": ignored("the watermark is worked out for every batch"),
-    "scan.watermark.emit.on-event.gap": ignored("the watermark is worked out for every batch"),
+    "scan.watermark.emit.strategy": ignored("the watermark is computed for every batch"),
+    "scan.watermark.emit.on-event.gap": ignored("the watermark is computed for every batch"),
     "scan.watermark.alignment.group": refused("watermarks of different tables are not aligned"),
     "scan.watermark.alignment.max-drift": refused("watermarks of different tables are not aligned"),
     "scan.watermark.alignment.update-interval": refused("watermarks of different tables are not aligned"),
@@ -43,7 +43,7 @@ _PARALLELISM: Mapping[str, OptionSpec] = {
 
 _DELIVERY: Mapping[str, OptionSpec] = {
     "sink.delivery-guarantee": words(
-        "rows are written exactly once, whatever is asked for", "exactly-once", "at-least-once", "none"
+        "rows are written exactly once, whatever the value", "exactly-once", "at-least-once", "none"
     ),
     "sink.semantic": words("the older name of sink.delivery-guarantee", "exactly-once", "at-least-once", "none"),
     "sink.transactional-id-prefix": ignored("transactional ids are made from the checkpoint", TEXT),
@@ -59,16 +59,16 @@ _BOUNDS: Mapping[str, OptionSpec] = {
 }
 
 _TOPICS: Mapping[str, OptionSpec] = {
-    "topic": OptionSpec(LIST, "the topic, or several with semicolons between them to read from"),
+    "topic": OptionSpec(LIST, "the topic; to read several, separate them by semicolons"),
     "topic-pattern": OptionSpec(
         TOPIC_PATTERN,
-        "which topics are read, in place of topic: a regular expression of Java, for whole names; topics are looked for"
-        " when the service starts",
+        "the topics to read, instead of topic: a Java regular expression for whole names; it is resolved when the"
+        " service starts",
     ),
     "scan.topic-partition-discovery.interval": ignored(
-        "new partitions are looked for before each batch, and new topics of a pattern when the service starts", DURATION
+        "new partitions are discovered before each batch, and new topics of a pattern when the service starts", DURATION
     ),
-    "properties.*": OptionSpec(TEXT, "a property of Kafka's Java client; translated where the client here is another"),
+    "properties.*": OptionSpec(TEXT, "a property of Kafka's Java client; translated for other clients"),
 }
 
 KAFKA: Mapping[str, OptionSpec] = {
@@ -77,7 +77,7 @@ KAFKA: Mapping[str, OptionSpec] = {
     "key.format": OptionSpec(TEXT, "the format of the key"),
     "key.fields": OptionSpec(LIST, "the columns that the key holds"),
     "key.fields-prefix": OptionSpec(
-        TEXT, "what the names of the key's columns start with, and the key's fields do not"
+        TEXT, "the prefix of the names of the key's columns, which the key's fields do not have"
     ),
     "value.format": OptionSpec(TEXT, "the format of the value; the same as 'format'"),
     "value.fields-include": words("whether the value holds the key's columns too", "ALL", "EXCEPT_KEY"),
@@ -97,7 +97,7 @@ KAFKA: Mapping[str, OptionSpec] = {
     **_PARALLELISM,
     **_DELIVERY,
     "sink.partitioner": words(
-        "rows of one key stay in one partition, in order, whatever is chosen", "default", "fixed", "round-robin"
+        "rows of one key stay in one partition, in order, whatever the value", "default", "fixed", "round-robin"
     ),
     "tailrace.bad-input": BAD_INPUT,
     "tailrace.headers": HEADERS,
@@ -120,39 +120,41 @@ UPSERT_KAFKA: Mapping[str, OptionSpec] = {
 }
 
 DATAGEN: Mapping[str, OptionSpec] = {
-    "rows-per-second": OptionSpec(COUNT, "how many rows a second are made", default="10000"),
-    "number-of-rows": OptionSpec(COUNT, "how many rows are made in all; without it there is no end"),
-    "fields.*": OptionSpec(TEXT, "how the values of a column are made: .kind, .min, .max, .length, .start, .end, ..."),
+    "rows-per-second": OptionSpec(COUNT, "rows generated per second", default="10000"),
+    "number-of-rows": OptionSpec(COUNT, "total number of rows; unbounded without it"),
+    "fields.*": OptionSpec(
+        TEXT, "how the values of a column are generated: .kind, .min, .max, .length, .start, .end, ..."
+    ),
     **_WATERMARK,
     "scan.parallelism": _PARALLELISM["scan.parallelism"],
 }
 
 PRINT: Mapping[str, OptionSpec] = {
-    "print-identifier": OptionSpec(TEXT, "what each line starts with"),
+    "print-identifier": OptionSpec(TEXT, "a text at the start of each line"),
     "standard-error": words("lines go to standard output", "false"),
     "sink.parallelism": _PARALLELISM["sink.parallelism"],
 }
 
-_LOOKED_UP = "the table is asked for the rows of keys, and not read as a whole"
-_NOT_WRITTEN = "the table is not written"
+_LOOKED_UP = "the table is only used for lookups by key, and never scanned"
+_NOT_WRITTEN = "the table cannot be written"
 
 JDBC: Mapping[str, OptionSpec] = {
-    "url": OptionSpec(DATABASE_URL, "the database: 'jdbc:postgresql://...', 'jdbc:sqlite:...', or a URL of SQLAlchemy"),
+    "url": OptionSpec(DATABASE_URL, "the database: 'jdbc:postgresql://...', 'jdbc:sqlite:...', or an SQLAlchemy URL"),
     "table-name": OptionSpec(TEXT, "the table or view in the database, with its schema if it needs one"),
-    "username": OptionSpec(TEXT, "who logs in"),
+    "username": OptionSpec(TEXT, "the user of the database"),
     "password": OptionSpec(ANY, "the password of that user"),
     "driver": ignored("the driver follows from the URL"),
-    "lookup.cache": words("whether a worker remembers what it has looked up", "NONE", "PARTIAL"),
+    "lookup.cache": words("whether a worker caches lookup results", "NONE", "PARTIAL"),
     "lookup.partial-cache.max-rows": OptionSpec(
-        COUNT, "how many rows a worker remembers at most; a key without rows counts as one", default="100000"
+        COUNT, "most rows that a worker caches; a key without rows counts as one", default="100000"
     ),
     "lookup.partial-cache.expire-after-write": OptionSpec(
-        DURATION, "how long a row is remembered after it was read; without it for as long as there is room"
+        DURATION, "how long a row is cached after it was read; without it until it is evicted"
     ),
     "lookup.partial-cache.expire-after-access": OptionSpec(
-        DURATION, "how long a row is remembered after it was last used; without it for as long as there is room"
+        DURATION, "how long a row is cached after it was last used; without it until it is evicted"
     ),
-    "lookup.partial-cache.cache-missing-key": flag("whether it is remembered that a key has no row", "true"),
+    "lookup.partial-cache.cache-missing-key": flag("whether to cache that a key has no row", "true"),
     "lookup.cache.max-rows": OptionSpec(
         COUNT, "the older name of lookup.partial-cache.max-rows; it turns the cache on"
     ),
@@ -161,15 +163,13 @@ JDBC: Mapping[str, OptionSpec] = {
     ),
     "lookup.cache.caching-missing-key": flag("the older name of lookup.partial-cache.cache-missing-key", "true"),
     "lookup.max-retries": OptionSpec(
-        INTEGER, "how often a worker asks again before the batch fails and is tried again as a whole", default="3"
+        INTEGER, "how often a worker retries a lookup before the whole batch fails and is retried", default="3"
     ),
-    "lookup.async": ignored("keys are asked for in pieces, side by side", BOOLEAN),
-    "connection.max-retry-timeout": OptionSpec(
-        DURATION, "how long a worker asks again at most, in all", default="60 s"
-    ),
-    "tailrace.lookup.batch-keys": OptionSpec(COUNT, "how many keys one statement asks for", default="1000"),
+    "lookup.async": ignored("keys are looked up in several parallel statements", BOOLEAN),
+    "connection.max-retry-timeout": OptionSpec(DURATION, "longest total time of a worker's retries", default="60 s"),
+    "tailrace.lookup.batch-keys": OptionSpec(COUNT, "number of keys in one statement", default="1000"),
     "tailrace.lookup.connections": OptionSpec(
-        COUNT, "how many statements a worker sends side by side, each over a connection of its own", default="4"
+        COUNT, "number of parallel statements of a worker, each over its own connection", default="4"
     ),
     **dict.fromkeys(
         (
@@ -214,4 +214,4 @@ FLINK_CONNECTORS = frozenset(
         *("oceanbase-cdc", "vitess-cdc"),
     }
 )
-"""Connectors that a Flink user may have used, to say that they are known and not here."""
+"""Flink connectors that are not supported here, so that the error can say so."""

@@ -1,4 +1,4 @@
-"""From the WITH clause of a table to the formats of its records' keys and values."""
+"""The formats of a table's keys and values, read from its WITH clause."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FormatReader:
         )
 
     def _is_possible(self, key: str, option: Option) -> bool:
-        """Whether records can have this format there."""
+        """Whether the format is known and allowed for `key`; mistakes are noted."""
         if option.value not in FORMAT_OPTIONS:
             self._mistakes.add(
                 f"format '{option.value}' is not supported",
@@ -80,7 +80,7 @@ class FormatReader:
         if self._options.kind == "upsert-kafka" and TRAITS[option.value].carries_changes:
             self._mistakes.add(
                 f"a value of upsert-kafka cannot be written as {option.value}",
-                detail="its records say by their keys which row they replace",
+                detail="the key of each record determines which row it replaces",
                 hint="write 'json' or 'avro-confluent', or use 'connector' = 'kafka'",
                 at=option.value_at,
             )
@@ -88,24 +88,24 @@ class FormatReader:
         return True
 
     def _check_schema(self, prefix: str, own: Mapping[str, Option], option: Option) -> None:
-        """Whether it is said, once, what the messages are."""
+        """Check that the message type is given, exactly once."""
         if "schema" not in own and "descriptor-set" not in own:
             self._mistakes.add(
                 f"option '{prefix}schema' is missing",
                 detail="format 'protobuf' reads and writes messages of a .proto file",
-                hint=f"set '{prefix}schema' to its text, or '{prefix}descriptor-set' to what protoc makes of it",
+                hint=f"set '{prefix}schema' to its text, or '{prefix}descriptor-set' to protoc's output",
                 at=option.value_at,
             )
         for one, other in (("schema", "descriptor-set"), ("message-name", "message-class-name")):
             if one in own and other in own:
                 self._mistakes.add(
                     f"'{prefix}{one}' and '{prefix}{other}' are both given",
-                    detail="they say the same in two ways",
+                    detail="they are two ways of saying the same; keep one",
                     at=own[other].key_at,
                 )
 
     def _check_registry(self, prefix: str, own: Mapping[str, Option], told: Mapping[str, str], option: Option) -> None:
-        """Whether it is said which registry it is, once, and how to log in, in one way."""
+        """Check that the registry is given exactly once, with at most one kind of login."""
         if "url" not in told:
             self._mistakes.add(
                 f"option '{prefix}url' is missing",
@@ -123,7 +123,7 @@ class FormatReader:
         if "basic-auth.user-info" in own and "bearer-auth.token" in own:
             self._mistakes.add(
                 f"'{prefix}basic-auth.user-info' and '{prefix}bearer-auth.token' are both given",
-                detail="a login is by password or by token",
+                detail="a login uses a password or a token; keep one",
                 at=own["bearer-auth.token"].key_at,
             )
         for source, needed in (

@@ -1,4 +1,4 @@
-"""The options of a WITH clause, each read by what is known of it."""
+"""The options of a WITH clause, and how each is read."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class GivenOptions:
     at: int
 
     def read(self, option: Option, known: OptionSpec) -> Any:
-        """Return the value of an option; None, with the mistake noted, where it cannot be that."""
+        """Return the value of an option; None, with the mistake noted, if it is invalid."""
         try:
             return known.kind.read(option.value)
         except ValueError as error:
             hint = did_you_mean(option.value, known.values).replace('"', "'")
             self.mistakes.add(
                 f"option '{option.key}' cannot be '{option.value}'",
-                detail=f"it takes {error}",
+                detail=f"it must be {error}",
                 hint=hint,
                 at=option.value_at,
             )
             return None
 
     def missing(self, key: str, why: str = "") -> None:
-        """Note that an option is missing, and why it is needed: the connector needs it, where nothing else is said."""
+        """Note that an option is missing, and why it is needed; by default, because the connector needs it."""
         self.mistakes.add(f"option '{key}' is missing", detail=why or f"connector '{self.kind}' needs it", at=self.at)

@@ -1,4 +1,4 @@
-"""What an option may be: the shape of its value, and whether it has a meaning here."""
+"""The kinds of options: the type of the value, and whether the option is supported, ignored or refused."""
 
 from __future__ import annotations
 
@@ -55,26 +55,26 @@ def _boolean(text: str) -> bool:
 
 def _integer(text: str) -> int:
     if not re.fullmatch(r"\s*-?\d+\s*", text):
-        raise ValueError("a whole number")
+        raise ValueError("an integer")
     return int(text)
 
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"\s*\d+\s*", text) or not int(text):
-        raise ValueError("a whole number, one or more")
+        raise ValueError("an integer, 1 or greater")
     return int(text)
 
 
 def _text(text: str) -> str:
     if not text.strip():
-        raise ValueError("a text that is not empty")
+        raise ValueError("a non-empty text")
     return text
 
 
 def _list(text: str) -> tuple[str, ...]:
     parts = tuple(p.strip() for p in text.split(";") if p.strip())
     if not parts:
-        raise ValueError("one or more names with semicolons between them")
+        raise ValueError("one or more names, separated by semicolons")
     return parts
 
 
@@ -97,7 +97,7 @@ def _topic_pattern(text: str) -> str:
     try:
         topic_pattern(_text(text))
     except ValueError as error:
-        raise ValueError(f"a regular expression of Java ({error})") from error
+        raise ValueError(f"a Java regular expression ({error})") from error
     return text
 
 
@@ -130,7 +130,7 @@ def _proto_set(text: str) -> str:
         data = Path(text).read_bytes()
         described(data)
     except (OSError, ProtobufSchemaError) as error:
-        raise ValueError(f"a file of descriptors as protoc writes it ({error})") from error
+        raise ValueError(f"a descriptor file written by protoc ({error})") from error
     return base64.b64encode(data).decode()
 
 
@@ -138,9 +138,9 @@ def _registry_url(text: str) -> str:
     for url in text.split(","):
         found = urlsplit(url.strip())
         if found.scheme not in ("http", "https") or not found.hostname:
-            raise ValueError("'http://host:8081' or 'https://host', or several with commas between them")
+            raise ValueError("'http://host:8081' or 'https://host', or several separated by commas")
         if found.username or found.password:
-            raise ValueError("a URL without user and password: these stand in 'basic-auth.user-info'")
+            raise ValueError("a URL without user and password: set these in 'basic-auth.user-info'")
     return text
 
 
@@ -188,9 +188,9 @@ def one_of(*values: str) -> OptionKind:
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """An option that we know. With `refused`, a sentence, it is known to Flink but cannot be had here; with `ignored`,
-    a sentence, it is accepted since leaving it out of account changes no answer. `default` is what holds without it, as
-    it would be written; empty where there is nothing to write."""
+    """A known option. With `refused`, a sentence, it is a Flink option that is not supported here; with `ignored`, a
+    sentence, it is accepted because ignoring it changes no result. `default` is its default as it would be written;
+    empty if there is none."""
 
     kind: OptionKind
     meaning: str
@@ -211,10 +211,10 @@ def flag(meaning: str, default: str = "false") -> OptionSpec:
 
 
 def refused(why: str) -> OptionSpec:
-    """Return an option of Flink's that we cannot honour."""
+    """Return a Flink option that is not supported."""
     return OptionSpec(ANY, "", refused=why)
 
 
 def ignored(why: str, kind: OptionKind = ANY) -> OptionSpec:
-    """Return an option of Flink's that does not matter here."""
+    """Return a Flink option that is accepted without effect."""
     return OptionSpec(kind, "", ignored=why)

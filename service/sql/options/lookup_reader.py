@@ -1,4 +1,4 @@
-"""From the WITH clause of a table in a database to how lookup joins ask it."""
+"""The lookup options of a database table, read from its WITH clause."""
 
 from __future__ import annotations
 

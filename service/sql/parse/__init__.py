@@ -1,1 +1,1 @@
-"""From text to statements: the dialect and its grammar."""
+"""Parsing of text to statements: the dialect and its grammar."""

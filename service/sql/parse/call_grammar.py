@@ -1,4 +1,4 @@
-"""How function calls are parsed: every call becomes exp.Anonymous, so that only our own table gives it a meaning.
+"""The parsing of function calls: every call becomes exp.Anonymous, so that only our own table gives it a meaning.
 
 sqlglot knows hundreds of functions of other dialects and rewrites them (LOCATE swaps its arguments, IFNULL becomes
 COALESCE); here a call keeps its name and its arguments as they were written. The forms with words of their own are

@@ -1,4 +1,4 @@
-"""From a type as it was parsed to a type of ours."""
+"""Conversion of a parsed type to a type of the plan."""
 
 from __future__ import annotations
 

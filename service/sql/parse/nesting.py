@@ -1,4 +1,4 @@
-"""How deep a statement may nest."""
+"""The limit on nesting in a statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Flink's queries add to SQL: window table functions, hints behind a table, NOT NULL inside types."""
+"""Flink's additions to the grammar of queries: window table functions, hints after a table, NOT NULL inside types."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class QueryGrammar(_Base):
     def _at_window_function(self) -> bool:
         if not self._curr or not self._next or self._next.token_type != TokenType.L_PAREN:
             return False
-        # Only table functions take arguments by name: those that do not exist are told by their names.
+        # Only table functions take arguments by name: unknown ones are recognized by their names.
         third = self._tokens[self._index + 3 : self._index + 4]
         named = bool(third) and third[0].token_type == TokenType.FARROW
         return named or self._curr.text.upper() in WINDOW_FUNCTIONS

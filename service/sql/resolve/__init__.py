@@ -1,1 +1,1 @@
-"""From the syntax of a query to the nodes of a plan: names looked up, types worked out, each construct one file."""
+"""Resolution of a query's syntax to plan nodes: names resolved, types derived, one file for each construct."""

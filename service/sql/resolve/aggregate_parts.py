@@ -1,4 +1,4 @@
-"""What an aggregate node is made of, windowed or not: a projection of keys and arguments, and calls over it."""
+"""The parts of an aggregate node, windowed or not: a projection of keys and arguments, and calls over it."""
 
 from __future__ import annotations
 

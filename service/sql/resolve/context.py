@@ -1,4 +1,4 @@
-"""What the resolution of a query needs to know beside the query: the catalog, the settings, where mistakes go."""
+"""The context of the resolution of a query: the catalog, the settings, where mistakes go."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Catalog:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
     """'table.exec.emit...': whether windows answer early and late, how often, and for how long rows may be late; all in
-    ms, None where nothing is said."""
+    ms, None by default."""
 
     early: bool = False
     early_delay: int | None = None

@@ -1,4 +1,4 @@
-"""How a sink enforces the types of its columns: NOT NULL, and the length of text.
+"""The enforcement of a sink's column types: NOT NULL, and the length of text.
 
 A NULL in a NOT NULL column ends a Flink job; here it costs its own row, which goes to the dead-letter output, or under
 'table.exec.sink.not-null-enforcer' = 'DROP' nowhere. The check is a filter, so that keys of the plan stay proven.

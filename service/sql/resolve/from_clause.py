@@ -1,4 +1,4 @@
-"""What stands in FROM: tables, views, WITH queries, subqueries, window table functions."""
+"""The items of FROM: tables, views, WITH queries, subqueries, window table functions."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
     """Return a window table function: its table's rows, with window_start, window_end and window_time."""
     if call_name(call) in STREAM_WINDOWS:
         raise session.give_up(
-            SqlError(f"{call.name} is no table function", hint=f"write GROUP BY {call.name}(...)", at=call)
+            SqlError(f"{call.name} is not a table function", hint=f"write GROUP BY {call.name}(...)", at=call)
         )
     if call_name(call) not in WINDOW_FUNCTIONS:
         raise session.give_up(

@@ -1,4 +1,4 @@
-"""What an inner query aggregates or ranks, for each row of the outer one: grouped by what ties the rows of both."""
+"""The aggregates and ranks of an inner query for each row of the outer one, grouped by the correlated columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LATERAL (SELECT ...): a query in FROM that is asked anew for each row of what stands before it.
+"""LATERAL (SELECT ...): a query in FROM that is evaluated for each row of the earlier items.
 
 It is taken apart like a query inside a condition: it aggregates and ranks by the columns that tie it to the rows before
 it, and its rows are joined with these. A query that aggregates without GROUP BY has one row for each of them, also for

@@ -95,7 +95,7 @@ def over_call(
         return rank_call(node, function, partition_nodes, order, relation, session)
     if function not in AGGREGATES and function not in NOT_AGGREGATES:
         known = (*AGGREGATES, *NOT_AGGREGATES)
-        raise SqlError(f"{function or 'this'} is no function for OVER", hint=did_you_mean(function, known), at=node)
+        raise SqlError(f"{function or 'this'} cannot be used with OVER", hint=did_you_mean(function, known), at=node)
     time = _time(order, scope, node)
     partition = tuple(e for n in partition_nodes if (e := session.compile(n, scope)) is not None)
     frame = frame_of(spec, function)

@@ -21,7 +21,7 @@ def frame_of(spec: exp.WindowSpec | None, function: str) -> Frame:
     end = 0 if spec.args.get("end") is None else _edge(spec, "end", rows=rows)
     if end is None:
         raise SqlError(
-            "a frame ends at the current row, or so many rows or so much time before or behind it",
+            "a frame ends at the current row, or a number of rows or an interval before or after it",
             detail="UNBOUNDED FOLLOWING needs all rows of a partition, which a stream never has",
             hint="write how far it reaches: 10 FOLLOWING, INTERVAL '1' MINUTE FOLLOWING",
             at=spec,

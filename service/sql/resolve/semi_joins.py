@@ -75,7 +75,7 @@ def resolve_query_condition(
     relation: Relation, node: exp.Expr, ttls: Mapping[str, int], hot: list[Skew], session: ResolveContext
 ) -> Relation:
     """Return the rows of `relation` for which `node`, a condition with a query in it, is true. Keys that it spreads
-    are no more `hot` then."""
+    are then removed from `hot`."""
     from service.sql.resolve.query_values import with_query_values  # values hold conditions, and conditions values
 
     condition, negated = _unwrapped(node)
@@ -175,7 +175,7 @@ def tied(
     session: ResolveContext,
 ) -> Relation:
     """Return the join of `relation` with the rows of a query inside it, whose names it does not show; keys that it
-    compares are no more `hot` then."""
+    compares are then removed from `hot`."""
     right = hidden(inner.relation)
     ttls = ttls_of(relation, inner, session)
     found = sort_conditions([*inner.ties, *conditions], relation, right, session)

@@ -28,7 +28,7 @@ from service.sql.resolve.syntax import positional
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 PLACES = 8
-"""Over so many places a hot key is spread: the other side's rows of that key are kept as often."""
+"""The number of shards over which a hot key is distributed: the other side's rows of that key are kept as often."""
 
 _SPREADABLE = (
     (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI),
@@ -112,7 +112,7 @@ def spread(
 def spread_all(
     left: Relation, right: Relation, kind: JoinKind, found: Conditions, hot: list[Skew], session: ResolveContext
 ) -> tuple[Relation, Relation, Conditions]:
-    """Return the same for all hints that the join takes, which are no more `hot` then."""
+    """Return the same for all hints that the join takes, which are then removed from `hot`."""
     for skew in list(hot):
         wide = spread(left, right, kind, found, skew, session)
         if wide is not None:

@@ -129,4 +129,6 @@ def _pair(pair: exp.Expr, known: tuple[str, ...]) -> tuple[str, int]:
     try:
         return name, duration(pair.right.name)
     except ValueError as error:
-        raise SqlError(f"'{pair.right.name}' is no time to live", detail=f"it takes {error}", at=pair.right) from error
+        raise SqlError(
+            f"'{pair.right.name}' is not a time to live", detail=f"it takes {error}", at=pair.right
+        ) from error

@@ -65,7 +65,7 @@ def temporal_join(
     session: ResolveContext,
 ) -> Relation:
     """Return each row of `left` with the row that `right`, the relation of `source`, had for its key at the row's
-    time. Keys of `left` that it spreads are no more `hot` then."""
+    time. Keys of `left` that it spreads are then removed from `hot`."""
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
         raise session.give_up(
             SqlError(

@@ -1,4 +1,4 @@
-"""What ties the rows of an inner query to those of the outer one: conditions over both, by position.
+"""The correlation of an inner query with the outer one: conditions over both, by position.
 
 Where they are equations, the inner sides become columns of the inner rows. Else the distinct values of the outer
 columns that they read are joined with the inner rows first, and tie them.

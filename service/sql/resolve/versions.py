@@ -1,4 +1,4 @@
-"""From a relation to its versions: an upsert stream of which each change says what a row is from a time on.
+"""Conversion of a relation to its versions: an upsert stream whose changes are valid from a time on.
 
 Versions are read below whatever keeps the last row of each key, since a batch has many versions of a row and one last
 row. A condition that such a row must meet does not leave a version out, for the version before it would stay in force:
@@ -92,7 +92,7 @@ def _last_rows(node: TopN) -> VersionStream:
     if not (node.latest_first and node.first == node.last == 1 and time is not TimeKind.NONE):
         raise NoVersions("it ranks rows, and does not keep the last row of each key", _LAST_ROW)
     if mode(node.input) is not Mode.APPEND:
-        raise NoVersions("it keeps the last of rows that are taken back", "join the table whose rows change itself")
+        raise NoVersions("it keeps the last rows of an updating input", "join the table whose rows change itself")
     if not node.shown:
         return VersionStream(node.input, node.partition)
     known = fields(node.input)

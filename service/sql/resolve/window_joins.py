@@ -1,4 +1,4 @@
-"""Which joins are window joins: both inputs carry windows, whose starts and ends are compared."""
+"""The recognition of window joins: both inputs have windows, whose starts and ends are compared."""
 
 from __future__ import annotations
 

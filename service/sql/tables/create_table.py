@@ -1,4 +1,4 @@
-"""From CREATE TABLE to a table: types, computed columns, the time attribute, the key, the connector."""
+"""Conversion of CREATE TABLE to a table: types, computed columns, the time attribute, the key, the connector."""
 
 from __future__ import annotations
 

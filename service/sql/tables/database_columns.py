@@ -23,7 +23,7 @@ def check_database_columns(table: Table, statement: CreateTable, mistakes: Mista
         elif not _known(column.type):
             mistakes.add(
                 f'column "{column.name}" cannot be read from a database',
-                detail=f"{flink(column.type)} is no type of its own there",
+                detail=f"{flink(column.type)} is not a separate type there",
                 hint="declare it as STRING or ARRAY, or leave it out",
                 at=clause.name.at,
             )

@@ -1,4 +1,4 @@
-"""Whether the columns of a table can be carried by the formats of its keys and values."""
+"""The check whether the formats of a table's keys and values can carry its columns."""
 
 from __future__ import annotations
 

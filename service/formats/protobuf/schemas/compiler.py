@@ -24,7 +24,7 @@ _FILE = "schema.proto"
 """The name of a file that has none."""
 
 _MISTAKE = re.compile(r"[^ ]+\.proto:")
-"""How a line of protoc's that tells of a mistake begins."""
+"""The beginning of a line in which protoc reports a mistake."""
 
 _SECONDS = 60
 """For one file: protoc needs a twentieth of a second."""

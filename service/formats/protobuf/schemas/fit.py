@@ -1,4 +1,4 @@
-"""Whether the columns of a table can hold what the fields of a message hold.
+"""The check whether columns of a table can hold the values of message fields.
 
 Columns and fields meet by their names. The types are those of Flink's mapping, and more where no value is lost:
 https://nightlies.apache.org/flink/flink-docs-stable/docs/connectors/table/formats/protobuf/#data-type-mapping

@@ -1,4 +1,4 @@
-"""What went wrong: errors in full, dead letters and late rows with their reasons."""
+"""The failures: errors in full, dead letters and late rows with their reasons."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from service.observability.page.view.markup import Child, Markup, tag
 from service.observability.page.view.tables import grid
 
 WITHOUT_SCRIPT = 5
-"""Seconds until the page is loaded anew where scripts do not run."""
+"""Seconds until the page is reloaded where scripts do not run."""
 
 
 def page(status: Status) -> str:
@@ -59,7 +59,7 @@ def _body(status: Status) -> Markup:
 
 
 def _freshness(status: Status) -> Markup:
-    """When the page was made, and the button that keeps it so; the script fills in what becomes of it."""
+    """When the page was made, and the button that keeps it so; the script fills in its state."""
     return tag(
         "div",
         tag("p", "As of ", tag("time", f"{instant(status.now)} UTC"), id="as-of"),

@@ -1,4 +1,4 @@
-"""From a node to the kernel that computes it: types become Arrow schemas, expressions become DuckDB text.
+"""The kernels of plan nodes: types become Arrow schemas, expressions become DuckDB text.
 
 A module holds the kernels of a family of nodes, as `service/plan/nodes` does.
 """

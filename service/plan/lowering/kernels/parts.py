@@ -1,4 +1,4 @@
-"""What the kernels of several families are made from: schemas, aggregates, and how a time attribute is read."""
+"""The common parts of kernels: schemas, aggregates, and how a time attribute is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins over inputs of which columns are gone.
+"""Joins over inputs that have lost columns.
 
 A join keeps rows without their weights, and an Arrow table without columns forgets how many rows it has; so an input of
 a join of which nothing is read gets one constant column. Its rows are then equal, and are kept as one with its count.

@@ -1,4 +1,4 @@
-"""Which columns a node must see of its inputs, when some of its own are read."""
+"""The input columns that a node needs for a given set of its own."""
 
 from __future__ import annotations
 

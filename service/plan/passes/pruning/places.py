@@ -1,4 +1,4 @@
-"""Where the columns that are left of a relation are: their old positions, and their new ones."""
+"""The remaining columns of a relation: their old positions, and their new ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Python processes that Spark starts read first; see `sitecustomize`."""
+"""The first module of the Python processes that Spark starts; see `sitecustomize`."""

@@ -32,7 +32,7 @@ def _be_forked() -> None:
 
 
 def _end_with_the_query() -> None:
-    """Have the process that serves a query's Python source end without a word when Spark closes its connection.
+    """Have the process that serves a query's Python source end silently when Spark closes its connection.
 
     That is how it is stopped. It would try to report the closed connection over that connection, and fail.
     """

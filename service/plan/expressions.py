@@ -36,6 +36,8 @@ class Call:
     `template` is DuckDB text with {0}, {1}, ... for the arguments, answering as Flink SQL does and of exactly `type`.
     A template may hold the named parameter `$now`: the processing time of the batch, a TIMESTAMP in UTC.
     `deterministic` is false for RAND and UUID, which `passes.draw_from_origins` makes functions of a row.
+    `faster` has the same value for less: an expression in which Column(i) stands for the argument i. It is no part of
+    what a query means, and taken only by operators without state, so that state outlives what is found to be faster.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Call:
     type: DataType
     template: str
     deterministic: bool = True
+    faster: Expression | None = None
 
 
 Expression = Column | Literal | Call
@@ -102,6 +105,9 @@ def repeatable(expression: Expression) -> bool:
         case _:
             return True
 
+
+WHERE_MET = "WHERE MET"
+"""The name of a value that there is exactly where a condition is met, over the condition and the value."""
 
 ENFORCED = "NOT NULL"
 """The name of a condition that is never false: for a NULL it cannot be computed, which costs the row its place."""

@@ -33,16 +33,16 @@ class Calc(KernelDefaults):
     """One expression a column of the output, for the rows for which `where` is true.
 
     Expressions are DuckDB text over c0, c1, ... of the input; `$now` is the processing time. `where` reads the input.
-    Where expressions have parts in common, `steps` are those, each step over the input and the parts of the steps
-    before, which are named s0, s1, ... in this order; `over_steps` are the same expressions over these.
+    Where expressions have parts in common, `shared` are those in steps, each over the input and the parts of the steps
+    before, which are named s0, s1, ... in this order; `over_shared` are the same expressions over these.
     """
 
     input: pa.Schema
     output: pa.Schema
     expressions: tuple[str, ...]
     where: str | None = None
-    steps: tuple[tuple[str, ...], ...] = ()
-    over_steps: tuple[str, ...] = ()
+    shared: tuple[tuple[str, ...], ...] = ()
+    over_shared: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -63,7 +63,7 @@ class Calc(KernelDefaults):
             input=self.input.append(tag),
             output=self.output.append(tag_of(self.output)),
             expressions=(*self.expressions, tag.name),
-            over_steps=(*self.over_steps, tag.name) if self.steps else (),
+            over_shared=(*self.over_shared, tag.name) if self.shared else (),
         )
         return PerBlock(kernel, len(self.output))
 
@@ -78,14 +78,14 @@ class Calc(KernelDefaults):
 
     def _stepwise(self) -> str:
         """The statement that computes what expressions have in common once."""
-        if not self.steps:
+        if not self.shared:
             return self._plain()
         # The filter is innermost: DuckDB moves one ahead of a projection anyway, and what it reads with it.
         source, where, number = "changes", self.where or "", count()
-        for step in self.steps:
+        for step in self.shared:
             items = [named(text, f"s{next(number)}") for text in step]
             source, where = inner(select(["*", *items], source, where=where)), ""
-        return select([*all_named(self.over_steps, columns(range(len(self.over_steps)))), WEIGHT], source)
+        return select([*all_named(self.over_shared, columns(range(len(self.over_shared)))), WEIGHT], source)
 
     def _plain(self) -> str:
         items = all_named(self.expressions, columns(range(len(self.expressions))))

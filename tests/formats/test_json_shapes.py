@@ -25,7 +25,14 @@ from service.plan import types as t
 SQL = Sql()
 INNER = t.Row(("k", "n"), (t.STRING, t.INT))
 NAMES = ("k", "n", "d", "row", "other", "list")
-TYPES = (t.STRING, t.BIGINT, t.DOUBLE, t.Row(("k", "n", "in"), (t.STRING, t.INT, INNER)), INNER, t.Array(t.INT))
+TYPES: tuple[t.DataType, ...] = (
+    t.STRING,
+    t.BIGINT,
+    t.DOUBLE,
+    t.Row(("k", "n", "in"), (t.STRING, t.INT, INNER)),
+    INNER,
+    t.Array(t.INT),
+)
 FIELDS = Fields(NAMES, TYPES)
 
 

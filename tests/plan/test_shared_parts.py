@@ -85,9 +85,9 @@ ROWS = [
 def test_rows_and_dead_rows_are_those_of_expressions_without_shared_parts(texts, where) -> None:
     condition = None if where is None else compiled(where, COLUMNS)
     kernel = calc(SCHEMA, [compiled(text, COLUMNS) for text in texts], condition)
-    assert kernel.steps
+    assert kernel.shared
     rows = pa.table([[row[i] for row in ROWS] for i in range(6)], schema=weighted(SCHEMA))
-    found = [k.advance(no_state(), [rows], Clock(0, 0, 0), SQL) for k in (kernel, replace(kernel, steps=()))]
+    found = [k.advance(no_state(), [rows], Clock(0, 0, 0), SQL) for k in (kernel, replace(kernel, shared=()))]
     assert rows_of(found[0].changes) == rows_of(found[1].changes)
     assert [rows_of(d) for d in found[0].dead.values()] == [rows_of(d) for d in found[1].dead.values()]
 
@@ -95,7 +95,7 @@ def test_rows_and_dead_rows_are_those_of_expressions_without_shared_parts(texts,
 def test_shared_parts_of_several_runs_know_which_run_a_row_is_of() -> None:
     kernel = calc(SCHEMA, [compiled(text, COLUMNS) for text in ("UPPER(a)", "UPPER(a)")], None).per_block().kernel
     rows = pa.table([[row[i] for row in ROWS] for i in range(5)], schema=SCHEMA)
-    rows = rows.append_column(kernel.input.field(5), pa.array(range(5), pa.int64()))
+    rows = rows.append_column(kernel.inputs[0].field(5), pa.array(range(5), pa.int64()))
     rows = rows.append_column("_weight", pa.array([1] * 5, pa.int64()))
     answer = kernel.advance(no_state(), [rows], Clock(0, 0, 0), SQL).changes
     assert answer.column(2).to_pylist() == [0, 1, 2, 3, 4]

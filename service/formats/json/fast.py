@@ -8,7 +8,7 @@ with the suspicions of `columns`, row by row.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -63,9 +63,11 @@ class Texts:
         starts = edges[rows]
         if (edges[rows + 1] - starts).min() <= len(head):
             return False
-        heads = data[starts[:, np.newaxis] + np.arange(len(head) + 1, dtype=np.int32)]
-        digits = heads[:, -1] - ord("0") < 10  # what is below the digits wraps around
-        return bool(digits.all() and (heads[:, :-1] == np.frombuffer(head, np.uint8)).all())
+        digits = data[starts + len(head)] - ord("0") < 10  # what is below the digits wraps around
+        return bool(digits.all()) and all(
+            bool((words(data, len(part))[starts + place] == int.from_bytes(part, "little")).all())
+            for place, part in _in_words(head)
+        )
 
 
 FastValue = Callable[[pa.Array, Texts], pa.Array | None]
@@ -79,8 +81,9 @@ _NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 _WHOLE_NUMBER = r"^([1-9][0-9]*|-[1-9][0-9]*)$"
 _SUSPICIOUS = np.zeros(256, dtype=bool)
 _SUSPICIOUS[[ord(c) for c in "-0123456789[{"]] = True
-_LIKE_NAN = np.zeros(256, dtype=bool)
-_LIKE_NAN[[ord(c) for c in "NnIi"]] = True
+_ODD = _SUSPICIOUS.copy()
+"""The first bytes of what is suspicious, or may be one of the words NaN and Infinity."""
+_ODD[[ord(c) for c in "NnIi"]] = True
 
 
 def fast(key: Key, type_: DataType, options: JsonOptions) -> FastValue | None:
@@ -148,9 +151,11 @@ def _texts(number_or_container: str, column: pa.Array, texts: Texts) -> pa.Array
     data, edges = raw(column)
     if len(data) == 0:
         return column
-    # An empty text borrows its neighbour's first byte, which is harmless: it can only be suspected too much.
+    # An empty text borrows its neighbour's first byte.
     first = data[np.minimum(edges[:-1], len(data) - 1)]
-    suspects = np.flatnonzero(_SUSPICIOUS[first] | (_LIKE_NAN[first] & np.isin(np.diff(edges), (3, 8))))
+    suspects = np.flatnonzero(_ODD[first])
+    lengths = edges[suspects + 1] - edges[suspects]
+    suspects = suspects[np.where(_SUSPICIOUS[first[suspects]], lengths > 0, (lengths == 3) | (lengths == 8))]
     if len(suspects) == 0:
         return column
     values = column.take(pa.array(suspects))
@@ -214,6 +219,19 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 def _all_finite(column: pa.Array) -> bool:
     finite = np.isfinite(column.to_numpy(zero_copy_only=False))
     return bool(finite.sum() == len(column) - column.null_count)
+
+
+def _in_words(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Parts of eight, four, two or one bytes that cover `text`, each with its place; they may overlap."""
+    width = next(width for width in (8, 4, 2, 1) if width <= len(text))
+    for place in range(0, len(text), width):
+        first = min(place, len(text) - width)
+        yield first, text[first : first + width]
+
+
+def words(data: Bytes, width: int) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return the numbers that `width` bytes from each place on are, the first byte the lowest."""
+    return np.ndarray((max(0, len(data) - width + 1),), f"<u{width}", data, strides=(1,))
 
 
 def characters(column: pa.Array) -> bytes:

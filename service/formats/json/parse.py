@@ -28,6 +28,7 @@ from service.formats.json.fast import (
     raw,
     taken_as,
     whole_numbers,
+    words,
 )
 from service.formats.json.options import JsonOptions
 from service.formats.json.repeats import Repeats
@@ -258,7 +259,7 @@ def _all_objects(data: Bytes, edges: Edges) -> bool:
     each edge between two. False where that is not plain."""
     if len(edges) < 3 or np.diff(edges).min() < 2:
         return False
-    around = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))[edges[1:-1] - 2]
+    around = words(data, 4)[edges[1:-1] - 2]
     joined = (around & 0xFFFF00) == ord("}") << 8 | ord("{") << 16
     ends = data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}") and data[edges[-1] - 2] != ord(",")
     return bool(ends and joined.all() and ((around & 0xFF) != ord(",")).all())

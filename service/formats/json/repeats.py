@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.json.columns import key_pattern, quoted
-from service.formats.json.fast import Flags, characters, raw
+from service.formats.json.fast import Flags, characters, raw, words
 from service.plan.types import Array, DataType, Map, Row
 
 _MANY = 24
@@ -69,8 +69,7 @@ class _Keys:
         ends = colons[before == ord('"')]
         early = int(np.searchsorted(ends, self._WIDTH))
         self._first = [data[:end].tobytes() for end in ends[:early].tolist()]
-        words = np.ndarray((max(0, len(data) - self._WIDTH + 1),), "<u8", data, strides=(1,))
-        self._words = words[ends[early:] - self._WIDTH]
+        self._words = words(data, self._WIDTH)[ends[early:] - self._WIDTH]
 
     def more_than(self, often: int, name: str) -> bool:
         """Whether the name may be a key more often than that."""
@@ -87,8 +86,8 @@ class _Keys:
         """Return how many keys end so."""
         shift = np.uint64(8 * (self._WIDTH - len(last)))
         word = np.uint64(int.from_bytes(last.rjust(self._WIDTH, b"\0"), "little"))
-        words = self._words >> shift << shift if shift else self._words
-        return int(np.count_nonzero(words == word)) + sum(text.endswith(last) for text in self._first)
+        last_bytes = self._words >> shift << shift if shift else self._words
+        return int(np.count_nonzero(last_bytes == word)) + sum(text.endswith(last) for text in self._first)
 
 
 def _statement(names: Sequence[str], types: Sequence[DataType]) -> str | None:

@@ -38,7 +38,7 @@ _WORD = 62
 class Group(NamedTuple):
     """Records of one shape, by position; `shape` is None where they are to be read in another way."""
 
-    shape: Shape | None
+    shape: RecordShape | None
     rows: Rows
 
 
@@ -52,7 +52,7 @@ class Shapes:
         listed = ", ".join(quoted("$" + "".join(f'."{name}"' for name in path)) for path in self._paths)
         self._statement = f"SELECT json_exists(v, [{listed}]) AS p FROM records"
         self._where_valid = f"SELECT CASE WHEN json_valid(v) THEN json_exists(v, [{listed}]) END AS p FROM records"
-        self._known: dict[frozenset[Path], Shape] = {}
+        self._known: dict[frozenset[Path], RecordShape] = {}
 
     def groups(self, block: pa.Array, sql: Sql) -> list[Group]:
         """Return the records of `block` by their shape; those of the last group have none that is worth it."""
@@ -85,13 +85,13 @@ class Shapes:
             return None
         return lacking
 
-    def _shape(self, lacking: frozenset[Path]) -> Shape:
+    def _shape(self, lacking: frozenset[Path]) -> RecordShape:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        return self._known.setdefault(lacking, Shape(self._fields, self._options, lacking))
+        return self._known.setdefault(lacking, RecordShape(self._fields, self._options, lacking))
 
 
-class Shape:
+class RecordShape:
     """Picklable: reads records that lack some names strictly."""
 
     def __init__(self, fields: Fields, options: JsonOptions, lacking: frozenset[Path]) -> None:

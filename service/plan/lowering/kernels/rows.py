@@ -20,14 +20,14 @@ from service.plan.nodes import Normalize, SetOperation, Unnest
 def calc(input: pa.Schema, expressions: Sequence[Expression], where: Expression | None) -> Calc:
     """Return the projection of the rows for which `where` is true."""
     computed = [faster(e) for e in expressions]
-    shared = shared_parts(computed)
+    parts = shared_parts(computed)
     return Calc(
         input=input,
         output=schema_of([e.type for e in expressions]),
         expressions=tuple(render(e) for e in computed),
         where=None if where is None else render(faster(where)),
-        steps=shared.steps,
-        over_steps=shared.expressions if shared.steps else (),
+        shared=parts.steps,
+        over_shared=parts.expressions if parts.steps else (),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from operators.fingerprint import DUCKDB_TEXT
 from operators.kernel import PerBlock, Step, tag_of
 from operators.names import REASON, WEIGHT, columns
 from operators.sql import NOT_COMPUTABLE, Sql
-from operators.sql_text import all_named, comma, named, select
+from operators.sql_text import all_named, comma, inner, named, select
 from operators.time import Clock, asks_time, time_parameter
 
 if TYPE_CHECKING:
@@ -33,12 +34,16 @@ class Calc(KernelDefaults):
     """One expression a column of the output, for the rows for which `where` is true.
 
     Expressions are DuckDB text over c0, c1, ... of the input; `$now` is the processing time. `where` reads the input.
+    Where expressions have parts in common, `shared` are those in steps, each over the input and the parts of the steps
+    before, which are named s0, s1, ... in this order; `over_shared` are the same expressions over these.
     """
 
     input: pa.Schema
     output: pa.Schema
     expressions: tuple[str, ...] = field(metadata=DUCKDB_TEXT)
     where: str | None = field(default=None, metadata=DUCKDB_TEXT)
+    shared: tuple[tuple[str, ...], ...] = field(default=(), metadata=DUCKDB_TEXT)
+    over_shared: tuple[str, ...] = field(default=(), metadata=DUCKDB_TEXT)
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -59,6 +64,7 @@ class Calc(KernelDefaults):
             input=self.input.append(tag),
             output=self.output.append(tag_of(self.output)),
             expressions=(*self.expressions, tag.name),
+            over_shared=(*self.over_shared, tag.name) if self.shared else (),
         )
         return PerBlock(kernel, len(self.output))
 
@@ -67,16 +73,28 @@ class Calc(KernelDefaults):
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output))
         try:
-            return Step(changes=as_changes(self._run(sql, self._plain(), rows, clock), self.output))
+            return Step(changes=as_changes(self._run(sql, self._stepwise(), rows, clock), self.output))
         except NOT_COMPUTABLE:
             return self._apart(rows, clock, sql)
+
+    def _stepwise(self) -> str:
+        """The statement that computes what expressions have in common once."""
+        if not self.shared:
+            return self._plain()
+        # The filter is innermost: DuckDB moves one ahead of a projection anyway, and what it reads with it.
+        source, where, number = "changes", self.where or "", count()
+        for step in self.shared:
+            items = [named(text, f"s{next(number)}") for text in step]
+            source, where = inner(select(["*", *items], source, where=where)), ""
+        return select([*all_named(self.over_shared, columns(range(len(self.over_shared)))), WEIGHT], source)
 
     def _plain(self) -> str:
         items = all_named(self.expressions, columns(range(len(self.expressions))))
         return select([*items, WEIGHT], "changes", where=self.where or "")
 
     def _apart(self, rows: pa.Table, clock: Clock, sql: Sql) -> Step:
-        """Tell the rows that cannot be computed from the others, then compute the others."""
+        """Tell the rows that cannot be computed from the others, then compute the others: no part apart, so that a row
+        fails by what its own expressions are."""
         fails = _fails(self.expressions) if self.expressions else "false"
         if self.where is not None:
             fails = f"CASE WHEN {_fails([self.where])} THEN true WHEN {self.where} THEN {fails} ELSE false END"

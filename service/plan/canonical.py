@@ -23,8 +23,8 @@ from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import AggregateCall, Field, Job, Node, OverCall, Place, Sink
 from service.plan.table import Connector, Table
 
-_SILENT = {"place", "half_windowed", "waits"}
-"""Attributes that do not change what a node computes from its rows."""
+_SILENT = {"place", "half_windowed", "waits", "faster"}
+"""Attributes that do not change what a node or an expression computes from its rows."""
 
 _FEEDING = {"input", "inputs", "left", "right"}
 """Attributes that hold what a node reads."""

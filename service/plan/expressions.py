@@ -41,6 +41,9 @@ class Call:
     What a call means is its name, arguments and type, and `constants`: whatever else the template was made from, a
     pattern or a unit of time. The template is how it is computed today. `versions` are those of functions whose answers
     a mend has changed, by name, where they are not 1.
+
+    `faster` has the same value for less: an expression in which Column(i) stands for the argument i. It is no part of
+    what a query means, and taken only by operators without state, so that state outlives what is found to be faster.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Call:
     deterministic: bool = True
     constants: tuple[Literal | str | int, ...] = ()
     versions: tuple[tuple[str, int], ...] = ()
+    faster: Expression | None = None
 
 
 Expression = Column | Literal | Call
@@ -109,6 +113,9 @@ def repeatable(expression: Expression) -> bool:
         case _:
             return True
 
+
+WHERE_MET = "WHERE MET"
+"""The name of a value that there is exactly where a condition is met, over the condition and the value."""
 
 ENFORCED = "NOT NULL"
 """The name of a condition that is never false: for a NULL it cannot be computed, which costs the row its place."""

@@ -11,7 +11,8 @@ import duckdb
 from sqlglot import exp
 
 from service.plan import types
-from service.plan.expressions import Expression, render
+from service.plan.expressions import Expression, deterministic, render
+from service.plan.lowering.faster import faster
 from service.plan.nodes import Field
 from service.plan.types import DataType
 from service.sql.compiler.compile import compile_expression
@@ -61,7 +62,15 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def computed(expression: Expression, columns: Columns | None = None) -> tuple[Any, str]:
-    """The value of an expression over one row of `columns`, and its type in DuckDB."""
+    """The value of an expression over one row of `columns`, and its type in DuckDB; its faster form has the same."""
+    answer = _computed(expression, columns)
+    if (quick := faster(expression)) != expression and deterministic(expression):
+        # As text, since NaN is not equal to itself.
+        assert repr(_computed(quick, columns)) == repr(answer), render(quick)
+    return answer
+
+
+def _computed(expression: Expression, columns: Columns | None) -> tuple[Any, str]:
     row = ", ".join(f"CAST({v} AS {types.duckdb(t)}) AS c{i}" for i, (t, v) in enumerate((columns or {}).values()))
     # The row is stored, so that nothing is folded before it is read.
     connection = _connection()

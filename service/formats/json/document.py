@@ -1,9 +1,10 @@
 """Read wanted fields out of blocks of JSON text: with DuckDB and Arrow, and suspect rows by the reference parser.
 
-A block is read in the modes of `parse.ParseMode`, the fastest first; after a failure the next blocks begin with the
-next mode for a while, since a topic with optional fields has them everywhere. Each mode marks the rows whose values may
-differ from what `reference` reads: these *suspect* rows are read again by `reference`, one by one. So the mode never
-changes what is read.
+A block is read in the modes of `parse.ParseMode`, the fastest first. Where its records are not alike, they are sorted
+by the names that they lack (`shapes`), and the last mode is left to what is odd in another way. After a failure the
+next blocks begin where this one ended for a while, since a topic with optional fields has them everywhere. Each mode
+marks the rows whose values may differ from what `reference` reads: these *suspect* rows are read again by `reference`,
+one by one. So the mode never changes what is read.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ import pyarrow as pa
 from operators.sql import Sql
 from service.formats.contract import PASSED_OVER, DeadLetter
 from service.formats.json.columns import readable
+from service.formats.json.fast import Rows
 from service.formats.json.options import JsonOptions
 from service.formats.json.parse import FastResult, Fields, ParseMode, Statement, whole
 from service.formats.json.reference import Unreadable, reference_record
+from service.formats.json.shapes import Shapes, expressible
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
 """Blocks that begin with the mode after one that has failed: where that never fits, one block of so many pays for an
 attempt in vain."""
 
+_FEW = 1_000
+"""Records below which it costs more to sort them than to read them as they are."""
 
 _TOO_DEEP = DeadLetter("bad-json", "its objects and arrays are nested too deep to be read")
 
@@ -44,38 +49,95 @@ class Document:
         self._options = options
         self._schema = [arrow(t) for t in fields.types]
         fast = bool(fields.names) and readable(Row(fields.names, fields.types))
-        statements = [Statement(fields, options, mode) for mode in ParseMode] if fast else []
+        strict = [Statement(fields, options, mode) for mode in (ParseMode.NUMBERS, ParseMode.STRICT)] if fast else []
         # Two modes may be the same statement.
-        self._statements = tuple({s.text: s for s in statements}.values())
+        self._strict = tuple({s.text: s for s in strict}.values())
+        self._lenient = Statement(fields, options, ParseMode.LENIENT) if fast else None
+        self._shapes = Shapes(fields, options) if fast and expressible(fields.names, fields.types) else None
         self._first = 0
         self._blocks_left = 0
+        self._blocks_looked_at = 0
+
+    def read_at_once(self, values: pa.ChunkedArray, sql: Sql) -> ReadFields | None:
+        """Return the fields of each value, or None if they are not all alike; none of them is NULL.
+
+        Values are bytes that nobody has looked at: what is no UTF-8 is no JSON, and fails with the block.
+        """
+        if len(values) == 0:
+            return None
+        if self._blocks_looked_at > 0:
+            self._blocks_looked_at -= 1
+            return None
+        known = self._first, self._blocks_left
+        block = whole(values.cast(pa.binary())).view(pa.string())
+        answer = self._read_alike(block, sql)
+        if answer is None:
+            # It may be the bytes of one record: then the others are alike once it is set apart.
+            self._first, self._blocks_left = known
+            self._blocks_looked_at = _REMEMBERED_BLOCKS
+            return None
+        return self._with_suspects_read(answer, block)
 
     def read(self, texts: pa.ChunkedArray, sql: Sql) -> ReadFields:
         """Return the fields of each text; no text is NULL."""
         if len(texts) == 0:
             return ReadFields([pa.chunked_array([], type=t) for t in self._schema], {})
         block = whole(texts)
-        return self._with_suspects_read(self._read_fast(block, sql), block)
+        answer = self._read_alike(block, sql) or self._read_apart(block, sql)
+        return self._with_suspects_read(answer, block)
 
-    def _read_fast(self, block: pa.Array, sql: Sql) -> FastResult:
+    def _read_alike(self, block: pa.Array, sql: Sql) -> FastResult | None:
+        """Read a block whose records are all alike; None for others, and for blocks that follow them."""
         if self._blocks_left == 0:
             self._first = 0
+        if self._first == len(self._strict):
+            return None
         self._blocks_left -= 1
-        for number, statement in enumerate(self._statements[self._first :], self._first):
+        for number, statement in enumerate(self._strict[self._first :], self._first):
             answer = statement.read(block, sql)
             if answer is not None:
                 return answer
             self._first, self._blocks_left = number + 1, _REMEMBERED_BLOCKS
-        return self._read_valid(block, sql)
+        return None
+
+    def _read_apart(self, block: pa.Array, sql: Sql) -> FastResult:
+        """Read the records of each shape by themselves, and what is odd leniently."""
+        self._blocks_left -= 1
+        if self._shapes is None or len(block) < _FEW:
+            return self._read_odd(block, sql)
+        found: list[tuple[FastResult, Rows]] = []
+        odd: list[Rows] = []
+        for shape, rows in self._shapes.groups(block, sql):
+            part = block if len(rows) == len(block) else block.take(pa.array(rows))
+            answer = None if shape is None else shape.read(part, sql)
+            if answer is None:
+                odd.append(rows)
+            else:
+                found.append((answer, rows))
+        left = np.sort(np.concatenate(odd))
+        if len(left):
+            found.append((self._read_odd(block.take(pa.array(left)), sql), left))
+        if len(found) == 1:
+            return found[0][0]
+        places = np.empty(len(block), dtype=np.int64)
+        places[np.concatenate([rows for _, rows in found])] = np.arange(len(block))
+        taken = pa.array(places)
+        parts = zip(*(answer.columns for answer, _ in found), strict=True)
+        columns = [pa.concat_arrays(column).take(taken) for column in parts]
+        return FastResult(columns, np.concatenate([answer.suspect for answer, _ in found])[places])
+
+    def _read_odd(self, block: pa.Array, sql: Sql) -> FastResult:
+        answer = None if self._lenient is None else self._lenient.read(block, sql)
+        return self._read_valid(block, sql) if answer is None else answer
 
     def _read_valid(self, block: pa.Array, sql: Sql) -> FastResult:
-        """Read what is valid JSON in the last mode; all else is suspect."""
+        """Read what is valid JSON leniently; all else is suspect."""
         nothing = FastResult([pa.nulls(len(block), t) for t in self._schema], np.ones(len(block), dtype=bool))
-        if not self._statements:
+        if self._lenient is None:
             return nothing
         valid = sql("SELECT json_valid(v) AS ok FROM records", {"records": pa.table({"v": block})})["ok"].to_numpy()
         sound = np.flatnonzero(valid)
-        answer = self._statements[-1].read(block.take(pa.array(sound)), sql)
+        answer = self._lenient.read(block.take(pa.array(sound)), sql)
         if answer is None:
             return nothing
         source = np.full(len(block), len(sound))

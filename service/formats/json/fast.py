@@ -7,9 +7,10 @@ with the suspicions of `columns`, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,54 @@ from service.plan.types import DataType, Decimal, Simple, Text, Timestamp, Times
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Edges = np.ndarray[Any, np.dtype[np.int32]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Rows = np.ndarray[Any, np.dtype[np.int64]]
 
-FastValue = Callable[[pa.Array, pa.Array], pa.Array | None]
+
+class Key(NamedTuple):
+    """The key of a value; `outermost` says that it is one of the record, not of an object within."""
+
+    name: str
+    outermost: bool
+
+
+class Texts:
+    """The texts of the records of a block, which are asked where the values do not tell.
+
+    `searched` says that keys were looked for by a pattern: one that is written with escapes may have been overlooked.
+    """
+
+    def __init__(self, block: pa.Array) -> None:
+        self.block = block
+        self.searched = False
+
+    def any_match(self, rows: Rows, pattern: str) -> bool:
+        """Return whether one of these rows has a match of `pattern`."""
+        self.searched = True
+        return bool(pc.any(pc.match_substring_regex(self.block.take(pa.array(rows)), pattern)).as_py())
+
+    def any_boolean(self, rows: Rows, key: Key) -> bool:
+        """Return whether in one of these rows, where the number of `key` is 0 or 1, it may be written as true or
+        false."""
+        if not len(rows):
+            return False
+        if key.outermost and self._begin_with(rows, f"{{{json.dumps(key.name, ensure_ascii=False)}:".encode()):
+            return False
+        return self.any_match(rows, key_pattern(key.name) + r"\s*:\s*[tf]")
+
+    def _begin_with(self, rows: Rows, head: bytes) -> bool:
+        """Whether these rows begin with `head` and a digit: quick to see, of a key that stands first and only once."""
+        data, edges = raw(self.block)
+        starts = edges[rows]
+        if (edges[rows + 1] - starts).min() <= len(head):
+            return False
+        digits = data[starts + len(head)] - ord("0") < 10  # what is below the digits wraps around
+        return bool(digits.all()) and all(
+            bool((words(data, len(part))[starts + place] == int.from_bytes(part, "little")).all())
+            for place, part in _in_words(head)
+        )
+
+
+FastValue = Callable[[pa.Array, Texts], pa.Array | None]
 """From a column as DuckDB took it out, and the records' texts, to the column's values."""
 
 _EXACT = 2**53
@@ -34,19 +81,20 @@ _NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 _WHOLE_NUMBER = r"^([1-9][0-9]*|-[1-9][0-9]*)$"
 _SUSPICIOUS = np.zeros(256, dtype=bool)
 _SUSPICIOUS[[ord(c) for c in "-0123456789[{"]] = True
-_LIKE_NAN = np.zeros(256, dtype=bool)
-_LIKE_NAN[[ord(c) for c in "NnIi"]] = True
+_ODD = _SUSPICIOUS.copy()
+"""The first bytes of what is suspicious, or may be one of the words NaN and Infinity."""
+_ODD[[ord(c) for c in "NnIi"]] = True
 
 
-def fast(name: str, type_: DataType, options: JsonOptions) -> FastValue | None:
-    """Return the fast way for the key `name`, if its type has one."""
+def fast(key: Key, type_: DataType, options: JsonOptions) -> FastValue | None:
+    """Return the fast way for the value of `key`, if its type has one."""
     match type_:
         case Simple("TINYINT" | "SMALLINT" | "INT" | "BIGINT"):
             return partial(_integers, arrow(type_))
         case Simple("FLOAT" | "DOUBLE"):
-            return partial(_floats, arrow(type_), key_pattern(name) + r"\s*:\s*[tf]")
+            return partial(_floats, arrow(type_), key)
         case Simple("STRING") | Text():
-            return partial(_texts, key_pattern(name) + r"\s*:\s*[-0-9{\[NnIi]")
+            return partial(_texts, key_pattern(key.name) + r"\s*:\s*[-0-9{\[NnIi]")
         case Simple("BOOLEAN"):
             return _booleans
         case Decimal():
@@ -61,9 +109,9 @@ def fast(name: str, type_: DataType, options: JsonOptions) -> FastValue | None:
             return None
 
 
-def whole_numbers(name: str, type_: DataType) -> FastValue:
+def whole_numbers(key: Key, type_: DataType) -> FastValue:
     """Return the fast way for an integer that was taken as DOUBLE."""
-    return partial(_whole_numbers, arrow(type_), key_pattern(name) + r"\s*:\s*[tf]")
+    return partial(_whole_numbers, arrow(type_), key)
 
 
 def taken_as(type_: DataType, *, strict: bool) -> str:
@@ -72,42 +120,42 @@ def taken_as(type_: DataType, *, strict: bool) -> str:
     return duckdb(type_) if strict and type_ in (Simple("DOUBLE"), Simple("FLOAT")) else "VARCHAR"
 
 
-def _integers(wanted: pa.DataType, column: pa.Array, _: pa.Array) -> pa.Array | None:
+def _integers(wanted: pa.DataType, column: pa.Array, _: Texts) -> pa.Array | None:
     data = characters(column)
     if b"x" in data or b"X" in data:
         return None
     return _cast(column, wanted)
 
 
-def _whole_numbers(wanted: pa.DataType, boolean: str, column: pa.Array, texts: pa.Array) -> pa.Array | None:
+def _whole_numbers(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts) -> pa.Array | None:
     values = _cast(column, wanted)
     if values is None:
         return None
     plain = values.to_numpy(zero_copy_only=False) if not values.null_count else values.fill_null(2).to_numpy()
     if wanted == pa.int64() and len(plain) and (plain.max() >= _EXACT or plain.min() <= -_EXACT):
         return None
-    units = np.flatnonzero((plain == 0) | (plain == 1))
-    return None if len(units) and _any_match(texts, units, boolean) else values
+    return None if texts.any_boolean(np.flatnonzero((plain == 0) | (plain == 1)), key) else values
 
 
-def _floats(wanted: pa.DataType, boolean: str, column: pa.Array, texts: pa.Array) -> pa.Array | None:
+def _floats(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts) -> pa.Array | None:
     if pa.types.is_string(column.type):
         cast = _cast(column, wanted)
         return None if cast is None or not _all_finite(cast) else cast
     if not _all_finite(column):
         return None
     values = column.to_numpy(zero_copy_only=False)
-    units = np.flatnonzero((values == 0) | (values == 1))
-    return None if len(units) and _any_match(texts, units, boolean) else column
+    return None if texts.any_boolean(np.flatnonzero((values == 0) | (values == 1)), key) else column
 
 
-def _texts(number_or_container: str, column: pa.Array, texts: pa.Array) -> pa.Array | None:
+def _texts(number_or_container: str, column: pa.Array, texts: Texts) -> pa.Array | None:
     data, edges = raw(column)
     if len(data) == 0:
         return column
-    # An empty text borrows its neighbour's first byte, which is harmless: it can only be suspected too much.
+    # An empty text borrows its neighbour's first byte.
     first = data[np.minimum(edges[:-1], len(data) - 1)]
-    suspects = np.flatnonzero(_SUSPICIOUS[first] | (_LIKE_NAN[first] & np.isin(np.diff(edges), (3, 8))))
+    suspects = np.flatnonzero(_ODD[first])
+    lengths = edges[suspects + 1] - edges[suspects]
+    suspects = suspects[np.where(_SUSPICIOUS[first[suspects]], lengths > 0, (lengths == 3) | (lengths == 8))]
     if len(suspects) == 0:
         return column
     values = column.take(pa.array(suspects))
@@ -116,10 +164,10 @@ def _texts(number_or_container: str, column: pa.Array, texts: pa.Array) -> pa.Ar
         pc.match_substring_regex(values, r"^([{\[]|-?(?i:nan|inf|infinity)$)"),
     )
     rewritten = suspects[lost.fill_null(False).to_numpy(zero_copy_only=False)]
-    return None if len(rewritten) and _any_match(texts, rewritten, number_or_container) else column
+    return None if len(rewritten) and texts.any_match(rewritten, number_or_container) else column
 
 
-def _decimals(wanted: pa.DataType, column: pa.Array, _: pa.Array) -> pa.Array | None:
+def _decimals(wanted: pa.DataType, column: pa.Array, _: Texts) -> pa.Array | None:
     """Text of 16 characters has 15 digits beside its point at most, which a double keeps."""
     data, edges = raw(column)
     if len(column) and np.diff(edges).max() > 16 and (data == ord(".")).any():
@@ -127,30 +175,28 @@ def _decimals(wanted: pa.DataType, column: pa.Array, _: pa.Array) -> pa.Array | 
     return _cast(column, wanted)
 
 
-def _booleans(column: pa.Array, _: pa.Array) -> pa.Array | None:
+def _booleans(column: pa.Array, _: Texts) -> pa.Array | None:
     values = pc.equal(column, "true")
     return values if pc.all(pc.or_(values, pc.equal(column, "false"))).as_py() is not False else None
 
 
-def _dates(column: pa.Array, _: pa.Array) -> pa.Array | None:
+def _dates(column: pa.Array, _: Texts) -> pa.Array | None:
     return _cast(column, pa.date32())
 
 
-def _moments(precision: int, separator: str, zoned: bool, column: pa.Array, _: pa.Array) -> pa.Array | None:
+def _moments(precision: int, separator: str, zoned: bool, column: pa.Array, _: Texts) -> pa.Array | None:
     """Text of one shape: Arrow also takes a date alone, minutes without seconds, either separator and any offset."""
     present = len(column) - column.null_count
     if present == 0:
         return column.cast(pa.timestamp("us"))
-    data = characters(column)
-    if data.count(separator.encode()) != present:
-        return None
-    lengths = np.diff(raw(column)[1])
+    data, edges = raw(column)
+    data, lengths = data[edges[0] : edges[-1]], np.diff(edges)
     if column.null_count:
         lengths = lengths[column.is_valid().to_numpy(zero_copy_only=False)]
-    if zoned and data.count(b"Z") != present:
-        return None
     whole = 20 if zoned else 19
     if lengths.min() < whole:
+        return None
+    if np.count_nonzero(data == ord(separator)) != present or (zoned and np.count_nonzero(data == ord("Z")) != present):
         return None
     moments = _cast(column, pa.timestamp("us", "UTC") if zoned else pa.timestamp("us"))
     if moments is None:
@@ -175,8 +221,17 @@ def _all_finite(column: pa.Array) -> bool:
     return bool(finite.sum() == len(column) - column.null_count)
 
 
-def _any_match(texts: pa.Array, rows: np.ndarray[Any, np.dtype[np.int64]], pattern: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(texts.take(pa.array(rows)), pattern)).as_py())
+def _in_words(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Parts of eight, four, two or one bytes that cover `text`, each with its place; they may overlap."""
+    width = next(width for width in (8, 4, 2, 1) if width <= len(text))
+    for place in range(0, len(text), width):
+        first = min(place, len(text) - width)
+        yield first, text[first : first + width]
+
+
+def words(data: Bytes, width: int) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return the numbers that `width` bytes from each place on are, the first byte the lowest."""
+    return np.ndarray((max(0, len(data) - width + 1),), f"<u{width}", data, strides=(1,))
 
 
 def characters(column: pa.Array) -> bytes:

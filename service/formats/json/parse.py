@@ -21,11 +21,14 @@ from service.formats.json.fast import (
     Edges,
     FastValue,
     Flags,
+    Key,
+    Texts,
     characters,
     fast,
     raw,
     taken_as,
     whole_numbers,
+    words,
 )
 from service.formats.json.options import JsonOptions
 from service.formats.json.repeats import Repeats
@@ -114,7 +117,8 @@ class Statement:
         self._suspects: dict[str, None] = {}
         structure: dict[str, Any] = {}
         self._parts = [
-            self._part(f"s.{identifier(n)}", n, t, structure) for n, t in zip(fields.names, fields.types, strict=True)
+            self._part(f"s.{identifier(n)}", Key(n, True), t, structure)
+            for n, t in zip(fields.names, fields.types, strict=True)
         ]
         self._suspects.pop("false", None)
         selected = list(self._selected)
@@ -123,9 +127,9 @@ class Statement:
         self.text = f"SELECT {', '.join(selected)} FROM ({_inner(structure, mode)})"
         self._repeats = Repeats(fields.names, fields.types, fields.repeats)
 
-    def _part(self, place: str, name: str, type_: DataType, structure: dict[str, Any]) -> _Part:
+    def _part(self, place: str, key: Key, type_: DataType, structure: dict[str, Any]) -> _Part:
         """How the value at `place` is read; what from_json takes it as goes into `structure`."""
-        strict = self._way is not ParseMode.LENIENT
+        name, strict = key.name, self._way is not ParseMode.LENIENT
         if isinstance(type_, Row):
             inner: dict[str, Any] = {}
             structure[name] = inner
@@ -134,11 +138,11 @@ class Statement:
             if not strict:
                 self._suspects[row_suspect(place, name, places)] = None
             named = zip(places, type_.names, type_.types, strict=True)
-            return _Group(absent, arrow(type_), tuple(self._part(p, n, t, inner) for p, n, t in named))
+            return _Group(absent, arrow(type_), tuple(self._part(p, Key(n, False), t, inner) for p, n, t in named))
         if self._way is ParseMode.NUMBERS and type_ in INTEGERS:
             structure[name] = "DOUBLE"
-            return _Flat(self._select(place), name, arrow(type_), whole_numbers(name, type_), None)
-        fast_value = fast(name, type_, self._options)
+            return _Flat(self._select(place), name, arrow(type_), whole_numbers(key, type_), None)
+        fast_value = fast(key, type_, self._options)
         if fast_value is not None:
             structure[name] = taken_as(type_, strict=strict)
             slow = reading("x", name, type_, self._options, strict=strict)
@@ -159,7 +163,8 @@ class Statement:
         except NOT_COMPUTABLE:
             return None
         taken = [whole(answer[f"f{i}"]) for i in range(len(self._selected))]
-        suspect = _no_object(block) | _escaped_keys(block)
+        texts = Texts(block)
+        suspect = _no_object(block)
         if self._suspects:
             suspect |= answer["_suspect"].to_numpy()
         if self._decimals:
@@ -167,28 +172,32 @@ class Statement:
         if self._way is ParseMode.LENIENT:
             suspect |= self._loosely_read(block, taken, sql)
         try:
-            return FastResult([self._column(part, taken, block, suspect, sql) for part in self._parts], suspect)
+            columns = [self._column(part, taken, texts, suspect, sql) for part in self._parts]
         except _Unsure:
             return None
+        if texts.searched or self._suspects or self._way is ParseMode.LENIENT:
+            suspect |= _escaped_keys(block)
+        return FastResult(columns, suspect)
 
-    def _column(self, part: _Part, taken: Sequence[pa.Array], block: pa.Array, suspect: Flags, sql: Sql) -> pa.Array:
+    def _column(self, part: _Part, taken: Sequence[pa.Array], texts: Texts, suspect: Flags, sql: Sql) -> pa.Array:
         """The values of a part; what they make suspect is added to `suspect`."""
         match part:
             case _Finished():
                 values = taken[part.column]
             case _Flat():
-                values = part.fast(taken[part.column], block)
+                values = part.fast(taken[part.column], texts)
                 if values is None:
                     if part.slow is None:
                         raise _Unsure
+                    texts.searched = True
                     again = sql(
                         f"SELECT {part.slow.value} AS f, {part.slow.suspect} AS d FROM records",
-                        {"records": pa.table({"v": block, "x": taken[part.column]})},
+                        {"records": pa.table({"v": texts.block, "x": taken[part.column]})},
                     )
                     values = whole(again["f"])
                     np.logical_or(suspect, again["d"].to_numpy(), out=suspect)
             case _Group():
-                columns = [self._column(each, taken, block, suspect, sql) for each in part.fields]
+                columns = [self._column(each, taken, texts, suspect, sql) for each in part.fields]
                 return pa.StructArray.from_arrays(columns, fields=list(part.wanted), mask=taken[part.absent])
             case _:
                 assert_never(part)
@@ -250,7 +259,7 @@ def _all_objects(data: Bytes, edges: Edges) -> bool:
     each edge between two. False where that is not plain."""
     if len(edges) < 3 or np.diff(edges).min() < 2:
         return False
-    around = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))[edges[1:-1] - 2]
+    around = words(data, 4)[edges[1:-1] - 2]
     joined = (around & 0xFFFF00) == ord("}") << 8 | ord("{") << 16
     ends = data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}") and data[edges[-1] - 2] != ord(",")
     return bool(ends and joined.all() and ((around & 0xFF) != ord(",")).all())

@@ -48,6 +48,9 @@ def fields_of(
 
     `bad` grows by the records that cannot be read.
     """
+    if not values.null_count and (alike := document.read_at_once(values, sql)) is not None:
+        bad.update(alike.bad)
+        return alike.columns
     decoded, broken = texts(values)
     bad.update(dict.fromkeys(broken, BAD_UTF8))
     if not decoded.null_count:

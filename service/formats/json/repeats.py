@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.json.columns import key_pattern, quoted
-from service.formats.json.fast import Flags, characters, raw
+from service.formats.json.fast import Flags, characters, raw, words
 from service.plan.types import Array, DataType, Map, Row
 
 _MANY = 24
@@ -24,9 +25,12 @@ class Repeats:
     a record's text."""
 
     def __init__(self, names: Sequence[str], types: Sequence[DataType], allowed: int) -> None:
-        self._names = _every_name(names, types)
+        places = Counter(_every_place(names, types))
+        self._names = list(places)
         self._allowed = allowed
-        self._statement = _statement(names, types) if len(self._names) >= _MANY else None
+        # A name that is wanted in several objects may stand in a record more often than it repeats.
+        counted = len(places) >= _MANY or max(places.values(), default=0) > allowed
+        self._statement = _statement(names, types) if counted else None
 
     def found(self, block: pa.Array, present: Mapping[str, int], sql: Sql) -> Flags:
         """Return the records of `block` that may. `present` is how many records have a value for a name, for the names
@@ -65,8 +69,7 @@ class _Keys:
         ends = colons[before == ord('"')]
         early = int(np.searchsorted(ends, self._WIDTH))
         self._first = [data[:end].tobytes() for end in ends[:early].tolist()]
-        words = np.ndarray((max(0, len(data) - self._WIDTH + 1),), "<u8", data, strides=(1,))
-        self._words = words[ends[early:] - self._WIDTH]
+        self._words = words(data, self._WIDTH)[ends[early:] - self._WIDTH]
 
     def more_than(self, often: int, name: str) -> bool:
         """Whether the name may be a key more often than that."""
@@ -83,8 +86,8 @@ class _Keys:
         """Return how many keys end so."""
         shift = np.uint64(8 * (self._WIDTH - len(last)))
         word = np.uint64(int.from_bytes(last.rjust(self._WIDTH, b"\0"), "little"))
-        words = self._words >> shift << shift if shift else self._words
-        return int(np.count_nonzero(words == word)) + sum(text.endswith(last) for text in self._first)
+        last_bytes = self._words >> shift << shift if shift else self._words
+        return int(np.count_nonzero(last_bytes == word)) + sum(text.endswith(last) for text in self._first)
 
 
 def _statement(names: Sequence[str], types: Sequence[DataType]) -> str | None:
@@ -120,13 +123,13 @@ def _has_row(type_: DataType) -> bool:
     return isinstance(type_, Row)
 
 
-def _every_name(names: Sequence[str], types: Sequence[DataType]) -> list[str]:
-    """Names at every depth. One inside an ARRAY repeats by right: such rows are then read exactly, and no harm done."""
-    every = dict.fromkeys(names)
+def _every_place(names: Sequence[str], types: Sequence[DataType]) -> Iterator[str]:
+    """Names at every depth, in each object in which they are wanted. One inside an ARRAY repeats by right: such rows
+    are then read exactly, and no harm done."""
+    yield from names
     for type_ in types:
         inner = type_
         while isinstance(inner, Array | Map):
             inner = inner.element if isinstance(inner, Array) else inner.value
         if isinstance(inner, Row):
-            every |= dict.fromkeys(_every_name(inner.names, inner.types))
-    return list(every)
+            yield from _every_place(inner.names, inner.types)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from service.plan import types
-from service.plan.expressions import Call, Expression
-from service.plan.types import BOOLEAN, Timestamp, TimestampLtz, flink
+from service.plan.expressions import Call, Column, Expression
+from service.plan.types import BOOLEAN, Row, Timestamp, TimestampLtz, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.expressions.context import Context
@@ -95,7 +95,14 @@ def _connected(name: str, arguments: Arguments, context: Context) -> Expression:
     decided = ("WHEN NOT {%d} THEN false" if name == "AND" else "WHEN {%d} THEN true").__mod__
     whens = " ".join(map(decided, range(len(operands) - 1)))
     every = f" {name} ".join(f"{{{i}}}" for i in range(len(operands)))
-    return Call(name, operands, BOOLEAN, f"CASE {whens} ELSE ({every}) END")
+    # An operand that decides nothing and is never NULL leaves the others alone.
+    *before, last = range(len(operands))
+    open_ones = (*(b for b in before if not _never_null(operands[b])), last)
+    rest = f" {name} ".join(f"{{{i}}}" for i in open_ones)
+    fails = any(map(_fails_at_times, operands[1:]))
+    places = tuple(Column(i, BOOLEAN) for i in range(len(operands)))
+    faster = Call(name, places, BOOLEAN, f"CASE {whens} ELSE ({rest}) END" if fails else f"({every})")
+    return Call(name, operands, BOOLEAN, f"CASE {whens} ELSE ({every}) END", faster=faster)
 
 
 def _is_chain(expression: Expression, name: str) -> TypeGuard[Call]:
@@ -108,6 +115,25 @@ def _may_fail(expression: Expression) -> bool:
     if not isinstance(expression, Call):
         return False
     return expression.name not in _NEVER_FAIL or any(map(_may_fail, expression.arguments))
+
+
+def _fails_at_times(expression: Expression) -> bool:
+    """Whether `expression` may have no value for a row: a field taken out of a ROW has one, and so has what
+    is only given another type."""
+    if not isinstance(expression, Call):
+        return False
+    taken = expression.name.startswith(".") and isinstance(expression.arguments[0].type, Row)
+    there = taken or expression.name in _NEVER_FAIL or expression.template == "{0}"
+    return not there or any(map(_fails_at_times, expression.arguments))
+
+
+def _never_null(expression: Expression) -> bool:
+    """Whether `expression` is true or false whatever its operands are."""
+    if not isinstance(expression, Call):
+        return False
+    if expression.name in ("AND", "OR", "NOT"):
+        return all(map(_never_null, expression.arguments))
+    return expression.name in _NEVER_NULL
 
 
 def _case(name: str, arguments: Arguments, context: Context) -> Expression:
@@ -154,6 +180,8 @@ _ORDERS = ("<", "<=", ">", ">=")
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
 
 _NEVER_FAIL = {*_COMPARISONS, "AND", "OR", "NOT", "IS NULL", "IS TRUE", "IS FALSE", "BETWEEN", "IN"}
+
+_NEVER_NULL = {"IS NULL", "IS TRUE", "IS FALSE", "IS NOT DISTINCT FROM", "IS DISTINCT FROM"}
 
 ONLY_ROW = "ONLY ROW"
 """The function that SINGLE_VALUE becomes, over the least value of a group and how many rows it has; no name that a user

@@ -11,7 +11,7 @@ from functools import cache
 
 import duckdb
 
-from service.plan.expressions import Call, Expression
+from service.plan.expressions import WHERE_MET, Call, Column, Expression
 from service.plan.types import BOOLEAN, INT, STRING, Array
 from service.sql.errors import SqlError
 from service.sql.expressions.context import Context
@@ -54,12 +54,11 @@ def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
         raise SqlError(f"the group of {name} must be a number from 0 to 9")
     if pattern is not None and group > groups_of(pattern):
         return Call(name, arguments[:2], STRING, "CAST(NULL AS VARCHAR)")
-    return Call(
-        name,
-        arguments[:2],
-        STRING,
-        f"CASE WHEN regexp_matches({{0}}, {{1}}) THEN regexp_extract({{0}}, {{1}}, {group}) END",
-    )
+    found, taken = "regexp_matches({0}, {1})", f"regexp_extract({{0}}, {{1}}, {group})"
+    places = (Column(0, STRING), Column(1, STRING))
+    parts = (Call("REGEXP", places, BOOLEAN, found), Call(name, places, STRING, taken))
+    faster = Call(WHERE_MET, parts, STRING, "CASE WHEN {0} THEN {1} END")
+    return Call(name, arguments[:2], STRING, f"CASE WHEN {found} THEN {taken} END", faster=faster)
 
 
 def _extract_all(name: str, arguments: Arguments, context: Context) -> Expression:

@@ -11,17 +11,23 @@ from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetOperationOperator
 from operators.rows.unnest import UnnestOperator
 from service.plan.expressions import Expression, render
-from service.plan.lowering.kernels.parts import schema, schema_of, text_of
+from service.plan.lowering.faster import faster
+from service.plan.lowering.kernels.parts import schema, schema_of
+from service.plan.lowering.shared_parts import shared_parts
 from service.plan.nodes import Normalize, SetOperation, Unnest
 
 
 def calc(input: pa.Schema, expressions: Sequence[Expression], where: Expression | None) -> Calc:
     """Return the projection of the rows for which `where` is true."""
+    computed = [faster(e) for e in expressions]
+    parts = shared_parts(computed)
     return Calc(
         input=input,
         output=schema_of([e.type for e in expressions]),
-        expressions=tuple(render(e) for e in expressions),
-        where=text_of(where),
+        expressions=tuple(render(e) for e in computed),
+        where=None if where is None else render(faster(where)),
+        shared=parts.steps,
+        over_shared=parts.expressions if parts.steps else (),
     )
 
 

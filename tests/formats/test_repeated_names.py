@@ -23,6 +23,8 @@ NONE: Mapping[str, int] = {}
         ("a", ['{"a":1}', '{"b":{"a":2},"a":3}'], {"a": 2}, [False, True]),
         ("a", ['{"a" :1,"a"\n:2}', '{"a":1}'], {"a": 2}, [True, False]),
         ("a", ['{"a":1}', '{"b":2}'], {"a": 1}, [False, False]),
+        # An escaped key of another record does not make up for one that repeats.
+        ("a", ['{"a":1,"a":2}', '{"\\u0061":3}'], {"a": 2}, [True, False]),
         ("a", ['{"b":1}', '{"ba":1,"ca":2}'], NONE, [False, False]),
         ("a_name_of_many_letters", ['{"a_name_of_many_letters":1,"a_name_of_many_letters":2}'], NONE, [True]),
         ("one_address", ['{"two_address":1,"three_address":2}', '{"x":1}'], NONE, [False, False]),

@@ -39,6 +39,8 @@ class Repeats:
             answer: Flags = sql(self._statement, {"records": pa.table({"v": block})})["r"].to_numpy()
             return answer
         suspect = np.zeros(len(block), dtype=bool)
+        if b"\\u00" in characters(block):
+            present = {}  # A key written with escapes gives a value, and would make up for one that repeats elsewhere.
         keys = _Keys(block)
         for name in self._names:
             if not keys.more_than(present.get(name, 0), name):

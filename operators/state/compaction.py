@@ -14,8 +14,8 @@ Run = tuple[Block, ...]
 """Blocks whose seen sort keys do not overlap, ascending."""
 
 FAN = 4
-"""So many runs of one size make a run of the next size: a row is read by one merge for each power of it, and a lookup
-looks into fewer than so many runs of each size."""
+"""The number of runs of one size that make a run of the next size: a row is read by one merge for each power of it, and
+a lookup looks into fewer runs of each size than this."""
 
 _SMALLEST = 1024
 """Runs of fewer rows than FAN times this are of one size: what it costs to merge them is a statement, whatever they

@@ -191,7 +191,7 @@ def test_what_others_have_run_first_runs_before_what_fills():
 
 
 def test_the_notes_tell_what_becomes_of_a_changed_query():
-    assert "set\nupgrade.from to have them filled" in files(LOCAL)["NOTES.txt"]
+    assert "set\nupgrade.from to fill them" in files(LOCAL)["NOTES.txt"]
     notes = files(merged(LOCAL, filling("earliest")))["NOTES.txt"]
     assert "kubectl logs --namespace streams tailrace-0 --container upgrade --follow" in notes
 

@@ -25,7 +25,7 @@ from service.formats.json.shapes import Shapes, expressible
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
-"""Blocks that begin with the mode after one that has failed: where that never fits, one block of so many pays for an
+"""Blocks that begin with the mode after one that has failed: where that never fits, one block in 64 pays for an
 attempt in vain."""
 
 _FEW = 1_000

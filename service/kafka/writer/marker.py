@@ -47,8 +47,8 @@ Record = tuple[bytes | None, bytes | None]
 """Key and value."""
 
 _ASK = 10.0
-"""Seconds for which one question about offsets is waited for. It is then asked anew, by a new client, for as long
-as the caller has patience: a broker that was asked just before it went away answers no more."""
+"""Seconds to wait for the answer to one request for offsets. The request is then repeated by a new client, as long as
+the caller has patience: a broker that goes away with a request does not answer it."""
 
 _WINDOW = 200
 """Records at the end of a partition of the marker topic among which a marker is looked for first: a batch of a query

@@ -29,7 +29,7 @@ class SharedParts(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """An expression of which there is one, however often it stands; `arguments` are the numbers of parts before it.
+    """An expression that is kept once, however often it stands; `arguments` are the numbers of parts before it.
 
     `reads` says whether it reads a column, `plain` that it costs nothing: a column, or a field of one.
     """

@@ -56,7 +56,7 @@ def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
         return Call(name, arguments[:2], STRING, "CAST(NULL AS VARCHAR)")
     found, taken = "regexp_matches({0}, {1})", f"regexp_extract({{0}}, {{1}}, {group})"
     places = (Column(0, STRING), Column(1, STRING))
-    parts = (Call("REGEXP", places, BOOLEAN, found), Call(name, places, STRING, taken))
+    parts = (Call("REGEXP", places, BOOLEAN, found), Call(name, places, STRING, taken, constants=(group,)))
     faster = Call(WHERE_MET, parts, STRING, "CASE WHEN {0} THEN {1} END")
     return Call(name, arguments[:2], STRING, f"CASE WHEN {found} THEN {taken} END", faster=faster)
 

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from service.host.machine import find_java
+from tests.spark.store_requests import RequestLog
 
 HOST = "storage.googleapis.com"
 PASSWORD = "changeit"
@@ -74,6 +75,7 @@ class StateStore:
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[int, bytes]] = {}
+        self.requests = RequestLog()
         self._generation = 1
         self._uploads: dict[str, tuple[str, bytearray]] = {}
         self._lock = threading.RLock()
@@ -88,6 +90,7 @@ class StateStore:
         if found is None:
             return refused(400)
         upload, bucket, objects, name = found.groups()
+        self._note(asked, upload is not None, name)
         with self._lock:
             if upload:
                 return self._upload(asked, bucket)
@@ -98,6 +101,20 @@ class StateStore:
                     else told({"kind": "storage#bucket", "name": bucket, "id": bucket})
                 )
             return self._object(asked, bucket, name)
+
+    def _note(self, asked: Question, upload: bool, name: str | None) -> None:
+        """Count a request by what it is for: an upload once, however many requests its bytes take."""
+        query, agent = asked.query, asked.headers.get("user-agent", "")
+        if upload:
+            if asked.method == "POST":
+                self.requests.note("PUT", query.get("name") or _name_sent(asked), agent)
+        elif name is None:
+            self.requests.note("LIST", query.get("prefix", ""), agent)
+        else:
+            source, verb, target = (*re.split("/(rewriteTo|moveTo)/", unquote(name)), "", "")[:3]
+            kind = "COPY" if verb else "DELETE" if asked.method == "DELETE" else "HEAD"
+            kind = "GET" if query.get("alt") == "media" else kind
+            self.requests.note(kind, target.partition("/o/")[2] if verb else source, agent)
 
     def _object(self, asked: Question, bucket: str, name: str) -> Answer:
         source, verb, target = (*re.split("/(rewriteTo|moveTo)/", name), "", "")[:3]
@@ -191,6 +208,12 @@ class StateStore:
         return Answer(200, b"\r\n".join(lines) + b"--\r\n", {"Content-Type": "multipart/mixed; boundary=batch"})
 
 
+def _name_sent(asked: Question) -> str:
+    """The name of the object of an upload, where the description of it says so."""
+    described = _parts(asked)[0] if asked.query.get("uploadType") == "multipart" else asked.body
+    return str(json.loads(described)["name"])
+
+
 def _rewritten(written: Answer, size: int) -> Answer:
     """What is said of a copy that is done."""
     whole = {"kind": "storage#rewriteResponse", "done": True, "objectSize": str(size), "totalBytesRewritten": str(size)}
@@ -218,6 +241,17 @@ class FakeGcs:
     java_options: str
     key_file: Path
     plain: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What Spark is told so that `gs` is this store."""
+        return {
+            "spark.hadoop.fs.gs.project.id": "test",
+            "spark.hadoop.fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
+            "spark.hadoop.fs.gs.auth.service.account.json.keyfile": str(self.key_file),
+            "spark.hadoop.fs.gs.storage.root.url": self.plain,
+            "spark.driver.extraJavaOptions": self.java_options,
+        }
 
 
 @contextmanager

@@ -12,16 +12,18 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from tests.spark.store_requests import RequestLog
+
 Objects = dict[str, bytes]
 
 KEYS_A_PAGE = 1000
 
 
 @contextmanager
-def fake_s3() -> Iterator[tuple[str, Objects]]:
-    """A server: its address, and what it holds by bucket/key."""
+def fake_s3(requests: RequestLog | None = None) -> Iterator[tuple[str, Objects]]:
+    """A server: its address, and what it holds by bucket/key; `requests` is told what it is asked."""
     held: Objects = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(held))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(held, RequestLog() if requests is None else requests))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -29,6 +31,19 @@ def fake_s3() -> Iterator[tuple[str, Objects]]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def s3_settings(address: str) -> dict[str, str]:
+    """Return what Spark is told so that `s3a` is the server at `address`."""
+    own = {
+        "endpoint": address,
+        "endpoint.region": "nowhere-1",
+        "path.style.access": "true",
+        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        "access.key": "key",
+        "secret.key": "secret",
+    }
+    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in own.items()}
 
 
 def unchunked(body: bytes) -> bytes:
@@ -48,7 +63,7 @@ def _tag(data: bytes) -> str:
     return f'"{hashlib.md5(data).hexdigest()}"'
 
 
-def _handler(held: Objects) -> type[BaseHTTPRequestHandler]:
+def _handler(held: Objects, requests: RequestLog) -> type[BaseHTTPRequestHandler]:
     lock = threading.Lock()
     uploads: dict[str, dict[int, bytes]] = {}
 
@@ -58,7 +73,11 @@ def _handler(held: Objects) -> type[BaseHTTPRequestHandler]:
         def _asked(self) -> tuple[str, dict[str, str]]:
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-            return unquote(parts.path).lstrip("/"), query
+            key = unquote(parts.path).lstrip("/")
+            kind = "LIST" if "list-type" in query else "COPY" if "x-amz-copy-source" in self.headers else self.command
+            name = query.get("prefix", "") if kind == "LIST" else key.partition("/")[2]
+            requests.note("DELETE" if "delete" in query else kind, name, self.headers.get("User-Agent", ""))
+            return key, query
 
         def _body(self) -> bytes:
             body = self._sent()

@@ -100,7 +100,7 @@ def test_the_java_classes_that_we_know_by_name_are_there():
 
 
 def test_our_own_classes_are_where_they_are_named():
-    for name in (jvm.KAFKA_SOURCE, KAFKA, jvm.REPORTS, object_store.FOLDER_FILES):
+    for name in (jvm.KAFKA_SOURCE, KAFKA, jvm.REPORTS, object_store.FOLDER_FILES, object_store.STORE_FILES):
         assert (SOURCES / name.replace(".", "/")).with_suffix(".java").is_file(), name
 
 

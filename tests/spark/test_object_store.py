@@ -15,7 +15,7 @@ from service.spark.driver import object_store
 from service.spark.driver.configuration import configured
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_gcs import fake_gcs
-from tests.spark.fake_s3 import fake_s3, unchunked
+from tests.spark.fake_s3 import fake_s3, s3_settings, unchunked
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read, upserted
 
@@ -37,11 +37,12 @@ def test_a_store_needs_the_archives_of_its_client(checkpoint: str, lists: tuple[
     assert all(load(name).archives for name in lists)
 
 
-def test_only_a_local_checkpoint_relies_on_a_rename_that_replaces():
+def test_only_a_local_checkpoint_relies_on_a_rename_that_replaces_and_only_a_store_on_a_put():
     for checkpoint in ("checkpoint", "/data", "file:///data"):
         assert configured(Spark(), [Path("/a.jar")], checkpoint)[MANAGER] == "tailrace.checkpoint.FolderFiles"
-    for checkpoint in ("s3a://bucket", "gs://bucket", "hdfs://host/folder"):
-        assert MANAGER not in configured(Spark(), [Path("/a.jar")], checkpoint)
+    for checkpoint in ("s3a://bucket", "gs://bucket"):
+        assert configured(Spark(), [Path("/a.jar")], checkpoint)[MANAGER] == "tailrace.checkpoint.StoreFiles"
+    assert MANAGER not in configured(Spark(), [Path("/a.jar")], "hdfs://host/folder")
 
 
 def test_the_users_own_client_of_a_store_goes_before_ours():
@@ -63,15 +64,7 @@ def test_a_pipeline_goes_on_from_a_checkpoint_in_s3_after_a_kill(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ):
     with fake_s3() as (address, held):
-        conf = {
-            "spark.hadoop.fs.s3a.endpoint": address,
-            "spark.hadoop.fs.s3a.endpoint.region": "nowhere-1",
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-            "spark.hadoop.fs.s3a.access.key": "key",
-            "spark.hadoop.fs.s3a.secret.key": "secret",
-        }
-        goes_on(kafka, make_topic, service, "s3a://bucket/folder", conf)
+        goes_on(kafka, make_topic, service, "s3a://bucket/folder", s3_settings(address))
         assert "bucket/folder/totals/tailrace/fixed.json" in held
         assert any(key.startswith("bucket/folder/totals/tailrace/state/") for key in held)
 
@@ -81,14 +74,7 @@ def test_a_pipeline_goes_on_from_a_checkpoint_in_google_cloud_storage_after_a_ki
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess], tmp_path: Path
 ):
     with fake_gcs(tmp_path) as store:
-        conf = {
-            "spark.hadoop.fs.gs.project.id": "test",
-            "spark.hadoop.fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
-            "spark.hadoop.fs.gs.auth.service.account.json.keyfile": str(store.key_file),
-            "spark.hadoop.fs.gs.storage.root.url": store.plain,
-            "spark.driver.extraJavaOptions": store.java_options,
-        }
-        goes_on(kafka, make_topic, service, "gs://bucket/folder", conf)
+        goes_on(kafka, make_topic, service, "gs://bucket/folder", store.settings)
         assert "bucket/folder/totals/tailrace/fixed.json" in store.store.objects
         assert any(key.startswith("bucket/folder/totals/tailrace/state/") for key in store.store.objects)
 

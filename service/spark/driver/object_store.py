@@ -11,6 +11,9 @@ _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 FOLDER_FILES = "tailrace.checkpoint.FolderFiles"
 """Our class of the files of a checkpoint that is a folder."""
 
+STORE_FILES = "tailrace.checkpoint.StoreFiles"
+"""Our class of the files of one that is in an object store."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectStore:
@@ -49,9 +52,10 @@ def required(checkpoint: str) -> Mapping[str, str]:
     """Return how a file of the checkpoint is put in its place whole.
 
     On a local file system a rename takes the place of what is there, which is all that is needed; Spark's default forks
-    chmod and readlink about ten times a batch, ours never. In an object store a rename does not replace, and a batch
-    that is done again writes the same files again: Spark's default sees to that.
+    chmod and readlink about ten times a batch, ours never. In an object store a put is atomic, and a rename is none:
+    Spark's default takes 25 requests for a file, ours 3.
     """
-    if urlparse(checkpoint).scheme in ("", "file"):
+    scheme = urlparse(checkpoint).scheme
+    if scheme in ("", "file"):
         return {_MANAGER: FOLDER_FILES}
-    return {}
+    return {_MANAGER: STORE_FILES} if scheme in STORES else {}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from operators.time import MIN_TIME
 from service.checkpoint.answers import Answers
 from service.checkpoint.blocks import BlockWriter, Manifest
-from service.checkpoint.files import StoredAt
+from service.checkpoint.files import Files, StoredAt
 from service.checkpoint.version import LevelState, ShardState, Version
 from service.databases.lookups import found_now
 from service.plan.program import Operator
@@ -30,6 +30,10 @@ from service.spark.query.task_output import write_output
 
 _CACHES: dict[str, tuple[str, ShardCache]] = {}
 """By pipeline, the run and its shards: those of the run before it are of no use."""
+
+_VERSIONS: dict[str, tuple[tuple[str, int], Version]] = {}
+"""By pipeline, the version that the tasks of a batch of a run start from: in an object store each look is two requests,
+and a worker does many tasks of a batch."""
 
 
 class LevelTask:
@@ -67,7 +71,7 @@ class LevelTask:
                 yield envelope
         yield from sorted(passing, key=lambda e: (e.channel, e.sequence))
         files = job.spec.state.open()
-        before = Version.before(files, batch).levels.get(self._level, LevelState(None, ()))
+        before = _version_before(job, files, batch).levels.get(self._level, LevelState(None, ()))
         cache = _cache(job)
         cache.begin(batch)
         kept = _KeptShard(job, self._level, number, before, BlockWriter(files, batch, self._level, number), cache)
@@ -163,6 +167,16 @@ class _KeptShard:
     def _fetch(self, block: str) -> pa.Buffer:
         assert self._manifest is not None
         return self._files.block(self._manifest.blocks[block])
+
+
+def _version_before(job: WorkerJob, files: Files, batch: int) -> Version:
+    """The state that the batch starts from: it does not change while tasks of the batch run."""
+    wanted = job.spec.run, batch
+    known, version = _VERSIONS.get(job.spec.program.name, (None, None))
+    if version is None or known != wanted:
+        version = Version.before(files, batch)
+        _VERSIONS[job.spec.program.name] = wanted, version
+    return version
 
 
 def _cache(job: WorkerJob) -> ShardCache:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job
 from service.plan.program import Output, Program
 from service.plan.table import Table
+from service.runtime.shard_operators import Ask
 from service.runtime.watermarks import Tick, channel_name
 
 START = 1_704_067_200_000
@@ -31,6 +32,10 @@ START = 1_704_067_200_000
 
 STEP = 1_000
 """Milliseconds from batch to batch where a case does not say it."""
+
+Runner = Callable[[Program, Mapping[int, Decoder], int, Sql, Ask], LocalRunner]
+"""What makes the runner of a job: it is told the program, the decoders of its sources, how many shards there are at
+most, and what answers lookups."""
 
 LATE = "late.changes"
 DEAD = "dead.changes"
@@ -63,25 +68,27 @@ class Outcome:
         return found
 
 
-def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, shards: int = 2) -> Outcome:
+def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, shards: int = 2, runner: Runner = LocalRunner) -> Outcome:
     """Run all jobs of a case over its input files."""
     outcome = Outcome()
     for job in jobs:
         whole = (folder / LATE).exists()
-        part = _run_job(folder, compile_job(job, late_rows=whole), sql, shards)
+        part = _run_job(folder, compile_job(job, late_rows=whole), sql, shards, runner)
         if any(part.late) and not whole:
             # Late rows were only counted: once more, now with each of them to be seen.
-            part = _run_job(folder, compile_job(job, late_rows=True), sql, shards)
+            part = _run_job(folder, compile_job(job, late_rows=True), sql, shards, runner)
         _add(outcome, part)
     return outcome
 
 
-def _run_job(folder: Path, program: Program, sql: Sql, shards: int) -> Outcome:
+def _run_job(folder: Path, program: Program, sql: Sql, shards: int, runner: Runner) -> Outcome:
     with databases(folder, program, sql) as looked_up:
-        return _run_beside(folder, program, looked_up, sql, shards)
+        return _run_beside(folder, program, looked_up, sql, shards, runner)
 
 
-def _run_beside(folder: Path, program: Program, looked_up: CaseDatabases, sql: Sql, shards: int) -> Outcome:
+def _run_beside(
+    folder: Path, program: Program, looked_up: CaseDatabases, sql: Sql, shards: int, make: Runner
+) -> Outcome:
     inputs = {s.id: read(folder, s.table) for s in program.sources}
     feeds = {s.id: Feed(s.table, inputs[s.id]) for s in program.sources}
     decoders: dict[int, Decoder] = {
@@ -91,7 +98,7 @@ def _run_beside(folder: Path, program: Program, looked_up: CaseDatabases, sql: S
         for s in program.sources
     }
     channels = {i: tuple(channel_name(i, feeds[i].topic, p) for p in each.partitions) for i, each in inputs.items()}
-    runner = LocalRunner(program, decoders, shards, sql, looked_up.ask)
+    runner = make(program, decoders, shards, sql, looked_up.ask)
     outcome = Outcome()
     shown = written.wanted(folder, program)
     times = clock([*inputs.values(), *looked_up.inputs], START, STEP)

@@ -132,19 +132,26 @@ class LocalRunner:
 
     def batch(self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int) -> BatchOutput:
         """Run one batch: for each source the records of its partitions, one table a partition, in offset order."""
-        waiting: list[Envelope] = []
         self._shards = self._shards % self._most + 1
         layout = Layout.of(self._shards)
-        for source in self._program.sources:
-            ingest = Ingest(self._topology, source, self._decoders[source.id], layout, self._sql)
-            waiting.extend(ingest.run(records.get(source.id, ()), now))
-        waiting.extend(self._ticks(tick, layout, now))
+        waiting = self.entering(records, tick, now, layout)
         for number, level in self._levels.items():
             here = [e for e in waiting if e.level == number]
             waiting = [e for e in waiting if e.level != number]
             waiting.extend(level.advance(here, layout))
         self.sealed = sum(level.sealed for level in self._levels.values())
-        return _gathered(e for e in waiting if e.level == EGRESS)
+        return gathered(waiting)
+
+    def entering(
+        self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int, layout: Layout
+    ) -> list[Envelope]:
+        """Return what goes to the levels and past them in a batch: the rows that enter, and the time."""
+        waiting: list[Envelope] = []
+        for source in self._program.sources:
+            ingest = Ingest(self._topology, source, self._decoders[source.id], layout, self._sql)
+            waiting.extend(ingest.run(records.get(source.id, ()), now))
+        waiting.extend(self._ticks(tick, layout, now))
+        return waiting
 
     def state_rows(self, answer: BatchOutput) -> int:
         """Return how many rows all operators kept after the batch of `answer`."""
@@ -157,11 +164,13 @@ class LocalRunner:
                 yield Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, payload)
 
 
-def _gathered(envelopes: Iterable[Envelope]) -> BatchOutput:
+def gathered(envelopes: Iterable[Envelope]) -> BatchOutput:
+    """Return what of a batch leaves the program."""
     answer = BatchOutput()
     outputs: dict[int, list[pa.Table]] = defaultdict(list)
     dead_records: dict[int, list[pa.Table]] = defaultdict(list)
-    for e in sorted(envelopes, key=lambda e: (e.channel, e.sequence)):
+    leaving = (e for e in envelopes if e.level == EGRESS)
+    for e in sorted(leaving, key=lambda e: (e.channel, e.sequence)):
         match Kind(e.kind):
             case Kind.OUTPUT:
                 outputs[e.address].append(table_of(e))

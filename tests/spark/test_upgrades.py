@@ -10,10 +10,8 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -21,11 +19,10 @@ import pytest
 from operators.names import WEIGHT
 from operators.sql import Sql
 from operators.time import MIN_TIME
-from service.checkpoint.address import CheckpointAddress
-from service.checkpoint.blocks import BlockWriter, Manifest
+from service.checkpoint.blocks import Manifest
 from service.checkpoint.files import FolderFiles
 from service.checkpoint.small_files import QUERY, SmallFiles
-from service.checkpoint.version import LevelState, ShardState, Version
+from service.checkpoint.version import Version
 from service.commands.upgrade_check import CheckedUpgrade
 from service.deployment.upgrading import remembered, settled, upgrade_of, with_known_ids
 from service.formats.contract import RECORD, Decoder
@@ -37,13 +34,11 @@ from service.plan.upgrade import Upgrade, upgrade
 from service.runtime.envelope import EGRESS, Envelope, Kind, table_of
 from service.runtime.ingest import Ingest
 from service.runtime.layout import Layout
-from service.runtime.shard import Shard
 from service.runtime.shard_operators import READABLE, ShardOperators, StateMismatch
 from service.runtime.topology import Topology
 from service.runtime.watermarks import Tick, channel_name
-from service.spark.query.shard_cache import ShardCache
-from service.spark.query.stateful import _KeptShard
 from service.sql.pipeline import read
+from tests.spark.levels_on_files import LevelsOnFiles, computing_with
 
 KAFKA = "'connector' = 'kafka', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json'"
 UPSERTS = "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
@@ -340,9 +335,6 @@ class Service:
         sources = self.program.sources
         return Tick({s.id: (channel_name(s.id, s.table.connector.topics[0], 0),) for s in sources}, ())
 
-    def _open(self, kept: _KeptShard) -> ShardOperators:
-        return self.opened(kept.take())
-
     def opened(self, operators: ShardOperators) -> ShardOperators:
         """The operators of a shard, before they are told the rows of a batch."""
         return operators
@@ -358,19 +350,8 @@ class Service:
         for level in range(1, program.levels + 1):
             for shard in range(shards):
                 waiting.append(Envelope(shard, level, Kind.TICK, 0, "tick", 0, now, MIN_TIME, False, tick))
-        told = []
-        for level in range(1, program.levels + 1):
-            before = Version.before(self.files, self.batch).levels.get(level, LevelState(None, ()))
-            here, waiting = [e for e in waiting if e.level == level], [e for e in waiting if e.level != level]
-            for number in range(shards):
-                spec = SimpleNamespace(state=CheckpointAddress(str(self.folder)), scratch=str(self.folder))
-                job: Any = SimpleNamespace(topology=self.topology, layout=layout, spec=spec)
-                writer = BlockWriter(self.files, self.batch, level, number)
-                kept = _KeptShard(job, level, number, before, writer, ShardCache())
-                shard_ = Shard(self.topology, level, number, layout, before.clocks)
-                waiting += shard_.advance([e for e in here if e.shard == number], partial(self._open, kept))
-                clocks = json.loads(json.dumps(shard_.save())) if number == 0 else None
-                told.append(ShardState(level, number, clocks, kept.close()))
+        levels = LevelsOnFiles(self.topology, program.levels, str(self.folder), opened=self.opened)
+        told = list(levels.tasks(self.batch, waiting, layout))
         Version.of(told, program.levels, shards).write(self.files, self.batch)
         self.batch += 1
         return self.answers(waiting)
@@ -426,8 +407,7 @@ def records(topic: str, batch: int, now: int) -> pa.Table:
 @pytest.fixture(scope="module")
 def sql() -> Iterator[Sql]:
     shared = Sql()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.spark.query.stateful.worker_sql", lambda scratch: shared)
+    with computing_with(shared):
         yield shared
 
 

@@ -23,6 +23,11 @@ EXECUTORS = {
     "SPARK__EXECUTOR__MEMORY": "512m",
     "SPARK__PARTITIONS": "2",
 }
+MORE_EXECUTORS = {
+    "SPARK__MASTER": "local-cluster[4,1,1024]",
+    "SPARK__EXECUTOR__MEMORY": "512m",
+    "SPARK__PARTITIONS": "4",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +72,7 @@ def test_partitions_cores_executors_and_tasks_may_become_more_and_fewer(
     _end(job)
 
     # Any number of tasks, on other cores or in executors, takes its share of the state that others left.
-    for settings in (MORE_CORES, ONE_TASK, MANY_TASKS, EXECUTORS):
+    for settings in (MORE_CORES, ONE_TASK, MANY_TASKS, EXECUTORS, MORE_EXECUTORS):
         job.start(**settings)
         all_is_counted_over(5)
         _end(job)

@@ -44,7 +44,16 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         "--partitions", type=_numbers, default=partitions.PARTITIONS, help="Kafka partitions, for the part partitions"
     )
     parser.add_argument(
-        "--tasks", type=_numbers, default=(), help="tasks of a level, for the part partitions, over 2 Kafka partitions"
+        "--tasks",
+        type=_numbers,
+        default=partitions.TASKS,
+        help="tasks that a level is asked to have, for the part partitions, over 2 Kafka partitions",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=partitions.SECONDS,
+        help="for the part partitions, how long each stream is followed",
     )
     parser.add_argument("--patience", type=float, default=1800, help="seconds after which a run is given up")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files and the plot")
@@ -93,7 +102,9 @@ def _run(part: str, bootstrap: str, wanted: argparse.Namespace) -> None:
         case "latency":
             latency.report(bootstrap, wanted.engines or COMPARED, wanted.out)
         case "partitions":
-            asked = partitions.Asked(wanted.partitions, wanted.tasks, wanted.engines or partitions.ENGINES)
+            asked = partitions.Asked(
+                wanted.partitions, wanted.tasks, wanted.engines or partitions.ENGINES, seconds=wanted.seconds
+            )
             partitions.report(bootstrap, asked, wanted.rows, wanted.patience, wanted.out)
         case "state":
             state_cost.report(bootstrap, wanted.out, wanted.keys or state_cost.KEYS)

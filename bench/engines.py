@@ -56,9 +56,10 @@ def flink(sql: Path, folder: Path, changed: Mapping[str, str] | None = None) -> 
     return Launch(java_command("RunSql", str(settings), str(sql), heap="2g"), commits_last=False)
 
 
-def flink_row_by_row(sql: Path, folder: Path) -> Launch:
-    """Flink SQL without mini-batches, as it is when nothing is set."""
-    return flink(sql, folder, {"table.exec.mini-batch.enabled": "false"})
+def flink_row_by_row(sql: Path, folder: Path, tasks: int | None = None) -> Launch:
+    """Flink SQL without mini-batches, as it is when nothing is set; with so many tasks a step, where that is said."""
+    numbers = {} if tasks is None else {"parallelism.default": f"{tasks}", "taskmanager.numberOfTaskSlots": f"{tasks}"}
+    return flink(sql, folder, {"table.exec.mini-batch.enabled": "false", **numbers})
 
 
 def tailrace(sql: Path, folder: Path) -> Launch:
@@ -88,6 +89,12 @@ def tailrace_on_executors(number: int, sql: Path, folder: Path) -> Launch:
     return Launch(alone.command, {**alone.variables, **variables}, litter=spark_home() / "work")
 
 
+def tailrace_in_tasks(tasks: int, sql: Path, folder: Path) -> Launch:
+    """Tailrace that is asked for so many tasks a level."""
+    usual = tailrace(sql, folder)
+    return Launch(usual.command, {**usual.variables, "TAILRACE_SPARK__PARTITIONS": str(tasks)})
+
+
 def native(sql: Path, folder: Path) -> Launch:
     """The same query written for Spark Structured Streaming; its name is that of the SQL file."""
     command = [sys.executable, "-m", "bench.native_spark", str(sql), str(folder / "checkpoint")]
@@ -102,6 +109,12 @@ ENGINES: dict[str, Callable[[Path, Path], Launch]] = {
     "tailrace-1-executor": partial(tailrace_on_executors, 1),
     "tailrace-2-executors": partial(tailrace_on_executors, 2),
 }
+IN_TASKS: dict[str, Callable[[int], Callable[[Path, Path], Launch]]] = {
+    "flink-row-by-row": lambda tasks: partial(flink_row_by_row, tasks=tasks),
+    "tailrace": lambda tasks: partial(tailrace_in_tasks, tasks),
+}
+"""The engines of which a number of tasks can be asked for."""
+
 COMPARED = ("flink", "flink-row-by-row", "spark", "tailrace")
 """The engines that are measured against each other."""
 

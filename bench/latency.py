@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from bench.cases import PARTITIONS, PAYMENTS, Case
 from bench.feed import create_topics
-from bench.service_run import Service, running, wait_for
+from bench.service_run import Launcher, Service, running, wait_for
 from bench.steady import Steady, payments_sent_now
 
 RATES = (1_000, 10_000)
@@ -61,6 +61,7 @@ def over_topics(
     rate: int,
     partitions: int = PARTITIONS,
     variables: Mapping[str, str] | None = None,
+    launcher: Launcher | None = None,
 ) -> Iterator[tuple[Service, Consumer]]:
     """The engine over a topic of so many partitions that is fed all the while, and a reader of what it writes."""
     name = f"latency-{engine}-{rate}-{uuid.uuid4().hex[:8]}"
@@ -69,7 +70,7 @@ def over_topics(
     create_topics(bootstrap, [output])
     sql = CASE.sql(bootstrap, name, output, {"PAYMENTS": source})
     with (
-        running(CASE, engine, sql, variables) as service,
+        running(CASE, engine, sql, variables, launcher) as service,
         closing(_consumer(bootstrap, output)) as consumer,
         Steady(bootstrap, source, rate, payments_sent_now(1_000), partitions),
     ):

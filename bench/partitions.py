@@ -1,4 +1,5 @@
-"""What Kafka partitions cost: a steady 2,000 rows a second, and a backlog, over topics of 2 to 256 partitions.
+"""What Kafka partitions and shards cost: a steady 2,000 rows a second over topics of 2 to 256 partitions, and over 2 to
+128 tasks a level; and a backlog.
 
 Tailrace says how long its batches take. Flink has none, so beside it stands how old a row's result is.
 """
@@ -6,7 +7,7 @@ Tailrace says how long its batches take. Flink has none, so beside it stands how
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +17,16 @@ import numpy as np
 from bench import latency
 from bench.cases import CASES
 from bench.cases import PARTITIONS as FEW
+from bench.engines import IN_TASKS
 from bench.measure import measure
 from bench.scrape import Scrape
+from bench.service_run import Launcher
 from service.host.machine import free_ports
 
 PARTITIONS = (2, 16, 64, 256)
+TASKS = (2, 8, 32, 128)
+"""Tasks that a level is asked to have; Flink is given this parallelism."""
+
 BACKLOGS = (2, 64)
 """Partitions of the topics whose backlog is read."""
 
@@ -32,11 +38,14 @@ BACKLOG = "group-1k"
 
 
 class Asked(NamedTuple):
-    """Numbers of Kafka partitions, numbers of tasks of a level over few of them, and engines."""
+    """Numbers of Kafka partitions, numbers of tasks of a level over few of them, and engines; a steady stream is looked
+    at for so many seconds, after others to warm up."""
 
     partitions: Sequence[int]
     tasks: Sequence[int]
     engines: Sequence[str]
+    warm_up: float = WARM_UP
+    seconds: float = SECONDS
 
 
 class Steadily(NamedTuple):
@@ -54,10 +63,10 @@ def report(bootstrap: str, asked: Asked, rows: int, patience: float, out: Path) 
     lines: list[tuple[object, ...]] = []
     for engine in asked.engines:
         for number in asked.partitions:
-            lines.append(_steady(bootstrap, engine, number, {}, f"{number} Kafka partitions"))
-    for number in asked.tasks if "tailrace" in asked.engines else ():
-        tasks = {"TAILRACE_SPARK__PARTITIONS": str(number)}
-        lines.append(_steady(bootstrap, "tailrace", FEW, tasks, f"{number} tasks"))
+            lines.append(_steady(bootstrap, engine, number, None, f"{number} Kafka partitions", asked))
+    for number in asked.tasks:
+        for engine in (engine for engine in asked.engines if engine in IN_TASKS):
+            lines.append(_steady(bootstrap, engine, FEW, IN_TASKS[engine](number), f"{number} tasks", asked))
     for engine in asked.engines:
         for number in (each for each in BACKLOGS if each in asked.partitions):
             case = next(case for case in CASES if case.name == BACKLOG)
@@ -73,10 +82,10 @@ def report(bootstrap: str, asked: Asked, rows: int, patience: float, out: Path) 
 
 
 def _steady(
-    bootstrap: str, engine: str, partitions: int, variables: Mapping[str, str], what: str
+    bootstrap: str, engine: str, partitions: int, launcher: Launcher | None, what: str, asked: Asked
 ) -> tuple[object, ...]:
     try:
-        told = steadily(bootstrap, engine, partitions, variables)
+        told = steadily(bootstrap, engine, partitions, launcher, asked)
     except RuntimeError as error:
         print(f"{what} on {engine}: {error}", flush=True)
         return engine, what, "", "", "", ""
@@ -85,15 +94,15 @@ def _steady(
     return engine, what, told.batch, round(told.median), round(told.p99), ""
 
 
-def steadily(bootstrap: str, engine: str, partitions: int, variables: Mapping[str, str]) -> Steadily:
+def steadily(bootstrap: str, engine: str, partitions: int, launcher: Launcher | None, asked: Asked) -> Steadily:
     """Follow 2,000 rows a second for a while."""
     (port,) = free_ports(1)
     scrape = Scrape(port)
-    own = {**variables, "TAILRACE_HTTP__PORT": str(port)} if engine == "tailrace" else {}
-    with latency.over_topics(bootstrap, engine, RATE, partitions, own) as (service, consumer):
-        latency.delays(service, consumer, 0.0, WARM_UP)
+    own = {"TAILRACE_HTTP__PORT": str(port)} if engine == "tailrace" else {}
+    with latency.over_topics(bootstrap, engine, RATE, partitions, own, launcher) as (service, consumer):
+        latency.delays(service, consumer, 0.0, asked.warm_up)
         before = scrape.batches() if own else None
-        found = latency.delays(service, consumer, 0.0, SECONDS)
+        found = latency.delays(service, consumer, 0.0, asked.seconds)
         after = scrape.batches() if own else None
     batch = None
     if before is not None and after is not None and after.done > before.done:

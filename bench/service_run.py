@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import Case
-from bench.engines import ENGINES
+from bench.engines import ENGINES, Launch
 from bench.measure import end, last_words, litter, sweep
+
+Launcher = Callable[[Path, Path], Launch]
+"""What starts an engine on a SQL file, with a folder for what it keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +34,30 @@ class Service:
 
 
 @contextmanager
-def running(case: Case, engine: str, sql: str, variables: Mapping[str, str] | None = None) -> Iterator[Service]:
+def running(
+    case: Case, engine: str, sql: str, variables: Mapping[str, str] | None = None, launcher: Launcher | None = None
+) -> Iterator[Service]:
     """Start `engine` on the text of a query, in a folder of its own."""
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        running_in(Path(folder), case, engine, sql, variables) as service,
+        running_in(Path(folder), case, engine, sql, variables, launcher) as service,
     ):
         yield service
 
 
 @contextmanager
 def running_in(
-    folder: Path, case: Case, engine: str, sql: str, variables: Mapping[str, str] | None = None
+    folder: Path,
+    case: Case,
+    engine: str,
+    sql: str,
+    variables: Mapping[str, str] | None = None,
+    launcher: Launcher | None = None,
 ) -> Iterator[Service]:
-    """Start `engine` in `folder`; where it has run there before it goes on."""
+    """Start `engine` in `folder`; where it has run there before it goes on. `launcher` starts it in another way."""
     file = folder / f"{case.query}.sql"
     file.write_text(sql)
-    launch = ENGINES[engine](file, folder)
+    launch = (launcher or ENGINES[engine])(file, folder)
     before = litter(launch)
     log = file.with_suffix(".log")
     with log.open("ab") as output:

@@ -1,4 +1,5 @@
-"""kill -9 of every process at random moments: nothing is lost and nothing is doubled.
+"""kill -9 of every process at random moments: nothing is lost and nothing is doubled. Who is started again may have
+another number of tasks.
 
 TAILRACE_TEST_KILLS sets the number of kills (20; `make chaos` does 200), TAILRACE_TEST_SEED the moments.
 """
@@ -32,6 +33,12 @@ TARGETS = ("worker", "driver", "worker", "writer", "broker", "worker", "jvm", "w
 _KILLED = ("the JVM has exited", "the JVM did not start: code -9")
 """What a service says last whose JVM was killed, while it ran or while it started."""
 
+TASKS = (1, 2, 3)
+"""Tasks a level that a start asks for: the first has as many as there are cores."""
+
+CORES = 3
+"""Tasks at a time: a level never has more tasks."""
+
 IN_RECOVERY = 0.25
 """How many of the kills come before the service has done a batch since the last one."""
 
@@ -46,7 +53,9 @@ def test_no_kill_of_any_process_at_any_moment_loses_or_doubles_a_row(
     Cluster({"bootstrap.servers": broker.bootstrap}).create(topics)
     count = (KILLS + 1) * ROWS_PER_KILL
     text = pipeline(*names, ends={0: count // 2, 1: count // 2})
-    service = ServiceProcess(text, tmp_path, broker.bootstrap, BATCH__ROWS=str(BATCH_ROWS))
+    service = ServiceProcess(
+        text, tmp_path, broker.bootstrap, BATCH__ROWS=str(BATCH_ROWS), SPARK__MASTER=f"local[{CORES},16]"
+    )
     chaos = Chaos(service, broker, orders(count), random.Random(SEED))
     service.start()
     for number in range(KILLS):
@@ -81,7 +90,7 @@ class Chaos:
                 self._broker.restart()
             case "driver":
                 self._service.kill()
-                self._service.start()
+                self._start_again()
             case _:
                 signal_to(self._moments.choice(self._await(target)), signal.SIGKILL)
         print(f"killed {target} after batch {self._batches}", flush=True)
@@ -120,5 +129,11 @@ class Chaos:
         if code != 0:
             said = self._service.log.rpartition('"event": "starting"')[2]
             assert any(each in said for each in _KILLED), self._service.log[-6000:]
-            self._service.start()
+            self._start_again()
         return code
+
+    def _start_again(self) -> None:
+        """Start the service with another number of tasks, or the same."""
+        tasks = self._moments.choice(TASKS)
+        print(f"started again with {tasks} tasks a level", flush=True)
+        self._service.start(SPARK__PARTITIONS=str(tasks))

@@ -8,8 +8,6 @@ import pyarrow as pa
 import pytest
 
 from operators.sql import Sql
-from service.formats.json.options import JsonOptions
-from service.formats.json.parse import Fields, ParseMode, Statement
 from service.formats.json.repeats import Repeats
 from service.plan import types
 
@@ -41,17 +39,3 @@ def test_records_with_a_repeated_key_are_found(
 def test_a_part_of_a_block_is_searched_and_not_its_neighbours():
     block = pa.array(['{"a":1,"a":2}', '{"a":3}', '{"a":4,"a":5}']).slice(1, 1)
     assert Repeats(("a",), (types.BIGINT,), 1).found(block, {"a": 1}, Sql()).tolist() == [False]
-
-
-@pytest.mark.parametrize(
-    ("record", "suspect"),
-    [('{"a":2}', False), ('{"a":2,}', True), ('{"a":2} ', True), (' {"a":2}', True), ("[]", True), ("{}", False)],
-)
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_record_that_is_no_object_is_suspect_wherever_it_stands(record: str, suspect: bool, place: int):
-    records = ['{"a":1}'] * 3
-    records[place] = record
-    options = JsonOptions()
-    read = Statement(Fields(("a",), (types.BIGINT,)), options, ParseMode.LENIENT).read(pa.array(records), Sql())
-    assert read is not None or suspect
-    assert read is None or read.suspect.tolist() == [suspect and i == place for i in range(3)]

@@ -17,8 +17,6 @@ from operators.sql import NOT_COMPUTABLE, Sql
 from service.formats.json.columns import ColumnReading, identifier, quoted, reading, row_suspect
 from service.formats.json.fast import (
     INTEGERS,
-    Bytes,
-    Edges,
     FastValue,
     Flags,
     Key,
@@ -28,8 +26,8 @@ from service.formats.json.fast import (
     raw,
     taken_as,
     whole_numbers,
-    words,
 )
+from service.formats.json.malformed import contains, malformed
 from service.formats.json.options import JsonOptions
 from service.formats.json.repeats import Repeats
 from service.plan.types import Array, DataType, Decimal, Map, Row, arrow
@@ -164,7 +162,7 @@ class Statement:
             return None
         taken = [whole(answer[f"f{i}"]) for i in range(len(self._selected))]
         texts = Texts(block)
-        suspect = _no_object(block)
+        suspect = malformed(block)
         if self._suspects:
             suspect |= answer["_suspect"].to_numpy()
         if self._decimals:
@@ -241,30 +239,6 @@ def _inner(structure: dict[str, Any], mode: ParseMode) -> str:
             return f"SELECT v, from_json(v, {shape}) AS s FROM records"
 
 
-def _no_object(block: pa.Array) -> Flags:
-    """Records that do not begin and end as a JSON object does. DuckDB also takes a comma before the closing brace."""
-    data, edges = raw(block)
-    if len(data) < 2:
-        return np.ones(len(block), dtype=bool)
-    if _all_objects(data, edges):
-        return np.zeros(len(block), dtype=bool)
-    first, last = edges[:-1], edges[1:] - 1
-    opened: Flags = data[np.minimum(first, len(data) - 1)] == ord("{")
-    closed: Flags = (data[last] == ord("}")) & (data[last - 1] != ord(","))
-    return np.logical_not(opened & closed & (last > first))
-
-
-def _all_objects(data: Bytes, edges: Edges) -> bool:
-    """Whether all records, of which there are several, begin and end as objects do: one look at the four bytes around
-    each edge between two. False where that is not plain."""
-    if len(edges) < 3 or np.diff(edges).min() < 2:
-        return False
-    around = words(data, 4)[edges[1:-1] - 2]
-    joined = (around & 0xFFFF00) == ord("}") << 8 | ord("{") << 16
-    ends = data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}") and data[edges[-1] - 2] != ord(",")
-    return bool(ends and joined.all() and ((around & 0xFF) != ord(",")).all())
-
-
 def long_numbers(block: pa.Array) -> Flags:
     """Return records with a number of 8 digits before or after its point: DuckDB takes it as a double, which
     keeps 15."""
@@ -295,18 +269,7 @@ def _has_decimal(type_: DataType) -> bool:
 def _escaped_keys(block: pa.Array) -> Flags:
     """Records with a key in which a plain letter is written as an escape: no pattern of ours would find that key."""
     # One byte is found several times as fast as four, and far faster than by comparing an array.
-    if _contains(block, b"\\") and b"\\u00" in characters(block):
+    if contains(block, b"\\") and b"\\u00" in characters(block):
         found: Flags = pc.match_substring_regex(block, r'"[^"]*\\u00[2-7][^"]*"\s*:').to_numpy(zero_copy_only=False)
         return found
     return np.zeros(len(block), dtype=bool)
-
-
-_PIECE = 1 << 18
-"""Bytes that are copied to be searched: so many stay in the cache of a core."""
-
-
-def _contains(block: pa.Array, byte: bytes) -> bool:
-    """Whether a byte is anywhere in the texts."""
-    data, edges = raw(block)
-    places = range(edges[0], edges[-1], _PIECE)
-    return any(byte in data[place : min(place + _PIECE, edges[-1])].tobytes() for place in places)

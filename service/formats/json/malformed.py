@@ -1,0 +1,77 @@
+"""Records that DuckDB reads as JSON objects and the standard does not (RFC 8259), or that are no objects.
+
+DuckDB allows a comma before the brace or bracket that closes an object or an array. Which records are bad must not
+depend on the way in which a block is read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from service.formats.json.fast import Bytes, Edges, Flags, raw, words
+
+_SPACE = " \t\n\r"
+"""White space of JSON."""
+
+_COMMA, _BLANK = ord(","), ord(" ")
+
+
+def malformed(block: pa.Array) -> Flags:
+    """Return records that may be no JSON objects, among those that DuckDB reads: they are to be read exactly."""
+    return _no_object(block) | _trailing_comma(block)
+
+
+def _no_object(block: pa.Array) -> Flags:
+    """Records that do not begin and end as a JSON object does, white space aside."""
+    data, edges = raw(block)
+    if len(data) >= 2 and _all_objects(data, edges):
+        return np.zeros(len(block), dtype=bool)
+    data, edges = raw(pc.ascii_trim(block, characters=_SPACE))
+    if len(data) < 2:
+        return np.ones(len(block), dtype=bool)
+    first, last = edges[:-1], edges[1:] - 1
+    opened: Flags = data[np.minimum(first, len(data) - 1)] == ord("{")
+    closed: Flags = data[last] == ord("}")
+    return np.logical_not(opened & closed & (last > first))
+
+
+def _all_objects(data: Bytes, edges: Edges) -> bool:
+    """Whether all records, of which there are several, begin and end as objects do: one look at the four bytes around
+    each edge between two. False where that is not plain."""
+    if len(edges) < 3 or np.diff(edges).min() < 2:
+        return False
+    around = words(data, 4)[edges[1:-1] - 2]
+    joined = (around & 0xFFFF00) == ord("}") << 8 | ord("{") << 16
+    return bool(data[edges[0]] == ord("{") and data[edges[-1] - 1] == ord("}") and joined.all())
+
+
+def _trailing_comma(block: pa.Array) -> Flags:
+    """Records with a comma before a brace or bracket that closes; at times others, which have that in a text."""
+    suspect = np.zeros(len(block), dtype=bool)
+    data, edges = raw(block)
+    data = data[edges[0] : edges[-1]]
+    for closing in (b"}", b"]"):
+        # Most blocks have no array: one byte is found far faster than by comparing all.
+        if closing == b"]" and not contains(block, closing):
+            continue
+        places = np.flatnonzero(data == ord(closing))
+        before = data[places - 1]
+        near = places[(before == _COMMA) | (before <= _BLANK)] + edges[0]
+        if len(near):
+            rows = np.unique(np.searchsorted(edges, near, side="right") - 1)
+            found = pc.match_substring_regex(block.take(pa.array(rows)), rf",[{_SPACE}]*[}}\]]")
+            suspect[rows] |= found.to_numpy(zero_copy_only=False)
+    return suspect
+
+
+_PIECE = 1 << 18
+"""Bytes that are copied to be searched: they stay in the cache of a core."""
+
+
+def contains(block: pa.Array, byte: bytes) -> bool:
+    """Return whether a byte is anywhere in the texts."""
+    data, edges = raw(block)
+    places = range(edges[0], edges[-1], _PIECE)
+    return any(byte in data[place : min(place + _PIECE, edges[-1])].tobytes() for place in places)

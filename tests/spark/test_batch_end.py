@@ -121,7 +121,7 @@ def test_the_records_of_a_batch_are_known_from_its_offsets(before: list[str], en
 
 def test_a_batch_is_not_noted_where_a_shard_has_told_nothing(spec: JobSpec):
     end = batch_end(spec)
-    with pytest.raises(ValueError, match="level 1 has told of 1 of its 2 shards"):
+    with pytest.raises(ValueError, match="level 1 has reports of 1 of its 2 shards"):
         Batch(report(0)).given_to(end)
     assert isinstance(end.failure, ValueError)
     with pytest.raises(StateMissing):

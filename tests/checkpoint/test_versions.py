@@ -37,7 +37,7 @@ def test_a_version_is_what_the_tasks_of_its_batch_have_told(files: Files) -> Non
 
 
 def test_a_batch_of_which_a_task_told_nothing_is_not_done() -> None:
-    with pytest.raises(ValueError, match="level 1 has told of 3 of its 4 shards"):
+    with pytest.raises(ValueError, match="level 1 has reports of 3 of its 4 shards"):
         Version.of([shard(0), shard(1), shard(3)], levels=1, shards=4)
 
 

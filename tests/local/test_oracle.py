@@ -109,6 +109,35 @@ QUERIES = {
         "g STRING, v BIGINT",
         "SELECT g, v FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.k = a.k AND b.w < a.v)",
     ),
+    "lateral, distinct": (
+        "g STRING, h STRING",
+        "SELECT g, t.h FROM a, LATERAL (SELECT DISTINCT h FROM b WHERE b.k = a.k) AS t",
+    ),
+    "lateral, distinct, what is read of the outer row": (
+        "v BIGINT, x BIGINT",
+        "SELECT v, t.x FROM a LEFT JOIN LATERAL (SELECT DISTINCT b.w + a.v AS x FROM b WHERE b.k = a.k) AS t ON TRUE",
+    ),
+    "lateral, distinct, a constant": (
+        "g STRING, x INT",
+        "SELECT g, t.x FROM a, LATERAL (SELECT DISTINCT 1 AS x FROM b WHERE b.k = a.k) AS t",
+    ),
+    "lateral, distinct, of its own": (
+        "g STRING, h STRING",
+        "SELECT g, t.h FROM a, LATERAL (SELECT DISTINCT h FROM b WHERE w > 3) AS t",
+    ),
+    "in, distinct, tied": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE v IN (SELECT DISTINCT w FROM b WHERE k = a.k)",
+    ),
+    "in, distinct, limit": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE v IN (SELECT DISTINCT w FROM b WHERE h = 'p' ORDER BY w DESC LIMIT 2)",
+    ),
+    "a distinct value": ("v BIGINT, x BIGINT", "SELECT v, (SELECT DISTINCT w FROM b WHERE w = 3) FROM a"),
+    "a distinct value, tied": (
+        "v BIGINT, x BIGINT",
+        "SELECT v, (SELECT DISTINCT b.k FROM b WHERE b.k = a.k) FROM a",
+    ),
     "in, tied": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v IN (SELECT w FROM b WHERE k = a.k)"),
     "exists in an aggregate": (
         "g STRING, n BIGINT",

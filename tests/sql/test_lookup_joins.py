@@ -66,6 +66,15 @@ def test_other_conditions_decide_whether_a_row_that_was_found_is_met():
     assert all(field.nullable for field in join.fields[len(fields(join.left)) :])
 
 
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize(
+    ("form", "keys"), [("{join} customers {as_of} USING (id)", (0,)), ("NATURAL {join} customers {as_of}", (0,))]
+)
+def test_columns_of_one_name_are_looked_up_by_using_and_natural(join: str, form: str, keys: tuple[int, ...]):
+    query = f"SELECT id, o.who, c.name FROM orders AS o {form.format(join=join, as_of=AS_OF)}"
+    assert join_of(query).right_keys == keys
+
+
 def test_every_column_with_an_equality_is_part_of_the_key():
     join = join_of(f"SELECT * FROM orders AS o JOIN customers {AS_OF} ON o.who = c.name AND o.customer = c.id")
     assert [fields(join.right)[k].name for k in join.right_keys] == ["id", "name"]

@@ -36,6 +36,8 @@ from service.sql.resolve.table_hints import state_ttls
 from service.sql.resolve.ties import by_position, places_in, renumbered, tied_by_columns, with_columns
 from service.sql.scope import Scope
 
+_LIMITS = ("limit", "offset", "fetch")
+
 _MODIFIERS = ("group", "having", "with_", "limit", "offset", "fetch", "order", "qualify", "windows")
 
 
@@ -73,14 +75,22 @@ def unwrapped_query(node: exp.Expr) -> exp.Expr:
 
 
 def resolve_inner(
-    query: exp.Expr, outer: Relation, ttls: Mapping[str, int], session: ResolveContext, *, selects: bool = True
+    query: exp.Expr,
+    outer: Relation,
+    ttls: Mapping[str, int],
+    session: ResolveContext,
+    *,
+    selects: bool = True,
+    counts: bool = True,
 ) -> InnerQuery:
-    """Take apart `query`, which stands inside a query over `outer`; unless it `selects`, its values are not read."""
+    """Take apart `query`, which stands inside a query over `outer`; unless it `selects`, its values are not read, and
+    unless it `counts`, it does not matter how often a row is there."""
     query = unwrapped_query(query)
     if not isinstance(query, exp.Select) or not query.args.get("from_") or query.args.get("with_"):
         return _whole(query, outer, ttls, session)
     clauses = _Clauses.of(query)
-    plain = not clauses.grouped and not any(map(query.args.get, _MODIFIERS)) and not _has_over(query)
+    distinct = bool(query.args.get("distinct")) and (counts or any(map(query.args.get, _LIMITS)))
+    plain = not clauses.grouped and not any(map(query.args.get, _MODIFIERS)) and not _has_over(query) and not distinct
     if plain and not selects:
         return _rows(query, outer, ttls, session, selects=selects)
     if not plain and not query.args.get("where") and not _may_read(clauses, outer.scope):
@@ -91,7 +101,20 @@ def resolve_inner(
         return _rows(query, outer, ttls, session, selects=selects)
     if not tied.ties and not reads:
         return _whole(query, outer, ttls, session)
+    if distinct:
+        clauses = _of_distinct_rows(query, clauses, session)
     return _for_each(query, outer, tied, clauses, session)
+
+
+def _of_distinct_rows(query: exp.Select, clauses: _Clauses, session: ResolveContext) -> _Clauses:
+    """SELECT DISTINCT as GROUP BY of all that is selected."""
+    if clauses.grouped or any(_star(item)[0] for item in query.expressions):
+        what = "SELECT DISTINCT of groups" if clauses.grouped else "SELECT DISTINCT *"
+        hint = "write it as a query in FROM, and join it" if clauses.grouped else "name the columns"
+        raise session.give_up(not_yet(f"{what} in a query that reads the one around it", query, hint))
+    # A number alone would be a position.
+    group = tuple(exp.Paren(this=each.copy()) if isinstance(each, exp.Literal) else each for each in clauses.items)
+    return clauses._replace(group=group, grouped=True)
 
 
 class _Clauses(NamedTuple):
@@ -302,7 +325,7 @@ def _check_supported(query: exp.Select, clauses: _Clauses, session: ResolveConte
         raise session.give_up(not_yet("a grouping set in a query that reads the one around it", query, hint))
     if any(has_query(node) for node in clauses.nodes):
         raise session.give_up(not_yet("a query as a value, inside such a query", query))
-    limits = [query.args[key] for key in ("limit", "offset", "fetch") if query.args.get(key)]
+    limits = [query.args[key] for key in _LIMITS if query.args.get(key)]
     if clauses.grouped and limits:
         raise session.give_up(not_yet("LIMIT of groups in a query that reads the one around it", limits[0], hint))
     if clauses.having is not None and not clauses.group and not _fails_of_nothing(clauses.having):

@@ -97,8 +97,10 @@ def _constant(node: exp.Expr, right: Relation, session: ResolveContext) -> Equal
     if not isinstance(node, exp.EQ):
         return None
     for one, other in ((node.left, node.right), (node.right, node.left)):
-        read = positions(one, right.scope)
-        if not isinstance(one, exp.Column) or not read or not isinstance(other, exp.Literal | exp.Neg):
+        # First of all what it is: columns of USING are places among those of both sides.
+        if not isinstance(one, exp.Column) or not isinstance(other, exp.Literal | exp.Neg):
+            continue
+        if not positions(one, right.scope):
             continue
         column, value = session.compile(one, right.scope), session.compile(other, Scope())
         if isinstance(column, Column) and value is not None and common_type([column.type, value.type]) == column.type:

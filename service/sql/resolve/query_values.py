@@ -119,7 +119,8 @@ class _Values:
         return _with_parts(node, lambda part: self.written(part, filters=through))
 
     def _condition(self, asked: Quantified, at: exp.Expr, *, filters: bool) -> exp.Expr:
-        inner = resolve_inner(asked.query, self.relation, self.ttls, self.session, selects=bool(asked.values))
+        selects = bool(asked.values)
+        inner = resolve_inner(asked.query, self.relation, self.ttls, self.session, selects=selects, counts=False)
         if inner.only:
             return self._compared_to_only_row(asked, at)
         asks = asked.negated or not filters

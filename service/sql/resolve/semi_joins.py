@@ -80,7 +80,9 @@ def resolve_query_condition(
 
     condition, negated = _unwrapped(node)
     asked = quantified(condition)
-    inner = None if asked is None else resolve_inner(asked.query, relation, ttls, session, selects=bool(asked.values))
+    inner = None
+    if asked is not None:
+        inner = resolve_inner(asked.query, relation, ttls, session, selects=bool(asked.values), counts=False)
     if asked is None or inner is None or inner.only:
         relation, (condition,) = with_query_values(relation, [node], ttls, session, filters=True)
         compiled = session.compile(condition, relation.scope)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sql.outline import columns, outline, plan
+from service.plan.nodes import SetOperation
+from service.plan.walk import in_order
+from tests.sql.outline import columns, outline, plan, resolved
 
 CASES = [
     (
@@ -247,3 +249,24 @@ def test_a_join_resolves(query: str, nodes: str, shape: str):
     found = plan(query)
     assert outline(found) == nodes.strip("\n")
     assert columns(found) == shape
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "ttl"),
+    [
+        ("/*+ STATE_TTL('a' = '1 h') */", "/*+ STATE_TTL('b' = '2 h') */", 7_200_000),
+        ("/*+ STATE_TTL('a' = '1 h') */", "/*+ STATE_TTL('b' = '0 s') */", 0),
+        ("/*+ STATE_TTL('a' = '1 h') */", "", 0),
+        ("", "", 0),
+    ],
+)
+@pytest.mark.parametrize("word", ["INTERSECT", "EXCEPT ALL"])
+def test_intersect_and_except_keep_rows_as_long_as_the_longest_of_their_hints(
+    word: str, left: str, right: str, ttl: int
+):
+    (found,) = [
+        node
+        for node in in_order(resolved(f"SELECT {left} a1 FROM a {word} SELECT {right} b1 FROM b").sinks)
+        if isinstance(node, SetOperation)
+    ]
+    assert found.ttl == ttl

@@ -20,6 +20,11 @@ def test_rows_of_the_hot_side_get_a_place_and_the_other_rows_are_there_for_each(
     )
 
 
+def test_a_key_that_is_compared_as_another_type_is_spread():
+    query = "SELECT /*+ SKEW('n', 'k', 7) */ b3 FROM (SELECT CAST(a1 AS INT) AS k, a2 FROM a) AS n JOIN b ON k = b1"
+    assert "spread(IN(k, 7), k, a2) = spread" in outline(plan(query))
+
+
 def test_a_row_is_placed_by_its_unique_key():
     query = "SELECT /*+ SKEW('item', 'name', 'x') */ b1 FROM b JOIN item ON b3 = name"
     assert "spread(IN(name, 'x'), id)" in outline(plan(query))

@@ -17,6 +17,7 @@ from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.ordering import ordered
 from service.sql.resolve.relation import Relation, column, projected, visible
 from service.sql.resolve.select import resolve_select
+from service.sql.resolve.table_hints import longest_ttl
 from service.sql.resolve.values_clause import resolve_values
 from service.sql.scope import Scope
 
@@ -86,9 +87,8 @@ def _compared(query: exp.SetOperation, session: ResolveContext) -> Relation:
     relations = _resolved(branches, session)
     fields = tuple(replace(f, time=TimeKind.NONE) for f in _common_fields(relations, branches, f"an {word}", session))
     left, right = (_cast_to(r, fields, session) for r in relations)
-    node = SetOperation(
-        left=left, right=right, kind=kind, fields=fields, ttl=session.ttl, place=session.place(branches[1])
-    )
+    ttl = longest_ttl(branches, session)
+    node = SetOperation(left=left, right=right, kind=kind, fields=fields, ttl=ttl, place=session.place(branches[1]))
     return Relation(node, Scope.of(fields))
 
 

@@ -83,7 +83,10 @@ def spread(
     for place, (hot, other) in enumerate((sides, sides[::-1])):
         for one, two, _ in found.keys:
             mine, theirs = (one, two) if place == 0 else (two, one)
-            if not isinstance(mine, Column) or not _is(hot.scope.columns[mine.index], skew):
+            compared = mine
+            while isinstance(compared, Call) and compared.name == "CAST":
+                (compared,) = compared.arguments
+            if not isinstance(compared, Column) or not _is(hot.scope.columns[compared.index], skew):
                 continue
             if kind not in _SPREADABLE[place]:
                 raise session.give_up(
@@ -94,7 +97,7 @@ def spread(
                         at=skew.at,
                     )
                 )
-            number = _number(hot, _asked(hot, mine, skew, session))
+            number = _number(hot, _asked(hot, compared, skew, session))
             if not isinstance(theirs, Column):
                 other = extended(other, [theirs], session.place(skew.at))
                 theirs = column(other.scope, len(other.scope) - 1)
@@ -151,14 +154,12 @@ def _is(found: ScopeColumn, skew: Skew) -> bool:
     return (found.qualifier, found.field.name) == (skew.side, skew.key)
 
 
-def _asked(relation: Relation, key: Expression, skew: Skew, session: ResolveContext) -> Expression:
+def _asked(relation: Relation, key: Column, skew: Skew, session: ResolveContext) -> Expression:
     """Whether the key of a row has one of the values."""
     if not skew.values:
         return boolean(True)
-    wide = extended(relation, [key], session.place(skew.at)) if not isinstance(key, Column) else relation
-    index = key.index if isinstance(key, Column) else len(relation.scope)
     values = [v.copy() for v in skew.values]
-    compiled = session.compile(exp.In(this=positional(index, skew.at), expressions=values), wide.scope)
+    compiled = session.compile(exp.In(this=positional(key.index, skew.at), expressions=values), relation.scope)
     if compiled is None:
         raise QueryRejected
     return compiled

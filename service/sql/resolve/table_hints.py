@@ -90,6 +90,17 @@ def state_ttls(
     return found
 
 
+def longest_ttl(branches: Iterable[exp.Expr], session: ResolveContext) -> int:
+    """Return how long INTERSECT and EXCEPT keep rows, in ms, 0 = forever: as long as the longest that STATE_TTL says in
+    one of the queries that they compare, which are resolved, and as long as the session says where one has no hint."""
+    ttls: list[int] = []
+    for branch in branches:
+        hint = branch.args.get("hint") if isinstance(branch, exp.Select) else None
+        calls = [call for call in (hint.expressions if hint else ()) if call.name.upper() == "STATE_TTL"]
+        ttls += [duration(pair.right.name) for call in calls for pair in call.expressions] or [session.ttl]
+    return 0 if 0 in ttls else max(ttls)
+
+
 def _lookup(call: exp.Expr, known: tuple[str, ...], session: ResolveContext) -> None:
     """Flink's hint for lookup joins: keys of a batch are always asked for together, and rows of a key meet."""
     for pair in call.expressions:

@@ -21,7 +21,7 @@ CUT = re.compile(r"-{3,}\s*$")
 OF_TIME = {
     *("window_late", "session_late", "window_idle_partition", "window_processing_time"),
     *("top_n_ttl", "group_by_ttl", "join_ttl", "temporal_join_proctime", "temporal_join_side_input"),
-    *("stream_window_processing", "over_processing", "interval_joins_in_a_row"),
+    *("stream_window_processing", "over_processing", "interval_joins_in_a_row", "interval_join_proctime_in_a_row"),
     *("window_early", "window_late_firing"),
     *("lookup_join", "lookup_join_cached"),
 }

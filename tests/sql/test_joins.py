@@ -102,10 +102,11 @@ project id, pay.ts, name
 INTERVAL '4' HOUR""",
         """
 project p.id, port
-  inner interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 0
-    scan pay
-    project pay_id, port, ts, CAST(s.pay_id)
-      scan ship
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
+    inner interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 0
+      scan pay
+      project pay_id, port, ts, CAST(s.pay_id)
+        scan ship
 """,
         "id BIGINT, port STRING",
     ),
@@ -114,10 +115,11 @@ project p.id, port
 p.ts - INTERVAL '1' HOUR < s.ts AND p.amount > 1""",
         """
 project p.id
-  inner interval join id = CAST(s.pay_id), -14399999 <= ts - ts <= 3599999 where (p.amount > 1)
-    scan pay
-    project pay_id, port, ts, CAST(s.pay_id)
-      scan ship
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
+    inner interval join id = CAST(s.pay_id), -14399999 <= ts - ts <= 3599999 where (p.amount > 1)
+      scan pay
+      project pay_id, port, ts, CAST(s.pay_id)
+        scan ship
 """,
         "id BIGINT",
     ),
@@ -222,10 +224,11 @@ project a1, COUNT(*)
 INTERVAL '1' MINUTE AND p.ts + INTERVAL '4' HOUR""",
         """
 project p.id, s.port, p.ts
-  left interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 60000
-    scan pay
-    project pay_id, port, ts, CAST(s.pay_id)
-      scan ship
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
+    left interval join id = CAST(s.pay_id), -14400000 <= ts - ts <= 60000
+      scan pay
+      project pay_id, port, ts, CAST(s.pay_id)
+        scan ship
 """,
         "id BIGINT, port STRING, ts TIMESTAMP(3) *event",
     ),
@@ -234,10 +237,11 @@ project p.id, s.port, p.ts
 pay.ts AND pay.ts + INTERVAL '4' HOUR)""",
         """
 project id
-  anti interval join id = CAST(pay_id), -14400000 <= ts - ts <= 0
-    scan pay
-    project pay_id, port, ts, CAST(pay_id)
-      scan ship
+  project who, amount, id, ts, PROCTIME()
+    anti interval join id = CAST(pay_id), -14400000 <= ts - ts <= 0
+      scan pay
+      project pay_id, port, ts, CAST(pay_id)
+        scan ship
 """,
         "id BIGINT",
     ),

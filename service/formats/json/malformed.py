@@ -38,7 +38,7 @@ def _no_object(block: pa.Array) -> Flags:
 
 
 def _all_objects(data: Bytes, edges: Edges) -> bool:
-    """Whether all records, of which there are several, begin and end as objects do: one look at the four bytes around
+    """Whether several records all begin and end as objects do: one look at the four bytes around
     each edge between two. False where that is not plain."""
     if len(edges) < 3 or np.diff(edges).min() < 2:
         return False

@@ -22,6 +22,7 @@ from service.sql.resolve.join_conditions import Conditions, Equality, sort_condi
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
 from service.sql.resolve.lookup_joins import looked_up, lookup_join
+from service.sql.resolve.processing_time import timed_anew
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.skew import Skew, spread_all
 from service.sql.resolve.temporal_functions import (
@@ -134,7 +135,8 @@ def _joined(
         waits=right_time is None and session.waits_for_tables,
         place=session.place(at),
     )
-    return Relation(node, scope, left.windows)
+    joined = Relation(node, scope, left.windows)
+    return joined if right_time is None else timed_anew(joined, session.place(at), session)
 
 
 def _left_time(at: exp.Expr, left: Relation) -> int:

@@ -143,7 +143,7 @@ def test_a_checkpoint_is_listed_and_inspected(made: Path, say: Say) -> None:
         (["state", "{}", "group_by_1", "--table", "no"], 'group_by_1 has no table "no"'),
         (["state", "{}/tailrace"], "there is no checkpoint at "),
         (["state", "{}", "--batch", "99"], f"batch 99 is not among batches 0 to {BATCHES - 1}"),
-        (["checkpoint", "save", "ftp://x", "{}"], "ftp://x is no folder"),
+        (["checkpoint", "save", "ftp://x", "{}"], "ftp://x is neither a folder nor a URL of s3a:// or gs://"),
         (["checkpoint", "save", "{}", "{}"], "there is something at the place"),
     ],
 )

@@ -228,7 +228,7 @@ REFUSED = {
     "a table that is made up": (
         FOR_EVER,
         replaced(FOR_EVER, {f"WITH ({upgrades.KAFKA}, 'topic' = 'users')": "WITH ('connector' = 'datagen')"}),
-        "table users is made up",
+        "table users is generated",
     ),
     "a table that ends": (
         FOR_EVER,

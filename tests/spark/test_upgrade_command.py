@@ -227,7 +227,7 @@ def test_checking_changes_nothing(command: Command, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert "so many" in said
     assert "it can be filled from there" in said
-    assert "what stands in totals, cities, best, minutes stays as it is" in said
+    assert "totals, cities, best, minutes is not filled; its changes are those of the new query" in said
     assert command("--check") == 2
     assert "new operators can be filled" in capsys.readouterr().out
     assert sorted(path.name for path in command.checkpoint.rglob("*")) == before

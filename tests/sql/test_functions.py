@@ -165,7 +165,7 @@ REFUSED = [
     ("EXTRACT(YEARS_ FROM ts)", '"YEARS_" is no unit of EXTRACT', None, 'did you mean "YEAR"?'),
     ("INTERVAL '5' FORTNIGHT", '"FORTNIGHT" is not a unit of an interval', None, ""),
     ("INTERVAL 'x' DAY", "'x' is not a length of an interval in DAY", "", "write INTERVAL '5' DAY"),
-    ("DATE '2024-02-30'", "DATE '2024-02-30' is no valid DATE", "", "write DATE '2024-12-31'"),
+    ("DATE '2024-02-30'", "DATE '2024-02-30' is not a valid DATE", "", "write DATE '2024-12-31'"),
     ("DATE_FORMAT(ts, s)", "the pattern of DATE_FORMAT must be a constant", "", None),
     ("DATE_FORMAT(ts, 'YYYY')", "the letters YYYY in the pattern 'YYYY' are not supported", None, None),
     ("REGEXP(s, '(?=x)')", "the regular expression '(?=x)' cannot be used", None, None),

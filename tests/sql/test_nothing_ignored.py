@@ -16,7 +16,10 @@ from tests.sql.outline import mistakes, plan
         ("SELECT a1 FROM a WHERE a1 = 1 OR 1/0 > 1", "(1 / 0) cannot be computed"),
         ("SELECT CASE WHEN a1 = 1 THEN CAST('x' AS INT) ELSE a1 END FROM a", "CAST('x') cannot be computed"),
         ("SELECT a1 FROM a WHERE EXISTS (SELECT nosuch FROM b)", 'column "nosuch" does not exist'),
-        ("SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b /*+ OPTIONS('x' = 'y') */)", "option 'x' is not known"),
+        (
+            "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b /*+ OPTIONS('x' = 'y') */)",
+            "connector 'kafka' has no option 'x'",
+        ),
         ("SELECT v1 FROM v /*+ OPTIONS('nonsense' = '1') */", '"v" is a view, and has no options'),
         ("SELECT DISTINCT ON (a1) a1, a2 FROM a", "DISTINCT ON is not supported yet"),
         ("SELECT a.a1 FROM a LEFT JOIN b", "LEFT JOIN needs a condition"),

@@ -36,4 +36,5 @@ def timed_anew(relation: Relation, place: Place, session: ResolveContext) -> Rel
         return Call("PROCTIME", (own,), now.type, f"CASE WHEN {{0}} IS NOT NULL THEN {now.template} END")
 
     expressions = tuple(value(i) for i in range(len(scope)))
-    return replace(relation, node=Project(input=relation.node, expressions=expressions, fields=scope.fields, place=place))
+    node = Project(input=relation.node, expressions=expressions, fields=scope.fields, place=place)
+    return replace(relation, node=node)

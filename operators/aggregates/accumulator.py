@@ -52,7 +52,8 @@ class Argument:
     """The argument of an aggregate: DuckDB text `x` of type `type` (None for COUNT(*)), where `filter` is true.
 
     In an append-only input all weights are 1 and are not read. `over` is the window that accumulators are created in,
-    if any; in a window equal values may count once (`distinct`).
+    if any; in a window equal values may count once (`distinct`). `order` stands behind the values of an aggregate in
+    which their order matters, where the window leaves it open.
     """
 
     x: str | None
@@ -62,6 +63,7 @@ class Argument:
     constants: tuple[str, ...] = ()
     over: str = ""
     distinct: bool = False
+    order: str = ""
 
     def where(self, *conditions: str) -> str:
         """Return what stands behind an aggregate's arguments: the FILTER clause, with further conditions, and the

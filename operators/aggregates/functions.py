@@ -114,7 +114,8 @@ def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
         if pa.types.is_integer(type_):
             text = _cut_off(count, (total, lost), (square, square_lost), least, text)
         text = f"TRUNC(SQRT({text}))" if root and pa.types.is_integer(type_) else f"SQRT({text})" if root else text
-        return f"CASE WHEN {count} > {least} THEN CAST({text} AS {duckdb_type(type_)}) END"
+        # What is out of the range of the type is NULL, as in Flink.
+        return f"CASE WHEN {count} > {least} THEN TRY_CAST({text} AS {duckdb_type(type_)}) END"
 
     return AggregateFunction(accumulators=_deviation_accumulators, finish=finish)
 
@@ -162,7 +163,7 @@ def _texts(argument: Argument, item: str, separator: str) -> Accumulator:
     """An accumulator of one text, the items one behind another."""
     literal = separator.replace("{", "{{").replace("}", "}}")
     return Accumulator(
-        create=(f"STRING_AGG({item}, {separator}){argument.where()}",),
+        create=(f"STRING_AGG({item}, {separator}{argument.order}){argument.where()}",),
         combine=(f"STRING_AGG({{0}}, {literal})",),
         merge=(f"COALESCE({{a0}} || {literal} || {{b0}}, {{a0}}, {{b0}})",),
         types=(pa.string(),),
@@ -171,7 +172,7 @@ def _texts(argument: Argument, item: str, separator: str) -> Accumulator:
 
 def _collected(argument: Argument) -> tuple[Accumulator, ...]:
     accumulator = Accumulator(
-        create=(f"LIST({argument.text}){argument.where()}",),
+        create=(f"LIST({argument.text}{argument.order}){argument.where()}",),
         combine=("FLATTEN(LIST({0}) FILTER (WHERE {0} IS NOT NULL))",),
         merge=("CASE WHEN {a0} IS NULL THEN {b0} WHEN {b0} IS NULL THEN {a0} ELSE LIST_CONCAT({a0}, {b0}) END",),
         types=(pa.list_(argument.type),),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.functions import AGGREGATES, REPEATING, AggregateFunction, refusal
+from operators.aggregates.functions import AGGREGATES, LISTS, REPEATING, AggregateFunction, refusal
 from operators.columns import duckdb_type
 from operators.fingerprint import DUCKDB_TEXT
 from operators.names import ORDER_NUMBER, ORDER_TIME, column, columns
@@ -127,7 +127,18 @@ def argument(call: OverCallSpec, schema: pa.Schema, clause: str = "", first: str
         constants=call.constants,
         over=clause,
         distinct=call.counts_once and first is None,
+        order=_ties(call) if clause else "",
     )
+
+
+_IN_ORDER = ("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", *LISTS)
+"""Functions of rows in the order of arrival."""
+
+
+def _ties(call: OverCallSpec) -> str:
+    """The order of rows of one time, which a frame of times leaves open, for the functions that ask for it."""
+    ordered = not call.frame.rows and not call.counts_once and call.function in _IN_ORDER
+    return f" ORDER BY {ORDER_NUMBER}" if ordered else ""
 
 
 def function_of(call: OverCallSpec) -> AggregateFunction:
@@ -144,7 +155,7 @@ def starts(call: OverCallSpec, accumulator: Accumulator, given: Argument) -> tup
     up."""
     if call.function in ("FIRST_VALUE", "LAST_VALUE"):
         value = given.text if given.filter is None else f"CASE WHEN {given.filter} THEN {given.text} END"
-        return (f"{call.function}({value} IGNORE NULLS){given.over}",)
+        return (f"{call.function}({value}{given.order} IGNORE NULLS){given.over}",)
     return accumulator.create
 
 
@@ -159,7 +170,7 @@ def bounded(
         text = f"{call.function}({given}) {over(columns(partition), [ORDER_NUMBER])}"
         return [named(text, first)], f"CAST({first} AS {duckdb_type(type_)})"
     if call.function == "NTH_VALUE":
-        text = f"NTH_VALUE({comma([column(call.arguments[0]), call.constants[0]])}){clause}"
+        text = f"NTH_VALUE({comma([column(call.arguments[0]), call.constants[0]])}{_ties(call)}){clause}"
         return [named(text, first)], f"CAST({first} AS {duckdb_type(type_)})"
     taken = argument(call, schema, clause)
     function = function_of(call)

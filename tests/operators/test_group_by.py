@@ -398,6 +398,17 @@ def test_a_sum_of_decimals_is_null_while_it_has_too_many_digits_and_exact_before
     assert answers == [MOST, None, None, Decimal("9" * 36 + ".98"), None]
 
 
+@pytest.mark.parametrize("function", ["VAR_POP", "VAR_SAMP"])
+def test_a_variance_that_its_type_cannot_hold_is_null(function):
+    wide = pa.schema([("c0", pa.decimal128(20, 0))])
+    spread = [(AggregateSpec(function=function, arguments=(0,)), pa.decimal128(38, 6), "")]
+    run = Run(grouping((), spread, schema=wide))
+    run(Batch([Change((Decimal(n),)) for n in (1, 3)]))
+    assert [row for row, weight in run.applied.items() if weight] == [(Decimal(1 if function == "VAR_POP" else 2),)]
+    run(Batch([Change((Decimal(n),)) for n in (99999999999999999999, -99999999999999999999)]))
+    assert [row for row, weight in run.applied.items() if weight] == [(None,)]
+
+
 def test_wide_decimals_are_taken_back_exactly():
     run = Run(wide("SUM", "AVG", append=False))
     run(Batch([Change((Decimal("-1.25"),), 3), Change((MOST,)), Change((Decimal("0.50"),))]))

@@ -100,9 +100,9 @@ class Release:
         statuses = driver["status"].get("containerStatuses", []) if driver else []
         return sum(int(status["restartCount"]) for status in statuses)
 
-    def until_replaced(self, before: str) -> None:
+    def until_replaced(self, before: str, seconds: float = 240) -> None:
         """Wait until another pod than the one of this id is ready."""
-        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), 240, self.told)
+        until("a new driver is ready", lambda: self.pod_id() not in ("", before) and self.ready(), seconds, self.told)
 
     def objects(self) -> set[str]:
         """Everything that is in the namespace and was not there before the release: "kind/name"."""

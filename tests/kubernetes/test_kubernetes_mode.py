@@ -59,12 +59,13 @@ def test_a_deleted_executor_is_replaced_and_nothing_is_lost(running: Release, or
     until_all_work(running, 2)
 
 
+@pytest.mark.timeout(900)
 def test_what_a_changed_query_has_new_is_filled_by_executors_of_its_own(running: Release, orders: Orders):
     before = running.pod_id()
     executors = names(running)
     running.upgrade({"pipeline": {"sql": orders.larger_pipeline}, "upgrade": {"from": "earliest"}})
     orders.feed(1000)
-    running.until_replaced(before)
+    running.until_replaced(before, 480)
     assert "the changed query has taken over" in running.log()
     orders.until_answered(running.told)
     orders.until_filled(running.told)

@@ -86,6 +86,7 @@ def test_an_incompatible_pipeline_is_refused_and_writes_nothing(orders: Orders, 
     orders.until_answered(running.told)
 
 
+@pytest.mark.timeout(900)
 def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, running: Release):
     before = running.pod_id()
     running.upgrade({"pipeline": {"sql": orders.larger_pipeline}, "upgrade": {"from": "earliest"}})
@@ -98,7 +99,7 @@ def test_what_a_changed_query_has_new_is_filled_before_it_runs(orders: Orders, r
     # The value stays: the next start finds nothing to fill.
     before = running.pod_id()
     running.kubectl("delete", "pod", DRIVER, "--wait=false")
-    running.until_replaced(before)
+    running.until_replaced(before, 480)
     assert "the checkpoint belongs to this query" in running.log()
     orders.feed(1000)
     orders.until_answered(running.told)

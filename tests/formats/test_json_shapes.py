@@ -222,3 +222,36 @@ def test_more_names_than_one_number_has_digits_tell_shapes_apart() -> None:
     texts = [json.dumps({n: v for n, v in whole.items() if n != left}) for left in ("", "n0", "n63", "n149")]
     groups = sorter.groups(pa.array([text for text in texts for _ in range(60)]), SQL)
     assert sorted(g.rows.tolist() for g in groups if len(g.rows)) == [list(range(i, i + 60)) for i in (0, 60, 120, 180)]
+
+
+class Counted:
+    """The statements of DuckDB, counted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, *args: Any) -> Any:
+        self.count += 1
+        return SQL(*args)
+
+
+def test_records_of_sparse_columns_are_not_sorted_block_after_block():
+    names = tuple(f"c{i}" for i in range(40))
+    random_ = random.Random(5)
+    texts = [json.dumps({n: 1 for n in names if random_.random() < 0.2}).encode() for _ in range(2_000)]
+    reader = Document(Fields(names, (t.INT,) * 40), JsonOptions())
+    block = pa.chunked_array([pa.array([text.decode() for text in texts])])
+    counts = []
+    for _ in range(4):
+        counted = Counted()
+        reader.read(block, counted)  # type: ignore[arg-type]
+        counts.append(counted.count)
+    # Of the first block the names are asked for, and its shapes are found to be too many.
+    assert counts[0] > counts[1]
+    assert counts[1:] == [counts[1]] * 3
+
+
+def test_names_that_are_too_many_are_not_asked_for():
+    names = [f"c{i}" for i in range(300)]
+    assert expressible(names[:200], [t.INT] * 200)
+    assert not expressible(names, [t.INT] * 300)

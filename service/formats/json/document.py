@@ -57,6 +57,7 @@ class Document:
         self._first = 0
         self._blocks_left = 0
         self._blocks_looked_at = 0
+        self._blocks_unsorted = 0
 
     def read_at_once(self, values: pa.ChunkedArray, sql: Sql) -> ReadFields | None:
         """Return the fields of each value, or None if they are not all alike; none of them is NULL.
@@ -105,6 +106,9 @@ class Document:
         self._blocks_left -= 1
         if self._shapes is None or len(block) < _FEW:
             return self._read_odd(block, sql)
+        if self._blocks_unsorted > 0:
+            self._blocks_unsorted -= 1
+            return self._read_odd(block, sql)
         found: list[tuple[FastResult, Rows]] = []
         odd: list[Rows] = []
         for shape, rows in self._shapes.groups(block, sql):
@@ -115,6 +119,9 @@ class Document:
             else:
                 found.append((answer, rows))
         left = np.sort(np.concatenate(odd))
+        if 2 * len(left) > len(block):
+            # Of sparse columns there are too many shapes: to sort the next blocks would cost more than it saves.
+            self._blocks_unsorted = _REMEMBERED_BLOCKS
         if len(left):
             found.append((self._read_odd(block.take(pa.array(left)), sql), left))
         if len(found) == 1:

@@ -31,6 +31,9 @@ _MOST = 24
 _REMEMBERED = 200
 """Shapes whose statements are kept."""
 
+_WIDEST = 200
+"""Names for which each record is asked: that costs as many looks into each."""
+
 _WORD = 62
 """Flags that are put together in one number."""
 
@@ -65,13 +68,15 @@ class Shapes:
         sound = np.flatnonzero(there.is_valid().to_numpy(zero_copy_only=False))
         flags = there.flatten().to_numpy(zero_copy_only=False).reshape(len(sound), len(self._paths))
         by_shape: dict[frozenset[Path], list[Rows]] = {}
-        for members in _equal_rows(flags):
+        # Where columns are sparse nearly every record has a shape of its own: the sizes are asked first.
+        alike = sorted((rows for rows in _equal_rows(flags) if len(rows) >= _WORTH), key=len, reverse=True)
+        for members in alike[:_MOST]:
             lacking = self._lacking(flags[members[0]])
             if lacking is not None:
                 by_shape.setdefault(lacking, []).append(sound[members])
         found = [(lacking, np.sort(np.concatenate(rows))) for lacking, rows in by_shape.items()]
         found.sort(key=lambda each: -len(each[1]))
-        worth = [Group(self._shape(lacking), rows) for lacking, rows in found[:_MOST] if len(rows) >= _WORTH]
+        worth = [Group(self._shape(lacking), rows) for lacking, rows in found]
         left: Flags = np.ones(len(block), dtype=bool)
         for group in worth:
             left[group.rows] = False
@@ -114,8 +119,9 @@ class RecordShape:
 
 
 def expressible(names: Sequence[str], types: Sequence[DataType]) -> bool:
-    """Return whether a path can lead to each of these names."""
-    return not any({'"', "\\", "*"} & set(name) for path in _paths((), names, types) for name in path)
+    """Return whether a path can lead to each of these names, and they are few enough to ask for each."""
+    paths = list(_paths((), names, types))
+    return len(paths) <= _WIDEST and not any({'"', "\\", "*"} & set(name) for path in paths for name in path)
 
 
 def _paths(at: Path, names: Sequence[str], types: Sequence[DataType]) -> Iterator[Path]:

@@ -37,7 +37,7 @@ def test_a_broker_that_dies_during_commits_loses_and_doubles_nothing(broker, mak
 
 
 def test_while_the_broker_is_away_an_attempt_waits_and_then_says_so(broker, make_query):
-    query: Query = make_query(broker.bootstrap, patience_ms=3_000)
+    query: Query = make_query(broker.bootstrap, patience_ms=10_000)
     query.write(0, "a")
     broker.kill()
     started = time.monotonic()

@@ -58,7 +58,7 @@ def test_a_batch_that_was_the_first_can_be_given_up(query: Query):
 
 
 def test_of_two_transactions_that_were_left_open_none_hides_the_marker_of_the_other(query: Query):
-    query.set(patience_ms=3_000)
+    query.set(patience_ms=10_000)
     tasks = (17, 1)  # their markers are in one partition of the topic
     producers = [_left_open(query, task) for task in tasks]
     with pytest.raises(KafkaUnreachable, match="hides the last marker"):

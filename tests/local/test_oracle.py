@@ -133,6 +133,31 @@ QUERIES = {
         "g STRING, v BIGINT",
         "SELECT g, v FROM a WHERE v IN (SELECT DISTINCT w FROM b WHERE h = 'p' ORDER BY w DESC LIMIT 2)",
     ),
+    "in, distinct, limit, tied": (
+        "g STRING, v BIGINT",
+        "SELECT g, v FROM a WHERE v IN (SELECT DISTINCT w FROM b WHERE b.k = a.k ORDER BY w DESC LIMIT 2)",
+    ),
+    "lateral, distinct, limit, of what is read of the outer row": (
+        "v BIGINT, x BIGINT",
+        "SELECT v, t.x FROM a, LATERAL (SELECT DISTINCT b.w + a.v AS x FROM b WHERE b.k = a.k ORDER BY x LIMIT 2) AS t",
+    ),
+    "lateral, the first groups": (
+        "g STRING, h STRING, n BIGINT",
+        "SELECT g, t.h, t.n FROM a, LATERAL (SELECT h, COUNT(*) AS n FROM b WHERE b.k = a.k GROUP BY h"
+        " ORDER BY n DESC, 1 NULLS FIRST LIMIT 1) AS t",
+    ),
+    "a value of the first group, by what is not selected": (
+        "v BIGINT, x STRING",
+        "SELECT v, (SELECT h FROM b WHERE b.k = a.k GROUP BY h ORDER BY SUM(w) DESC, h NULLS FIRST LIMIT 1) FROM a",
+    ),
+    "a value, in the order of a number": (
+        "v BIGINT, x BIGINT",
+        "SELECT v, (SELECT w FROM b WHERE b.k = a.k ORDER BY 1 DESC LIMIT 1) FROM a",
+    ),
+    "a value, in the order of a name that the outer query has, too": (
+        "g STRING, x BIGINT",
+        "SELECT g, (SELECT -w AS v FROM b WHERE b.k = a.k ORDER BY v LIMIT 1) FROM a",
+    ),
     "a distinct value": ("v BIGINT, x BIGINT", "SELECT v, (SELECT DISTINCT w FROM b WHERE w = 3) FROM a"),
     "a distinct value, tied": (
         "v BIGINT, x BIGINT",

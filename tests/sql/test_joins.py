@@ -274,3 +274,18 @@ def test_intersect_and_except_keep_rows_as_long_as_the_longest_of_their_hints(
         if isinstance(node, SetOperation)
     ]
     assert found.ttl == ttl
+
+
+@pytest.mark.parametrize(
+    ("query", "ttls"),
+    [
+        ("(SELECT {a} a1 FROM a) EXCEPT (SELECT {b} b1 FROM b)", [7_200_000]),
+        ("(SELECT {a} a1 FROM a) EXCEPT ((SELECT b1 FROM b))", [0]),
+        ("(SELECT {b} b1 FROM b EXCEPT SELECT {a} a1 FROM a) INTERSECT SELECT {a} a1 FROM a", [7_200_000, 7_200_000]),
+        ("SELECT {a} a1 FROM a INTERSECT (SELECT {a} a1 FROM a UNION ALL SELECT {b} b1 FROM b)", [7_200_000]),
+    ],
+)
+def test_hints_within_parentheses_bound_what_intersect_and_except_keep(query: str, ttls: list[int]):
+    hints = {"a": "/*+ STATE_TTL('a' = '1 h') */", "b": "/*+ STATE_TTL('b' = '2 h') */"}
+    nodes = in_order(resolved(query.format(**hints)).sinks)
+    assert [node.ttl for node in nodes if isinstance(node, SetOperation)] == ttls

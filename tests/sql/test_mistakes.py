@@ -239,8 +239,12 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
             "HAVING without GROUP BY in a query that reads the one around it, which may hold of no rows",
         ),
         (
-            "SELECT (SELECT MAX(b2) FROM b WHERE b1 = a1 GROUP BY b3 LIMIT 1) FROM a",
-            "LIMIT of groups in a query that reads the one around it",
+            "SELECT (SELECT MAX(b2) FROM b WHERE b1 = a1 LIMIT 1) FROM a",
+            "LIMIT of an aggregate of all rows in a query that reads the one around it",
+        ),
+        (
+            "SELECT a1 FROM a, LATERAL (SELECT * FROM b WHERE b1 = a1 ORDER BY 2 LIMIT 1) AS t",
+            "a number in ORDER BY behind * in a query that reads the one around it",
         ),
         (
             "SELECT (SELECT MAX(b2) OVER (ORDER BY b3) FROM b WHERE b1 = a1) FROM a",

@@ -11,10 +11,11 @@ from sqlglot import exp
 from service.plan.expressions import Column
 from service.plan.nodes import OrderBy, TopN
 from service.sql.resolve.context import QueryRejected, ResolveContext
-from service.sql.resolve.ordering import row_bounds
+from service.sql.resolve.ordering import not_selected, row_bounds
 from service.sql.resolve.ranking import order_items
 from service.sql.resolve.relation import Relation, extended, filtered, projected
 from service.sql.resolve.syntax import positional
+from service.sql.scope import INTERNAL
 
 Items = list[tuple[str, exp.Expr]]
 """Names, and what they stand for."""
@@ -43,6 +44,34 @@ def aggregated(
             raise QueryRejected
         relation = filtered(relation, condition, session.place(query))
     return _selected(query, relation, items, len(keys), session)
+
+
+def first_groups(
+    query: exp.Select,
+    right: Relation,
+    keys: Items,
+    written: Grouping,
+    order: exp.Expr | None,
+    ttl: int,
+    session: ResolveContext,
+) -> tuple[Relation, tuple[int, ...]]:
+    """Return the groups within LIMIT, in the given order, for each value of the keys, which come first."""
+    items = list(written.items)
+    places: list[int] = []
+    for each in () if order is None else order.expressions:
+        place = next((i for i, (_, node) in enumerate(items) if node == each.this), None)
+        if place is None:
+            if query.args.get("distinct"):
+                raise session.give_up(not_selected(each))
+            place = len(items)
+            items.append((f"{INTERNAL}order{place}", each.this))
+        places.append(place)
+    relation, _ = aggregated(query, right, keys, written._replace(items=items), ttl, session)
+    by = None if order is None else order.copy()
+    for each, place in zip(() if by is None else by.expressions, places, strict=True):
+        each.set("this", positional(len(keys) + place, each))
+    listed: Items = [(name, positional(len(keys) + i, query)) for i, (name, _) in enumerate(written.items)]
+    return ranked(query, relation, range(len(keys)), listed, by, ttl, session)
 
 
 def ranked(

@@ -13,20 +13,26 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.optimizer.simplify import simplify
 
-from service.sql.resolve.context import ResolveContext, not_yet
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.from_clause import query_inside
-from service.sql.resolve.grouping_sets import is_grouping_sets
-from service.sql.resolve.inner_aggregates import Grouping, Items, aggregated, ranked
+from service.sql.resolve.inner_aggregates import Grouping, Items, aggregated, first_groups, ranked
+from service.sql.resolve.inner_clauses import (
+    LIMITS,
+    Clauses,
+    aggregates,
+    check_supported,
+    has_over,
+    of_distinct_rows,
+    over_nothing,
+    star_of,
+)
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.skew import check_taken
 from service.sql.resolve.syntax import (
-    call_name,
     columns_in,
     has_query,
-    is_aggregate,
     output_name,
     positional,
     positions,
@@ -35,8 +41,6 @@ from service.sql.resolve.syntax import (
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.resolve.ties import by_position, places_in, renumbered, tied_by_columns, with_columns
 from service.sql.scope import Scope
-
-_LIMITS = ("limit", "offset", "fetch")
 
 _MODIFIERS = ("group", "having", "with_", "limit", "offset", "fetch", "order", "qualify", "windows")
 
@@ -88,9 +92,9 @@ def resolve_inner(
     query = unwrapped_query(query)
     if not isinstance(query, exp.Select) or not query.args.get("from_") or query.args.get("with_"):
         return _whole(query, outer, ttls, session)
-    clauses = _Clauses.of(query)
-    distinct = bool(query.args.get("distinct")) and (counts or any(map(query.args.get, _LIMITS)))
-    plain = not clauses.grouped and not any(map(query.args.get, _MODIFIERS)) and not _has_over(query) and not distinct
+    clauses = Clauses.of(query, session)
+    distinct = bool(query.args.get("distinct")) and (counts or any(map(query.args.get, LIMITS)))
+    plain = not clauses.grouped and not any(map(query.args.get, _MODIFIERS)) and not has_over(query) and not distinct
     if plain and not selects:
         return _rows(query, outer, ttls, session, selects=selects)
     if not plain and not query.args.get("where") and not _may_read(clauses, outer.scope):
@@ -102,43 +106,8 @@ def resolve_inner(
     if not tied.ties and not reads:
         return _whole(query, outer, ttls, session)
     if distinct:
-        clauses = _of_distinct_rows(query, clauses, session)
+        clauses = of_distinct_rows(query, clauses, session)
     return _for_each(query, outer, tied, clauses, session)
-
-
-def _of_distinct_rows(query: exp.Select, clauses: _Clauses, session: ResolveContext) -> _Clauses:
-    """SELECT DISTINCT as GROUP BY of all that is selected."""
-    if clauses.grouped or any(_star(item)[0] for item in query.expressions):
-        what = "SELECT DISTINCT of groups" if clauses.grouped else "SELECT DISTINCT *"
-        hint = "write it as a query in FROM, and join it" if clauses.grouped else "name the columns"
-        raise session.give_up(not_yet(f"{what} in a query that reads the one around it", query, hint))
-    # A number alone would be a position.
-    group = tuple(exp.Paren(this=each.copy()) if isinstance(each, exp.Literal) else each for each in clauses.items)
-    return clauses._replace(group=group, grouped=True)
-
-
-class _Clauses(NamedTuple):
-    """The clauses of a query: what it selects, what it groups by, which groups it keeps, in which order. `grouped` says
-    that it aggregates."""
-
-    items: tuple[exp.Expr, ...]
-    group: tuple[exp.Expr, ...]
-    having: exp.Expr | None
-    order: exp.Expr | None
-    grouped: bool
-
-    @staticmethod
-    def of(query: exp.Select) -> _Clauses:
-        group, having = query.args.get("group"), query.args.get("having")
-        items = tuple(item.unalias() for item in query.expressions)
-        by = tuple(group.expressions) if group is not None else ()
-        kept = None if having is None else having.this
-        grouped = bool(group) or having is not None or any(map(_aggregates, items))
-        return _Clauses(items, by, kept, query.args.get("order"), grouped)
-
-    @property
-    def nodes(self) -> tuple[exp.Expr, ...]:
-        return (*self.items, *self.group, *(each for each in (self.having, self.order) if each is not None))
 
 
 class _Tied(NamedTuple):
@@ -151,7 +120,7 @@ class _Tied(NamedTuple):
     ttl: int
 
 
-def _may_read(clauses: _Clauses, outer: Scope) -> bool:
+def _may_read(clauses: Clauses, outer: Scope) -> bool:
     """Whether a name of the clauses may be one of the outer query, before the inner one is known."""
     return any(positions(column, outer) is not None for each in clauses.nodes for column in columns_in(each))
 
@@ -205,7 +174,7 @@ def _with_items(
     values: list[int] = []
     with session.all_or_nothing():
         for item in query.expressions:
-            star, qualifier = _star(item)
+            star, qualifier = star_of(item)
             if star:
                 values += right.scope.starred(qualifier)
                 continue
@@ -221,65 +190,27 @@ def _with_items(
     return right, tuple(values)
 
 
-def _aggregates(node: exp.Expr) -> bool:
-    """Whether an item aggregates, outside of queries inside it and of OVER."""
-    if isinstance(node, exp.Query | exp.Window):
-        return False
-    return is_aggregate(node) or any(map(_aggregates, node.iter_expressions()))
-
-
-def _has_over(query: exp.Select) -> bool:
-    return any(item.find(exp.Window) is not None for item in query.expressions)
-
-
 def _empty(query: exp.Expr) -> exp.Expr | None:
     """What the only item of a query that aggregates all its rows is over no rows; None where it is NULL or no row."""
     query = unwrapped_query(query)
     if not isinstance(query, exp.Select) or query.args.get("group") or query.args.get("having"):
         return None
     (item, *others) = query.expressions
-    if others or not _aggregates(item):
+    if others or not aggregates(item):
         return None
-    empty = _over_nothing(item.unalias())
+    empty = over_nothing(item.unalias())
     return None if isinstance(empty, exp.Null) or next(columns_in(empty), None) else empty
 
 
-def answers_over_nothing(query: exp.Expr) -> list[exp.Expr]:
-    """Return what each item of a query that aggregates all its rows is over no rows: NULL, or another value."""
-    assert isinstance(query, exp.Select)
-    return [_over_nothing(item.unalias()) for item in query.expressions]
-
-
-def _over_nothing(node: exp.Expr) -> exp.Expr:
-    """`node` with each aggregate as it is over no rows."""
-
-    def part(each: exp.Expr) -> exp.Expr | None:
-        if not is_aggregate(each):
-            return None
-        call = each.this if isinstance(each, exp.Filter) else each
-        counts = call_name(call) in ("COUNT", "APPROX_COUNT_DISTINCT")
-        return exp.Literal.number(0) if counts else exp.Null()
-
-    return replaced(node, part)
-
-
-def _star(node: exp.Expr) -> tuple[bool, str]:
-    if isinstance(node, exp.Star):
-        return True, ""
-    return isinstance(node, exp.Column) and isinstance(node.this, exp.Star), getattr(node, "table", "")
-
-
-def _for_each(
-    query: exp.Select, outer: Relation, tied: _Tied, clauses: _Clauses, session: ResolveContext
-) -> InnerQuery:
+def _for_each(query: exp.Select, outer: Relation, tied: _Tied, clauses: Clauses, session: ResolveContext) -> InnerQuery:
     """What a query selects, aggregates or ranks for each row of the outer one."""
-    _check_supported(query, clauses, session)
+    check_supported(query, clauses, session)
     width = len(outer.scope)
 
     def placed(node: exp.Expr) -> exp.Expr:
         return by_position(node, outer.scope, tied.right.scope)
 
-    columns = [column for node in clauses.nodes if not _star(node)[0] for column in columns_in(node)]
+    columns = [column for node in clauses.nodes if not star_of(node)[0] for column in columns_in(node)]
     read = {place for column in columns for place in places_in(placed(column)) if place < width}
     rows = tied_by_columns(outer, tied.right, tied.ties, query, session, ttl=tied.ttl, also=read)
     right, keys = rows.relation, rows.keys
@@ -289,25 +220,28 @@ def _for_each(
 
     written: Items = []
     for i, item in enumerate(query.expressions):
-        star, qualifier = _star(item)
+        star, qualifier = star_of(item)
         if star:
             places = tied.right.scope.starred(qualifier)
             named = [(tied.right.scope.field(p).name, positional(width + p, item)) for p in places]
             written += [(name, rows.inside(node, width)) for name, node in named]
         else:
             written.append((output_name(item, i), inside(item.unalias())))
+    order = None if clauses.order is None else replaced(clauses.order, _each_column(inside))
     if clauses.grouped:
         # The inner query as one over `right`, with what ties its rows in front.
         items: Items = [(right.scope.field(key).name, positional(key, query)) for key in keys]
         having = None if clauses.having is None else inside(clauses.having)
         grouping = Grouping(written, [inside(node) for node in clauses.group], having)
-        relation, values = aggregated(query, right, items, grouping, tied.ttl, session)
+        if any(map(query.args.get, LIMITS)):
+            relation, values = first_groups(query, right, items, grouping, order, tied.ttl, session)
+        else:
+            relation, values = aggregated(query, right, items, grouping, tied.ttl, session)
     else:
-        order = None if clauses.order is None else replaced(clauses.order, _each_column(inside))
         relation, values = ranked(query, right, keys, written, order, tied.ttl, session)
     empty, only = None, clauses.grouped and not clauses.group and clauses.having is None
     if only and len(clauses.items) == 1:
-        nothing = _over_nothing(clauses.items[0])
+        nothing = over_nothing(clauses.items[0])
         empty = None if isinstance(nothing, exp.Null) else by_position(nothing, outer.scope, Scope())
     conditions = rows.equations(range(len(keys)), width, query)
     return InnerQuery(relation, values, conditions, tied.ttls, width, tied.ttl, empty, only)
@@ -315,25 +249,3 @@ def _for_each(
 
 def _each_column(rule: Callable[[exp.Expr], exp.Expr]) -> Callable[[exp.Expr], exp.Expr | None]:
     return lambda node: rule(node) if isinstance(node, exp.Column) else None
-
-
-def _check_supported(query: exp.Select, clauses: _Clauses, session: ResolveContext) -> None:
-    hint = "write it as a query in FROM, and join it"
-    if query.args.get("qualify") or _has_over(query):
-        raise session.give_up(not_yet("OVER in a query that reads the one around it", query, hint))
-    if any(is_grouping_sets(node) for node in clauses.group):
-        raise session.give_up(not_yet("a grouping set in a query that reads the one around it", query, hint))
-    if any(has_query(node) for node in clauses.nodes):
-        raise session.give_up(not_yet("a query as a value, inside such a query", query))
-    limits = [query.args[key] for key in _LIMITS if query.args.get(key)]
-    if clauses.grouped and limits:
-        raise session.give_up(not_yet("LIMIT of groups in a query that reads the one around it", limits[0], hint))
-    if clauses.having is not None and not clauses.group and not _fails_of_nothing(clauses.having):
-        what = "HAVING without GROUP BY in a query that reads the one around it, which may hold of no rows"
-        raise session.give_up(not_yet(what, clauses.having, "write NOT EXISTS where no row is meant"))
-
-
-def _fails_of_nothing(having: exp.Expr) -> bool:
-    """Whether a condition on all rows together is known not to hold where there are none."""
-    found = simplify(_over_nothing(having))
-    return isinstance(found, exp.Null) or (isinstance(found, exp.Boolean) and not found.this)

@@ -18,7 +18,8 @@ from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import boolean
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
-from service.sql.resolve.inner_queries import InnerQuery, answers_over_nothing, resolve_inner, unwrapped_query
+from service.sql.resolve.inner_clauses import answers_over_nothing
+from service.sql.resolve.inner_queries import InnerQuery, resolve_inner, unwrapped_query
 from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended, filtered

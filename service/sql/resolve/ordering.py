@@ -43,13 +43,16 @@ def hidden_items(
     hidden = [
         (f"{INTERNAL}order{i}", each.this)
         for i, each in enumerate(order.expressions)
-        if _ordinal(each.this) is None and _named(each.this) not in names
+        if ordinal(each.this) is None and _named(each.this) not in names
     ]
     if hidden and query.args.get("distinct"):
-        raise session.give_up(
-            SqlError("ORDER BY of SELECT DISTINCT names a column that is not selected", at=hidden[0][1])
-        )
+        raise session.give_up(not_selected(hidden[0][1]))
     return hidden
+
+
+def not_selected(at: exp.Expr) -> SqlError:
+    """Return the error of a SELECT DISTINCT that is in the order of what it does not have."""
+    return SqlError("ORDER BY of SELECT DISTINCT names a column that is not selected", at=at)
 
 
 def with_names(relation: Relation) -> Relation:
@@ -117,34 +120,38 @@ def _is_time(relation: Relation, key: OrderBy) -> bool:
 def _columns(order: exp.Expr, relation: Relation, session: ResolveContext) -> list[OrderColumn]:
     scope = relation.scope
     listed = scope.starred()
+    names = [scope.field(j).name for j in listed]
     found: list[OrderColumn] = []
     for i, each in enumerate(order.expressions):
-        ordinal = _ordinal(each.this)
-        hidden = next((j for j, c in enumerate(scope.columns) if c.name == f"{INTERNAL}order{i}"), None)
-        if hidden is not None:
-            found.append(OrderColumn(hidden, each))
-        elif ordinal is not None:
-            if not 1 <= ordinal <= len(listed):
-                raise session.give_up(
-                    SqlError(f"ORDER BY {ordinal} names no column: the query has {len(listed)}", at=each)
-                )
-            found.append(OrderColumn(listed[ordinal - 1], each))
-        else:
-            named = [j for j in listed if scope.field(j).name == _named(each.this)]
-            if not named:
+        place = next((j for j, c in enumerate(scope.columns) if c.name == f"{INTERNAL}order{i}"), None)
+        if place is None:
+            named = selected_place(each, names, session)
+            if named is None:
                 raise session.give_up(
                     SqlError(
                         "ORDER BY names no column of the query",
-                        detail=f"it has the columns {', '.join(scope.field(j).name for j in listed)}",
+                        detail=f"it has the columns {', '.join(names)}",
                         at=each,
                     )
                 )
-            found.append(OrderColumn(named[0], each))
+            place = listed[named]
+        found.append(OrderColumn(place, each))
     return found
 
 
-def _ordinal(node: exp.Expr) -> int | None:
-    """The number that a column is named by."""
+def selected_place(each: exp.Expr, names: Sequence[str], session: ResolveContext) -> int | None:
+    """Return the place among `names`, which a query selects, of what an item of ORDER BY names or numbers, if any."""
+    number = ordinal(each.this)
+    if number is None:
+        name = _named(each.this)
+        return names.index(name) if name in names else None
+    if not 1 <= number <= len(names):
+        raise session.give_up(SqlError(f"ORDER BY {number} names no column: the query has {len(names)}", at=each))
+    return number - 1
+
+
+def ordinal(node: exp.Expr) -> int | None:
+    """Return the number that a column is named by."""
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
@@ -176,7 +183,7 @@ def row_bounds(query: exp.Expr, session: ResolveContext) -> tuple[int, int | Non
 
 
 def _count(node: exp.Expr, name: str, session: ResolveContext) -> int:
-    number = _ordinal(node)
+    number = ordinal(node)
     if number is None or number > MOST_ROWS:
         raise session.give_up(SqlError(f"{name} takes a whole number up to {MOST_ROWS}", at=node))
     return number

@@ -93,12 +93,18 @@ def state_ttls(
 def longest_ttl(branches: Iterable[exp.Expr], session: ResolveContext) -> int:
     """Return how long INTERSECT and EXCEPT keep rows, in ms, 0 = forever: as long as the longest that STATE_TTL says in
     one of the queries that they compare, which are resolved, and as long as the session says where one has no hint."""
-    ttls: list[int] = []
-    for branch in branches:
-        hint = branch.args.get("hint") if isinstance(branch, exp.Select) else None
-        calls = [call for call in (hint.expressions if hint else ()) if call.name.upper() == "STATE_TTL"]
-        ttls += [duration(pair.right.name) for call in calls for pair in call.expressions] or [session.ttl]
+    ttls = [ttl for branch in branches for ttl in _ttls_in(branch, session)]
     return 0 if 0 in ttls else max(ttls)
+
+
+def _ttls_in(query: exp.Expr, session: ResolveContext) -> list[int]:
+    """What STATE_TTL says in a query, or in each of those that it consists of."""
+    query = query.unnest()
+    if isinstance(query, exp.SetOperation):
+        return [ttl for each in (query.left, query.right) for ttl in _ttls_in(each, session)]
+    hint = query.args.get("hint") if isinstance(query, exp.Select) else None
+    calls = [call for call in (hint.expressions if hint else ()) if call.name.upper() == "STATE_TTL"]
+    return [duration(pair.right.name) for call in calls for pair in call.expressions] or [session.ttl]
 
 
 def _lookup(call: exp.Expr, known: tuple[str, ...], session: ResolveContext) -> None:

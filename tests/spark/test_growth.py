@@ -37,6 +37,7 @@ def _nothing_is_left_in_the_package() -> Iterator[None]:
     shutil.rmtree(spark_home() / "work", ignore_errors=True)
 
 
+@pytest.mark.timeout(900)
 def test_partitions_cores_executors_and_tasks_may_become_more_and_fewer(
     kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
 ) -> None:

@@ -128,6 +128,7 @@ def _lasting(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("format_", READABLE)
 def test_the_service_goes_on_with_a_checkpoint_of_each_format(
     format_: int, own_kafka: Callable[..., Broker], service: Callable[..., ServiceProcess], tmp_path: Path

@@ -146,6 +146,7 @@ def by_kind(asked: Mapping[Purpose, int]) -> Counter[str]:
     return found
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "store",
     [s3, pytest.param(gcs, marks=pytest.mark.skipif(shutil.which("openssl") is None, reason="it makes a certificate"))],

@@ -36,6 +36,9 @@ _INSERT = re.compile(r"INSERT\s+INTO\s+(\w+)(?:\s*\([^)]*\))?\s+(SELECT.*|WITH.*
 _VIEW = re.compile(r"CREATE\s+(TEMPORARY\s+)?VIEW", re.IGNORECASE)
 _SET = re.compile(r"SET\s+'([^']+)'\s*=\s*'([^']*)'$", re.IGNORECASE)
 _METADATA = re.compile(r"\s+METADATA(\s+FROM\s+'[^']*')?(\s+VIRTUAL)?", re.IGNORECASE)
+_HINT = re.compile(r"/\*\+\s*(LEADING|SKEW)\([^)]*\)\s*\*/", re.IGNORECASE)
+"""Hints that Flink does not have, which change no answer."""
+
 _BLOCK = re.compile(r"EXECUTE\s+STATEMENT\s+SET|\bBEGIN\b|\bEND$", re.IGNORECASE)
 
 
@@ -89,7 +92,7 @@ def _case(folder: Path) -> Golden | None:
 
 
 def _statements(text: str) -> list[str]:
-    parts = (_BLOCK.sub("", part.strip()).strip() for part in _PART.findall(_COMMENT.sub("", text)))
+    parts = (_BLOCK.sub("", part.strip()).strip() for part in _PART.findall(_HINT.sub("", _COMMENT.sub("", text))))
     return [part for part in parts if part]
 
 

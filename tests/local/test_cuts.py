@@ -23,7 +23,7 @@ OF_TIME = {
     *("top_n_ttl", "group_by_ttl", "join_ttl", "temporal_join_proctime", "temporal_join_side_input"),
     *("stream_window_processing", "over_processing", "interval_joins_in_a_row", "interval_join_proctime_in_a_row"),
     *("window_early", "window_late_firing"),
-    *("lookup_join", "lookup_join_cached"),
+    *("lookup_join", "lookup_join_cached", "lookup_join_using"),
 }
 """Cases about processing time and lateness, which cuts do change."""
 

@@ -89,7 +89,7 @@ def _push(node: Filter) -> Node:
             return replace(below, input=replace(node, input=below.input, condition=inside))
         case Unnest():
             return _through(node, below, {i: i for i in range(len(fields(below.input)))})
-        case TimeSort() if deterministic(node.condition) and not enforces(node.condition):
+        case TimeSort() if _sorts_alike(node.condition):
             return replace(below, input=replace(node, input=below.input))
         case Union():
             return replace(below, inputs=tuple(replace(node, input=i) for i in below.inputs))
@@ -109,6 +109,18 @@ def _passes_projection(condition: Expression, expressions: tuple[Expression, ...
     return deterministic(condition) and all(deterministic(expressions[i]) for i in columns_of(condition))
 
 
+def _sorts_alike(condition: Expression) -> bool:
+    """Whether rows can be filtered ahead of a sort, which holds them back."""
+    return deterministic(condition) and not enforces(condition) and not _asks_proctime(condition)
+
+
+def _asks_proctime(expression: Expression) -> bool:
+    """Whether a condition asks for the time at which a row comes out."""
+    if not isinstance(expression, Call):
+        return False
+    return expression.name == "PROCTIME" or any(map(_asks_proctime, expression.arguments))
+
+
 def _through(
     node: Filter, below: Aggregate | WindowAggregate | Over | TopN | Unnest | Normalize, places: dict[int, int]
 ) -> Node:
@@ -126,7 +138,11 @@ def _into_join(node: Filter, below: AnyJoin) -> Node:
     width = len(fields(below.left))
     left_side = set(range(width))
     right_side = set(range(width, width + len(fields(below.right))))
-    rest = conjuncts(node.condition)
+    written = conjuncts(node.condition)
+    # Rows of these joins come out later than they came: the time of that is not known before.
+    holds = isinstance(below, IntervalJoin | WindowJoin | TemporalJoin)
+    stays = [c for c in written if holds and _asks_proctime(c)]
+    rest = tuple(c for c in written if c not in stays)
     left, right = below.left, below.right
     if below.kind in (JoinKind.INNER, JoinKind.LEFT) or not below.kind.shows_right:
         found, rest = _split(rest, left_side)
@@ -137,7 +153,8 @@ def _into_join(node: Filter, below: AnyJoin) -> Node:
         right = _filtered(right, tuple(moved(c, {i: i - width for i in right_side}) for c in found), node)
     if left is below.left and right is below.right:
         return node
-    return _remaining(node, replace(below, left=left, right=right), rest)
+    left_over = tuple(c for c in written if c in stays or c in rest)
+    return _remaining(node, replace(below, left=left, right=right), left_over)
 
 
 def _filtered(node: Node, conditions: tuple[Expression, ...], source: Filter) -> Node:

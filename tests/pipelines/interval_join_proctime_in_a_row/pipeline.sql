@@ -1,5 +1,5 @@
 -- PROCTIME() behind an interval join is the time at which a row comes out: nothing is late there, and no window answers twice.
-CREATE TABLE orders (id BIGINT, pt AS PROCTIME())
+CREATE TABLE orders (id BIGINT, ts TIMESTAMP(3), pt AS PROCTIME())
 WITH ('connector' = 'kafka', 'topic' = 'orders', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
 CREATE TABLE payments (id BIGINT, pt AS PROCTIME())
 WITH ('connector' = 'kafka', 'topic' = 'payments', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
@@ -27,3 +27,15 @@ INSERT INTO a_second
 SELECT window_start, COUNT(*), COUNT(paid)
 FROM TABLE(TUMBLE(TABLE answered, DESCRIPTOR(pt), INTERVAL '1' SECOND))
 GROUP BY window_start, window_end;
+
+-- A condition on that time is asked when the row comes out: this order was paid five seconds after it came.
+CREATE TABLE slow (id BIGINT)
+WITH ('connector' = 'kafka', 'topic' = 'slow', 'format' = 'json');
+INSERT INTO slow
+SELECT id
+FROM (
+  SELECT o.id, o.ts, o.pt
+  FROM orders AS o
+  JOIN payments AS p ON p.id = o.id AND p.pt BETWEEN o.pt AND o.pt + INTERVAL '10' SECOND
+) AS paid
+WHERE CAST(pt AS TIMESTAMP(3)) > ts + INTERVAL '3' SECOND;

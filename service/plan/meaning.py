@@ -75,7 +75,7 @@ class OperatorMeaning:
     placing: str
     steps: tuple[tuple[str, str], ...]
     tables: Mapping[str, str]
-    versions: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict, compare=False)
     kept_as: str = ""
     formerly: str = field(default="", compare=False)
     text: str = field(default="", compare=False)

@@ -15,6 +15,7 @@ from service.plan.lowering.faster import faster
 from service.plan.lowering.kernels.rows import calc
 from service.plan.lowering.shared_parts import shared_parts
 from service.plan.types import BOOLEAN, DOUBLE, INT, STRING, DataType
+from service.plan.versions import _versions
 from tests.operators.properties import SQL, no_state, rows_of
 from tests.sql.evaluation import compiled, computed
 
@@ -129,3 +130,8 @@ def test_what_a_query_means_does_not_depend_on_what_is_faster() -> None:
     assert isinstance(expression, Call)
     assert expression.faster is not None
     assert canonical(expression) == canonical(replace(expression, faster=None))
+
+
+def test_what_is_faster_has_no_versions_of_its_own() -> None:
+    expression = compiled("REGEXP_EXTRACT(a, 'x')", COLUMNS)
+    assert set(dict(_versions(expression))) == {"function REGEXP_EXTRACT"}

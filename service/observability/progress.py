@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,16 +42,21 @@ class Progress:
     reads: tuple[Read, ...]
 
 
-def progress_of(program: Program, report: Mapping[str, Any]) -> Progress:
-    """Return Spark's report of a batch; its sources are in the order of the program's, the tick comes last."""
+def progress_of(program: Program, report: Mapping[str, Any], records: Mapping[str, float]) -> Progress:
+    """Return Spark's report of a batch; its sources are in the order of the program's, the tick comes last.
+
+    `records` are those that its tasks have counted, by table, where Spark counts blocks. Sources of one table share
+    them.
+    """
     phases = {name: milliseconds / 1000 for name, milliseconds in report["durationMs"].items()}
     seconds = phases.pop("triggerExecution", 0.0)
     sources = list(zip(program.sources, report["sources"], strict=False))
+    of_table = Counter(source.table.name for source in program.sources)
     return Progress(
         batch=int(report["batchId"]),
         ended=datetime.fromisoformat(report["timestamp"]).timestamp() + seconds,
         seconds=seconds,
-        rows=tuple(int(told["numInputRows"]) for _, told in sources),
+        rows=tuple(int(records.get(s.table.name, 0)) // of_table[s.table.name] for s in program.sources),
         phases=phases,
         state_commit=sum(int(each.get("commitTimeMs", 0)) for each in report.get("stateOperators", ())) / 1000,
         reads=tuple(read for source, told in sources for read in _reads(source, told)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from operators.sql import Sql
 from operators.time import MIN_TIME
@@ -132,6 +132,8 @@ class Ingest:
                     yield from self._leave_dead_records(taken.dead, channel, now)
                 channel.watermark = max(channel.watermark, taken.watermark)
                 yield from self._hand_on(produced, channel, now)
+            # The memory of records is given back before more of them are waited for.
+            del group, found, changes, computed, run, taken, produced
         if channel is None:
             return
         clocks.append(channel.clock())
@@ -193,8 +195,11 @@ class Ingest:
             yield from self._leave_rows(Kind.OUTPUT, output, channel, now, rows)
 
     def _within_limit(self, run: Run) -> pa.Table:
+        """The records of a run ahead of the end of a bounded source: its first ones, as they are in offset order."""
         limit = self._limits.get(channel_name(self._source.id, run.topic, run.partition)) if self._limits else None
-        return run.records if limit is None else run.records.filter(pc.field("offset") < limit)
+        if limit is None or run.records["offset"][-1].as_py() < limit:
+            return run.records
+        return run.records.slice(0, int(np.searchsorted(run.records["offset"].to_numpy(), limit)))
 
     def _leave_rows(self, kind: Kind, address: int, channel: _Channel, now: int, rows: pa.Table) -> Iterator[Envelope]:
         for payload in packed([rows]):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 LARGEST = 32 << 20
-"""Bytes of the values of a run; a record that is larger is a run of its own. A worker holds a run twice and what is
+"""Bytes of values with which a run ends. A worker holds a run twice and what is
 decoded of it; larger ones are not cheaper by the row."""
 
 TOGETHER = 20_000
@@ -32,29 +32,31 @@ class Run(NamedTuple):
 
 
 def runs(blocks: Iterable[pa.Table], rows: int, largest: int = LARGEST) -> Iterator[Run]:
-    """Cut `blocks` into runs of `rows` records, or of `largest` bytes, but for the last one of each partition."""
+    """Cut `blocks` into runs of `rows` records, or as many as have `largest` bytes, but for the last one of each
+    partition. As `java/tailrace/kafka/KafkaReader.java` cuts blocks: one that is a run is not copied."""
     place: tuple[str, int] | None = None
     held: list[pa.Table] = []
     count = size = 0
-    for found, records in (part for block in blocks for part in _by_partition(block)):
-        if found != place:
-            if place is not None and held:
-                yield _run(place, held)
-            place, held, count, size = found, [], 0, 0
-        ends = _ends(records)
-        first = 0
-        while first < records.num_rows:
-            before = int(ends[first - 1]) if first else 0
-            last = min(first + rows - count, int(np.searchsorted(ends, before + largest - size, side="right")))
-            if not held:
-                last = max(last, first + 1)
-            if last > first:
+    for block in blocks:
+        for found, records in _by_partition(block):
+            if found != place:
+                if place is not None and held:
+                    yield _run(place, held)
+                place, held, count, size = found, [], 0, 0
+            ends = _ends(records)
+            first = 0
+            while first < records.num_rows:
+                before = int(ends[first - 1]) if first else 0
+                full = int(np.searchsorted(ends, before + largest - size)) + 1
+                last = min(first + rows - count, full, records.num_rows)
                 held.append(records.slice(first, last - first))
                 count, size = count + last - first, size + int(ends[last - 1]) - before
-            if last < records.num_rows or count == rows:
-                yield _run(found, held)
-                held, count, size = [], 0, 0
-            first = last
+                if count == rows or size >= largest:
+                    yield _run(found, held)
+                    held, count, size = [], 0, 0
+                first = last
+            del records
+        del block  # what has been yielded is not held while the next block is waited for
     if place is not None and held:
         yield _run(place, held)
 
@@ -69,6 +71,10 @@ def gathered(found: Iterable[Run], rows: int = TOGETHER) -> Iterator[list[Run]]:
             held, count = [], 0
         held.append(run)
         count += run.records.num_rows
+        del run
+        if count >= rows:  # at once: this one would be held while the next one is waited for
+            yield held
+            held, count = [], 0
     if held:
         yield held
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -60,12 +63,48 @@ def test_where_a_run_ends_does_not_depend_on_the_blocks(cuts) -> None:
     bounds = [0, *cuts, len(records)]
     blocks = [block(*records[first:last], size=4) for first, last in pairwise(bounds)]
     expected = [("t", 0, [1, 2, 3]), ("t", 0, [4, 5, 6]), ("t", 0, [7])]
-    assert told(list(runs(blocks, rows=5, largest=15))) == expected
+    assert told(list(runs(blocks, rows=5, largest=12))) == expected
+    assert told(list(runs(blocks, rows=5, largest=9))) == expected
 
 
-def test_a_record_that_is_larger_than_a_run_is_a_run_of_its_own() -> None:
+def test_a_record_that_is_larger_than_a_run_ends_one() -> None:
     blocks = [block(*a(1), size=1), block(*a(2), size=99), block(*a(3, 4), size=1)]
-    assert told(list(runs(blocks, rows=9, largest=10))) == [("t", 0, [1]), ("t", 0, [2]), ("t", 0, [3, 4])]
+    assert told(list(runs(blocks, rows=9, largest=10))) == [("t", 0, [1, 2]), ("t", 0, [3, 4])]
+
+
+@pytest.mark.parametrize(("rows", "largest"), [(3, 99), (9, 3)])
+def test_a_run_that_is_full_is_given_before_the_next_block_is_asked_for(rows: int, largest: int) -> None:
+    asked = []
+
+    def blocks() -> Iterator[pa.Table]:
+        for offsets in ((1, 2, 3), (4, 5, 6)):
+            asked.append(offsets)
+            yield block(*a(*offsets))
+
+    found = gathered(runs(blocks(), rows=rows, largest=largest), rows=3)
+    assert told(next(found)) == [("t", 0, [1, 2, 3])]
+    assert asked == [(1, 2, 3)]
+
+
+def test_nothing_is_held_of_a_run_while_the_next_block_is_waited_for() -> None:
+    given: list[weakref.ref[np.ndarray]] = []
+
+    def blocks() -> Iterator[pa.Table]:
+        for offset in range(4):
+            assert [each for each in given if each() is not None] == [], offset
+            values = np.arange(3, dtype=np.uint8)
+            given.append(weakref.ref(values))
+            ends = pa.py_buffer(np.array([0, 1, 2, 3], np.int32))
+            texts = pa.Array.from_buffers(pa.binary(), 3, [None, ends, pa.py_buffer(values)])
+            del values
+            yield block(*a(*range(3 * offset, 3 * offset + 3))).set_column(0, "value", texts)
+            del texts
+
+    groups = 0
+    for group in gathered(runs(blocks(), rows=3), rows=3):
+        groups += 1
+        del group
+    assert groups == 4
 
 
 def test_small_runs_are_put_together() -> None:

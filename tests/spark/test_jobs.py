@@ -70,7 +70,7 @@ class _Runner:
     def open(self) -> None:
         pass
 
-    def start(self, *, again: bool) -> None:
+    def start(self) -> None:
         pass
 
     def missing(self) -> None:

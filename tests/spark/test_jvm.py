@@ -1,4 +1,4 @@
-"""How the JVM is started, and how large the blocks are that it hands on."""
+"""How the JVM is started, and what is forked beside it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from service.spark.driver.jvm import CREATE, Jvm, class_path, options, quoted
-from service.spark.query.block_size import NO_LIMIT, PIECE, limit
 
 
 def test_the_users_own_options_come_last_so_that_they_win():
@@ -36,20 +33,6 @@ def test_java_reads_the_arguments_as_they_were(tmp_path):
     told = subprocess.run(["java", f"@{tmp_path}/arguments"], capture_output=True, text=True, check=True).stderr
     ours = dict(line.strip().split(" = ", 1) for line in told.splitlines() if line.strip().startswith("my."))
     assert ours == {"my.place": r"C:\new dir", "my.word": '"yes"', "my.name": "two words"}
-
-
-@pytest.mark.parametrize(
-    ("record", "careful", "expected"),
-    [
-        (0.0, False, NO_LIMIT),
-        (100.0, False, NO_LIMIT),
-        (100.0, True, PIECE),
-        (0.0, True, PIECE),
-        (10_000.0, False, PIECE),
-    ],
-)
-def test_blocks_are_limited_by_bytes_where_records_are_large_or_something_has_failed(record, careful, expected):
-    assert limit(record, careful=careful) == expected
 
 
 def test_a_helper_is_forked_from_the_fork_server_with_its_own_streams_and_environment(tmp_path):

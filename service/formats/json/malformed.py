@@ -52,6 +52,8 @@ def _trailing_comma(block: pa.Array) -> Flags:
     suspect = np.zeros(len(block), dtype=bool)
     data, edges = raw(block)
     data = data[edges[0] : edges[-1]]
+    if not _closed_oddly(data):
+        return suspect
     for closing in (b"}", b"]"):
         # Most blocks have no array: one byte is found far faster than by comparing all.
         if closing == b"]" and not contains(block, closing):
@@ -66,8 +68,33 @@ def _trailing_comma(block: pa.Array) -> Flags:
     return suspect
 
 
+def _closed_oddly(data: Bytes) -> bool:
+    """Whether a brace or bracket that closes has something before it that is not the end of a value.
+
+    All values end with a quotation mark, or with a letter, a digit, a brace or a bracket: those are behind the comma
+    and white space.
+    """
+    closes, odd = np.empty(_PIECE, bool), np.empty(_PIECE, bool)
+    byte = np.empty(_PIECE, np.uint8)
+    for place in range(1, len(data), _PIECE):
+        here = data[place : place + _PIECE]
+        before, n = data[place - 1 : place - 1 + len(here)], len(here)
+        np.bitwise_or(here, _BRACKET_TO_BRACE, out=byte[:n])
+        np.equal(byte[:n], ord("}"), out=closes[:n])
+        np.less(before, ord("0"), out=odd[:n])
+        np.logical_and(closes[:n], odd[:n], out=closes[:n])
+        np.not_equal(before, ord('"'), out=odd[:n])
+        np.logical_and(closes[:n], odd[:n], out=closes[:n])
+        if closes[:n].any():
+            return True
+    return False
+
+
+_BRACKET_TO_BRACE = ord("}") ^ ord("]")
+"""The bit in which a closing brace differs from a closing bracket, and from no other byte that is none of them."""
+
 _PIECE = 1 << 18
-"""Bytes that are copied to be searched: they stay in the cache of a core."""
+"""Bytes that are searched at a time: they stay in the cache of a core."""
 
 
 def contains(block: pa.Array, byte: bytes) -> bool:

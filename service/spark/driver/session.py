@@ -14,8 +14,14 @@ from pyspark.sql import SparkSession
 from service.spark.driver.cluster_mode import is_local
 from service.spark.driver.jvm import Jvm, JvmFailed
 from service.spark.internals.callbacks import open_callbacks
-from service.spark.query.block_size import ROWS
 from service.spark.query.heartbeat import TickSource
+
+_ROWS = 20_000
+"""Rows that Spark hands over to Python at a time: of rows that are small."""
+
+_BYTES = 16 << 10
+"""Bytes with which it hands over what it has: a block of records at once, so that it is computed while the next one is
+read, and an envelope with its payload alone, as the JVM holds what it hands over three times."""
 
 
 def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) -> SparkSession:
@@ -25,7 +31,8 @@ def build(jvm: Jvm, settings: Mapping[str, str], *, name: str, partitions: int) 
     builder = SparkSession.builder.appName(name)
     of_the_job = {
         "spark.sql.shuffle.partitions": str(partitions),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES),
     }
     for key, value in {**of_the_job, **settings}.items():
         builder = builder.config(key, value)

@@ -14,11 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from service.formats import datagen
 from service.plan.program import Source
+from service.runtime.record_runs import LARGEST
 from service.runtime.topology import Topology
 from service.spark.query.heartbeat import SPARK_SCHEMA
 from service.spark.query.job_spec import JobSpec, packed
 from service.spark.query.read_limits import OPTION
-from service.spark.query.source import POSITION, IngestTask
+from service.spark.query.source import IngestTask
 from service.spark.query.stateful import LevelTask
 from service.spark.query.task_output import SPARK_REPORTS
 
@@ -107,21 +108,17 @@ class QueryBuilder:
         """The numbers and times of the rows of a 'datagen' table, in one partition, the same on a replay."""
         numbers = self._session.readStream.format("rate").option("numPartitions", "1")
         rows = numbers.option("rowsPerSecond", str(datagen.rate(source.table))).load()
-        return rows.selectExpr("value AS position", "timestamp")
+        return rows.selectExpr("value AS number", "timestamp")
 
     def _read(self, source: Source) -> DataFrame:
         options = self._source_options[source.id]
         needs = self._spec.decoders[source.id].needs()
-        columns = [
-            POSITION,
-            *(_SPARKS.get(name, name) for name in needs if name not in ("topic", "partition", "offset")),
-        ]
-        if len(source.table.connector.topics) > 1:
-            columns.append("topic")
         reader = (
             self._session.readStream.format(KAFKA)
             .option("readers", str(self._spec.readers))
-            .option("columns", ",".join(columns))
+            .option("columns", ",".join(needs))
+            .option("records", str(self._spec.block_rows))
+            .option("bytes", str(LARGEST))
             .option("source", str(source.id))
             .option("subscribe", ",".join(source.table.connector.topics))
             .option("startingOffsets", options.starting_offsets)
@@ -144,7 +141,3 @@ class QueryBuilder:
             .option("folder", str(Path(self._spec.scratch) / self._spec.run))
             .load()
         )
-
-
-_SPARKS = {"timestamp_type": "timestampType"}
-"""The names that columns of a record have in Spark, where they are others."""

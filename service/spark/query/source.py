@@ -1,30 +1,24 @@
-"""Level 0 on Spark: a `mapInArrow` over the Kafka source, in a few tasks that read several Kafka partitions each.
-
-The rows that reach Python are as narrow as can be, since Spark's hand-over costs by the column: the value, and one
-BIGINT that holds partition and offset. Key, timestamp and headers come along only where a column needs them.
-"""
+"""Level 0 on Spark: a `mapInArrow` over the Kafka source, in a few tasks that read several Kafka partitions each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from service.runtime.envelope import Envelope, blocks_of
 from service.runtime.ingest import Ingest
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.payload_files import outgoing
+from service.spark.query.record_blocks import records_of
 from service.spark.query.task_batch import TaskBatch
 from service.spark.query.task_output import write_output
+from service.spark.query.value_files import ValueFiles
 
-POSITION = "position"
-"""The column that holds the place of a record: its partition and its offset in one number."""
-
-OFFSET_BITS = 44
-"""Bits of a position that hold the offset: 17 * 10^12 records a partition; the bits above hold the partition. As in
-`java/tailrace/kafka/KafkaReader.java`."""
+_FILES = ValueFiles()
+"""Those of this worker, which does one task at a time."""
 
 
 class IngestTask:
@@ -40,38 +34,39 @@ class IngestTask:
         with limit_attempts(job.folder):
             envelopes = self._read(job, batches, at)
             if job.spec.program.levels:
-                yield from blocks_of(outgoing(job, envelopes, at))
+                yield from _FILES.handing_on(blocks_of(outgoing(job, envelopes, at)))
                 return
             report = write_output(job, envelopes, at)
             if report is not None:
                 yield report.to_batch()
 
     def _read(self, job: WorkerJob, batches: Iterator[pa.RecordBatch], at: TaskBatch) -> Iterator[Envelope]:
-        source = job.topology.sources[self._source]
+        source, decoder = job.topology.sources[self._source], job.spec.decoders[self._source]
         task = Ingest(
             job.topology,
             source,
-            job.spec.decoders[self._source],
+            decoder,
             job.layout,
             worker_sql(job.spec.scratch),
             job.spec.limits,
             job.spec.block_rows,
         )
-        topics = source.table.connector.topics or (source.table.name,)
-        blocks = (self._records(batch, topics) for batch in batches if batch.num_rows)
-        return task.run(blocks, at.now)
-
-    @staticmethod
-    def _records(batch: pa.RecordBatch, topics: tuple[str, ...]) -> pa.Table:
-        """The columns of a record, from what Spark handed over."""
-        columns = {_OURS.get(name, name): batch.column(name) for name in batch.schema.names if name != POSITION}
-        position = batch.column(POSITION)
-        columns["partition"] = pc.shift_right(position, OFFSET_BITS).cast(pa.int32())
-        columns["offset"] = pc.bit_wise_and(position, 2**OFFSET_BITS - 1)
-        if "topic" not in columns:
-            columns["topic"] = pa.repeat(pa.scalar(topics[0], pa.string()), batch.num_rows)
-        return pa.table(columns)
+        if source.table.connector.kind == "datagen":
+            return task.run((_made(batch, source.table.name) for batch in batches if batch.num_rows), at.now)
+        _FILES.begin()
+        needs = [name for name in decoder.needs() if name != "value"]
+        blocks = chain.from_iterable(records_of(batch, _FILES, needs) for batch in batches)
+        return task.run(_FILES.computing(blocks), at.now)
 
 
-_OURS = {"timestampType": "timestamp_type"}
-"""The columns of a record whose names in Spark are others."""
+def _made(numbers: pa.RecordBatch, table: str) -> pa.Table:
+    """The records of a 'datagen' table, of one partition, from their numbers and times."""
+    count = numbers.num_rows
+    return pa.table(
+        {
+            "timestamp": numbers["timestamp"],
+            "partition": pa.repeat(pa.scalar(0, pa.int32()), count),
+            "offset": numbers["number"],
+            "topic": pa.repeat(table, count),
+        }
+    )

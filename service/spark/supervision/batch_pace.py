@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from service.deployment.deployment import Deployment
 from service.deployment.replanning import CUT
 from service.runtime.task_metrics import parsed
-from service.spark.query.block_size import NO_LIMIT, limit
 from service.spark.supervision.batch_sizing import BatchSizing, MemoryBound
 from service.spark.supervision.checkpoint import Checkpoint
 
 SENT_TO_TASK = 64 << 20
 """Bytes of rows that a task of a level gets in a batch, about: wide rows are as fast as without this bound, and take a
 sixth less memory (`docs/design/measurements.md`)."""
+
+REPORTS_KEPT = 50
+"""Batches of which Spark keeps its reports."""
 
 
 class BatchPace:
@@ -25,6 +28,7 @@ class BatchPace:
         self.record = record
         self._sizing: BatchSizing | None = None
         self._bytes: dict[int, tuple[float, float]] = {}
+        self._records: dict[int, Mapping[str, float]] = {}
 
     def begin(self, deployment: Deployment, checkpoint: Checkpoint) -> None:
         """Begin a start of the query: its first batch is short, or fits after one that did not."""
@@ -42,11 +46,21 @@ class BatchPace:
 
     def hear(self, told: Mapping[str, Any]) -> None:
         """Note what a batch has counted: the bytes that it read, and those sent to the level that was sent most."""
-        counts = [(parsed(name)[0], n) for name, n in told["metrics"]["counts"].items()]
-        read = sum(n for name, n in counts if name == "input_bytes_total")
-        sent = max((n for name, n in counts if name == "exchanged_bytes_total"), default=0.0)
+        counts = [(*parsed(name), n) for name, n in told["metrics"]["counts"].items()]
+        read = sum(n for name, _, n in counts if name == "input_bytes_total")
+        sent = max((n for name, _, n in counts if name == "exchanged_bytes_total"), default=0.0)
+        records: dict[str, float] = defaultdict(float)
+        for name, labels, n in counts:
+            if name == "input_records_total":
+                records[labels["source"]] += n
+        newest = sorted(self._records)[1 - REPORTS_KEPT :]
+        self._records = {batch: self._records[batch] for batch in newest} | {told["batch"]: records}
         # Of a batch that Spark never reports, having been done before, it is forgotten with the next.
         self._bytes = {told["batch"]: (read, sent)}
+
+    def records_of(self, batch: int) -> Mapping[str, float]:
+        """Return the records that a batch has read, by table; nothing of one that was not heard of."""
+        return self._records.get(batch, {})
 
     def fit(self, batch: int, records: int, seconds: float) -> bool:
         """Fit the next batches to one that took `records` of the table that gave most, and `seconds`. Return whether
@@ -58,7 +72,3 @@ class BatchPace:
             self.record = size / records
             self._sizing.measured(self.record, sent / records)
         return self._sizing.batch(records, seconds, batch)
-
-    def has_large_blocks(self) -> bool:
-        """Return whether records are so large that what is handed to Python has to be cut by bytes."""
-        return limit(self.record, careful=False) != NO_LIMIT

@@ -146,7 +146,7 @@ class Jobs:
         if job.start_at is not None:
             if time.monotonic() >= job.start_at:
                 self._begin(job)
-                job.runner.start(again=job.failures > 0)
+                job.runner.start()
                 job.start_at = None
                 self._observer.started(job.name)
                 for table, topics in job.runner.added_topics().items():
@@ -222,7 +222,7 @@ class Jobs:
 
     def _note(self, job: _Watched) -> None:
         for report in job.runner.new_progress(job.last_batch):
-            progress = progress_of(job.runner.program, report)
+            progress = progress_of(job.runner.program, report, job.runner.records_of(report["batchId"]))
             job.last_batch = progress.batch
             job.runner.keep_pace(progress.batch, max(progress.rows, default=0), progress.seconds)
             job.failures = 0

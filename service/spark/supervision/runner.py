@@ -34,7 +34,6 @@ from service.plan.upgrade import Upgrade
 from service.runtime.layout import Layout
 from service.runtime.shard_operators import StateMismatch
 from service.spark.query.batch_end import BatchEnd
-from service.spark.query.block_size import limit_blocks
 from service.spark.query.query import QueryBuilder
 from service.spark.query.read_limits import limit_reads
 from service.spark.query.run_folder import RunFolder
@@ -75,7 +74,6 @@ class JobRunner:
         self._query: RunningQuery | None = None
         self._batch_end: BatchEnd | None = None
         self._pace = BatchPace(sum(deployment.record_bytes.values()))
-        self._blocks_limited = False
         self._awaited = AwaitedTables(deployment.program, {})
         self._ends = SourceEnds(deployment.program, deployment.bounded, {})
         self._folder = RunFolder(scratch)
@@ -106,11 +104,9 @@ class JobRunner:
         if before is not None:
             self._deployment = self._agreed = self._deployment.going_on(before)
 
-    def start(self, *, again: bool = False) -> None:
-        """Start the query, or start it `again` after a failure."""
+    def start(self) -> None:
+        """Start the query, or start it again after a failure."""
         self._held = False
-        self._blocks_limited = again or self._pace.has_large_blocks()
-        limit_blocks(self._session, self._pace.record, careful=self._blocks_limited)
         self._client = self._checkpoint.client_settings()
         once = self._plan_missing()
         layout = self._layout()
@@ -177,11 +173,10 @@ class JobRunner:
         progress = running.reports.last()
         if progress is None:
             return False
-        # The batch that had begun with another number of tasks or other bounds of records is done; or records have
-        # become so large that what is handed to Python has to be cut by bytes.
+        # The batch that had begun with another number of tasks or other bounds of records is done.
         as_begun = self._shards, self._readers, self._rooms
         wanted = self._wanted.shards, self._wanted_readers, self._wanted_rooms
-        if as_begun != wanted or (self._pace.has_large_blocks() and not self._blocks_limited):
+        if as_begun != wanted:
             self.stop()
             self.start()
             return False
@@ -292,6 +287,10 @@ class JobRunner:
     def new_progress(self, after: int | None) -> list[Report]:
         """Return Spark's reports of the batches since batch `after`, oldest first."""
         return [] if self._query is None else self._query.reports.since(after)
+
+    def records_of(self, batch: int) -> Mapping[str, float]:
+        """Return how many records the tasks of a batch of this process have read, by table; nothing of others."""
+        return self._pace.records_of(batch)
 
     def sweep(self) -> None:
         """Have the checkpoint swept, now and then."""

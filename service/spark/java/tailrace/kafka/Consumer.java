@@ -61,6 +61,7 @@ class Consumer {
     private KafkaRange[] ranges = new KafkaRange[0];
     private Partition[] wanted = new Partition[0];
     private long heldBytes = 0;
+    private final ValueFiles values = new ValueFiles();
 
     Consumer(KafkaRanges task) {
         name = nameOf(task);
@@ -92,6 +93,7 @@ class Consumer {
 
     /** Go to the beginning of each range, where this consumer is not there already. */
     void begin(KafkaRange[] read) {
+        values.begin();
         ranges = read;
         wanted = new Partition[read.length];
         boolean added = false;
@@ -134,7 +136,18 @@ class Consumer {
         }
     }
 
+    /** Where the values go that a task hands over. */
+    ValueFiles values() {
+        return values;
+    }
+
+    /** Write no more into the files that the task before has handed over. */
+    void forgetValues() {
+        values.remove();
+    }
+
     void close() {
+        values.remove();
         try {
             kafka.close(Duration.ZERO);
         } catch (RuntimeException unclean) {

@@ -1,32 +1,44 @@
 package tailrace.kafka;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Iterator;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.kafka.common.header.Header;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Function1;
 
-/** Gives the records of one Kafka partition after another, each in the order of offsets, as rows of some columns. */
+/**
+ * Gives the records of one Kafka partition after another, each in the order of offsets, as blocks: rows of {@link Block}.
+ *
+ * <p>The values of a block are in a file that the Python worker maps; its row has their place and all else of the records.
+ * What goes through Spark is copied some eight times, of which a value is spared all but one.
+ */
 class KafkaReader implements PartitionReader {
+    /** Records of a block from which on another partition begins a new one: what is small is handed over together. */
+    private static final int ENOUGH = 1000;
+
     private final KafkaRanges task;
-    private final Cell[] cells;
+    private final int mostRecords;
+    private final long mostBytes;
     private final Consumer consumer;
-    private final Object[] values;
-    private final InternalRow row;
+    private final Block block;
+    private ConsumerRecord waiting = null;
     private int number = 0;
+    private int runRecords = 0;
+    private long runBytes = 0;
     private boolean failed = false;
     private boolean closed = false;
 
-    KafkaReader(KafkaRanges task, StructType schema) {
+    KafkaReader(KafkaRanges task, BlockShape shape) {
         this.task = task;
-        this.cells = Cell.of(schema, KafkaRecordToRowConverter.kafkaSchema(true));
-        this.values = new Object[cells.length];
-        this.row = new GenericInternalRow(values);
+        this.mostRecords = shape.mostRecords;
+        this.mostBytes = shape.mostBytes;
         this.consumer = Consumers.take(task);
+        this.block = new Block(shape, consumer.values());
         boolean ready = false;
         try {
             consumer.begin(task.ranges);
@@ -42,27 +54,16 @@ class KafkaReader implements PartitionReader {
         if (closed) {
             return false;
         }
-        ConsumerRecord record = null;
         failed = true;
-        while (record == null && number < task.ranges.length) {
-            record = consumer.next(number);
-            if (record == null) {
-                number++;
-            }
-        }
+        block.clear();
+        fill();
         failed = false;
-        if (record == null) {
-            return false;
-        }
-        for (int i = 0; i < cells.length; i++) {
-            values[i] = cells[i].of(record);
-        }
-        return true;
+        return block.size() > 0;
     }
 
-    /** The row of the record, good until the next one: the same object each time. */
+    /** The row of the block. */
     public Object get() {
-        return row;
+        return block.row();
     }
 
     public synchronized void close() {
@@ -70,100 +71,198 @@ class KafkaReader implements PartitionReader {
             return;
         }
         closed = true;
+        TaskContext context = TaskContext.get();
+        if (context == null || context.isFailed() || context.isInterrupted()) {
+            // Its worker may still read them.
+            consumer.forgetValues();
+        }
         if (failed) {
             consumer.close();
         } else {
             Consumers.giveBack(consumer);
         }
     }
+
+    /**
+     * Take records until the block has enough. A run of records of a partition ends where `runtime/record_runs.py` cuts it:
+     * such a block is taken there as it is.
+     */
+    private void fill() {
+        while (number < task.ranges.length) {
+            ConsumerRecord record = waiting != null ? waiting : consumer.next(number);
+            waiting = null;
+            if (record == null) {
+                number++;
+                runRecords = 0;
+                runBytes = 0;
+                if (block.size() >= ENOUGH) {
+                    return;
+                }
+                continue;
+            }
+            if (!block.takes(record)) {
+                waiting = record;
+                return;
+            }
+            block.add(record);
+            runRecords++;
+            runBytes += Math.max(0, record.serializedValueSize());
+            if (runRecords == mostRecords || runBytes >= mostBytes) {
+                runRecords = 0;
+                runBytes = 0;
+                return;
+            }
+        }
+    }
 }
 
-/** A column of a record. Those that nearly every query reads are taken from it, the others as Spark's source has them. */
-abstract class Cell {
-    /** The name of the column that holds partition and offset in one number. */
-    static final String POSITION = "position";
+/** Records of one topic as columns, each packed into bytes, in the order of the processor (little-endian). */
+class Block {
+    /** Bits of a position that hold the offset; the bits above hold the partition. As in `query/record_blocks.py`. */
+    private static final int OFFSET_BITS = 44;
 
-    /** Bits of a position that hold the offset; the bits above hold the partition. */
-    static final int OFFSET_BITS = 44;
+    /** The timestamp of a record whose own is more than microseconds can say. */
+    private static final long NO_TIME = Long.MIN_VALUE;
 
-    abstract Object of(ConsumerRecord record);
+    private static final long MOST_MILLISECONDS = Long.MAX_VALUE / 1000;
 
-    /** The cells of a row of `schema`; `spark` is the schema of Spark's source, with headers. */
-    static Cell[] of(StructType schema, StructType spark) {
-        String[] names = schema.fieldNames();
-        Cell[] cells = new Cell[names.length];
-        for (int i = 0; i < names.length; i++) {
-            if (names[i].equals("value")) {
-                cells[i] = new Value();
-            } else if (names[i].equals("key")) {
-                cells[i] = new Key();
-            } else if (names[i].equals(POSITION)) {
-                cells[i] = new Position();
-            } else if (names[i].equals("topic")) {
-                cells[i] = new Topic();
-            } else if (names[i].equals("timestamp")) {
-                cells[i] = new Timestamp();
-            } else {
-                int place = spark.fieldIndex(names[i]);
-                cells[i] = new Other(place, spark.apply(place).dataType());
+    private final BlockShape shape;
+    private final ValueFiles files;
+    private final Packed positions = new Packed();
+    private final Packed valueLengths = new Packed();
+    private final Packed keyLengths = new Packed();
+    private final Packed keys = new Packed();
+    private final Packed timestamps = new Packed();
+    private final Packed timestampTypes = new Packed();
+    private final Packed headerCounts = new Packed();
+    private final Packed headerNameLengths = new Packed();
+    private final Packed headerNames = new Packed();
+    private final Packed headerValueLengths = new Packed();
+    private final Packed headerValues = new Packed();
+    private final Packed[] all = {
+        positions, valueLengths, keyLengths, keys, timestamps, timestampTypes,
+        headerCounts, headerNameLengths, headerNames, headerValueLengths, headerValues
+    };
+    private String topic = null;
+    private ValueFile values = null;
+    private int size = 0;
+
+    Block(BlockShape shape, ValueFiles files) {
+        this.shape = shape;
+        this.files = files;
+    }
+
+    int size() {
+        return size;
+    }
+
+    void clear() {
+        size = 0;
+        topic = null;
+        values = null;
+        for (int i = 0; i < all.length; i++) {
+            all[i].clear();
+        }
+    }
+
+    /** Whether a record is of the same topic. */
+    boolean takes(ConsumerRecord record) {
+        return size == 0 || record.topic().equals(topic);
+    }
+
+    void add(ConsumerRecord record) {
+        if (size == 0) {
+            topic = record.topic();
+        }
+        size++;
+        positions.add(((long) record.partition() << OFFSET_BITS) + record.offset());
+        byte[] value = (byte[]) record.value();
+        valueLengths.add(value == null ? -1 : value.length);
+        if (value != null && value.length > 0) {
+            if (values == null) {
+                values = files.take();
             }
+            values.add(value);
         }
-        return cells;
-    }
-
-    static class Value extends Cell {
-        Object of(ConsumerRecord record) {
-            return record.value();
+        if (shape.key) {
+            addTo(keyLengths, keys, (byte[]) record.key());
         }
-    }
-
-    static class Key extends Cell {
-        Object of(ConsumerRecord record) {
-            return record.key();
+        if (shape.timestamp) {
+            long at = record.timestamp();
+            timestamps.add(at > MOST_MILLISECONDS || at < -MOST_MILLISECONDS ? NO_TIME : at * 1000);
         }
-    }
-
-    static class Position extends Cell {
-        Object of(ConsumerRecord record) {
-            return Long.valueOf(((long) record.partition() << OFFSET_BITS) + record.offset());
+        if (shape.timestampType) {
+            timestampTypes.add(record.timestampType().id);
         }
-    }
-
-    static class Topic extends Cell {
-        private String name = null;
-        private UTF8String text = null;
-
-        Object of(ConsumerRecord record) {
-            if (!record.topic().equals(name)) {
-                name = record.topic();
-                text = UTF8String.fromString(name);
+        if (shape.headers) {
+            int count = 0;
+            for (Iterator each = record.headers().iterator(); each.hasNext(); count++) {
+                Header header = (Header) each.next();
+                addTo(headerNameLengths, headerNames, header.key().getBytes(StandardCharsets.UTF_8));
+                addTo(headerValueLengths, headerValues, header.value());
             }
-            return text;
+            headerCounts.add(count == 0 ? -1 : count);
         }
     }
 
-    /** Microseconds; none where they are more than a number holds: Spark's own source fails there. */
-    static class Timestamp extends Cell {
-        private static final long MOST = Long.MAX_VALUE / 1000;
-
-        Object of(ConsumerRecord record) {
-            long milliseconds = record.timestamp();
-            return milliseconds > MOST || milliseconds < -MOST ? null : Long.valueOf(milliseconds * 1000);
+    private static void addTo(Packed lengths, Packed bytes, byte[] value) {
+        lengths.add(value == null ? -1 : value.length);
+        if (value != null) {
+            bytes.add(value);
         }
     }
 
-    static class Other extends Cell {
-        private final Function1 toRow = new KafkaRecordToRowConverter().toInternalRowWithHeaders();
-        private final int place;
-        private final DataType type;
-
-        Other(int place, DataType type) {
-            this.place = place;
-            this.type = type;
+    /** The columns of {@link BlockShape#SCHEMA}. */
+    GenericInternalRow row() {
+        Object[] columns = new Object[3 + all.length];
+        columns[0] = UTF8String.fromString(topic);
+        columns[1] = values == null ? null : UTF8String.fromString(values.path());
+        columns[2] = values == null ? null : Long.valueOf(values.number());
+        for (int i = 0; i < all.length; i++) {
+            columns[3 + i] = all[i].bytes();
         }
+        return new GenericInternalRow(columns);
+    }
+}
 
-        Object of(ConsumerRecord record) {
-            return ((InternalRow) toRow.apply(record)).get(place, type);
+/** Numbers and texts one behind the other. */
+class Packed {
+    private byte[] bytes = new byte[1024];
+    private int size = 0;
+
+    void clear() {
+        size = 0;
+    }
+
+    void add(int number) {
+        int at = room(4);
+        for (int i = 0; i < 4; i++) {
+            bytes[at + i] = (byte) (number >>> (8 * i));
         }
+    }
+
+    void add(long number) {
+        int at = room(8);
+        for (int i = 0; i < 8; i++) {
+            bytes[at + i] = (byte) (number >>> (8 * i));
+        }
+    }
+
+    void add(byte[] text) {
+        int at = room(text.length);
+        System.arraycopy(text, 0, bytes, at, text.length);
+    }
+
+    byte[] bytes() {
+        return java.util.Arrays.copyOf(bytes, size);
+    }
+
+    private int room(int more) {
+        int at = size;
+        size = Math.addExact(size, more);
+        if (size > bytes.length) {
+            bytes = java.util.Arrays.copyOf(bytes, (int) Math.max(size, Math.min(2L * bytes.length, Integer.MAX_VALUE - 8)));
+        }
+        return at;
     }
 }

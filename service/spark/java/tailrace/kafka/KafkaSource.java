@@ -1,6 +1,8 @@
 package tailrace.kafka;
 
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -11,10 +13,12 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import org.apache.spark.sql.kafka010.KafkaSourceProvider;
+import org.apache.spark.sql.types.BinaryType$;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -22,10 +26,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Spark's Kafka source, of which each task reads many Kafka partitions with one consumer.
  *
- * <p>Options are those of Spark's source, and four more. `source` is the number that the service
+ * <p>Options are those of Spark's source, and some more. `source` is the number that the service
  * knows it by. `readers` is the number of tasks that read, 0 for one a Kafka
- * partition. `columns` are those of a row, with commas between them: some of those of Spark's source, and `position`,
- * which holds partition and offset in one number. `ends` is a file with the offsets up to which batches read for now, in
+ * partition. `columns`, `records` and `bytes` say what a block holds ({@link BlockShape}). `ends` is a file with the offsets up to which batches read for now, in
  * Spark's JSON; without it they read what is there. What a batch reads, and what the checkpoint keeps of it, is Spark's
  * own.
  */
@@ -33,30 +36,20 @@ public class KafkaSource implements TableProvider {
     private final KafkaSourceProvider spark = new KafkaSourceProvider();
 
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        StructType all = KafkaRecordToRowConverter.kafkaSchema(true);
-        String[] names = options.get("columns").split(",");
-        StructField[] fields = new StructField[names.length];
-        for (int i = 0; i < names.length; i++) {
-            fields[i] = names[i].equals(Cell.POSITION)
-                    ? new StructField(names[i], LongType$.MODULE$, true, Metadata.empty())
-                    : all.apply(names[i]);
-        }
-        return new StructType(fields);
+        return BlockShape.SCHEMA;
     }
 
     public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
         CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(properties);
-        return new KafkaTopics((SupportsRead) spark.getTable(options), inferSchema(options));
+        return new KafkaTopics((SupportsRead) spark.getTable(options));
     }
 }
 
 class KafkaTopics implements SupportsRead {
     private final SupportsRead spark;
-    private final StructType schema;
 
-    KafkaTopics(SupportsRead spark, StructType schema) {
+    KafkaTopics(SupportsRead spark) {
         this.spark = spark;
-        this.schema = schema;
     }
 
     public String name() {
@@ -64,7 +57,7 @@ class KafkaTopics implements SupportsRead {
     }
 
     public StructType schema() {
-        return schema;
+        return BlockShape.SCHEMA;
     }
 
     public Set capabilities() {
@@ -74,7 +67,7 @@ class KafkaTopics implements SupportsRead {
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         return new KafkaScan(
                 spark.newScanBuilder(options).build(),
-                schema,
+                new BlockShape(options),
                 options.getInt("readers", 0),
                 options.getInt("source", 0),
                 (String) options.getOrDefault("ends", ""));
@@ -83,14 +76,14 @@ class KafkaTopics implements SupportsRead {
 
 class KafkaScan implements ScanBuilder, Scan {
     private final Scan spark;
-    private final StructType schema;
+    private final BlockShape shape;
     private final int readers;
     private final int source;
     private final String ends;
 
-    KafkaScan(Scan spark, StructType schema, int readers, int source, String ends) {
+    KafkaScan(Scan spark, BlockShape shape, int readers, int source, String ends) {
         this.spark = spark;
-        this.schema = schema;
+        this.shape = shape;
         this.readers = readers;
         this.source = source;
         this.ends = ends;
@@ -101,7 +94,7 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public StructType readSchema() {
-        return schema;
+        return BlockShape.SCHEMA;
     }
 
     public Scan.ColumnarSupportMode columnarSupportMode() {
@@ -109,6 +102,48 @@ class KafkaScan implements ScanBuilder, Scan {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return new KafkaStream(spark.toMicroBatchStream(checkpoint), schema, readers, source, ends);
+        return new KafkaStream(spark.toMicroBatchStream(checkpoint), shape, readers, source, ends);
+    }
+}
+
+/** What a block holds of each record besides its place and value, and how much of a partition it holds at most. */
+class BlockShape implements java.io.Serializable {
+    /** The columns of a block; those that nobody asked for are empty. */
+    static final StructType SCHEMA = schema();
+
+    final boolean key;
+    final boolean timestamp;
+    final boolean timestampType;
+    final boolean headers;
+    final int mostRecords;
+    final long mostBytes;
+
+    BlockShape(CaseInsensitiveStringMap options) {
+        List columns = Arrays.asList(options.get("columns").split(","));
+        key = columns.contains("key");
+        timestamp = columns.contains("timestamp");
+        timestampType = columns.contains("timestamp_type");
+        headers = columns.contains("headers");
+        mostRecords = options.getInt("records", Integer.MAX_VALUE);
+        mostBytes = options.getLong("bytes", Long.MAX_VALUE);
+    }
+
+    private static StructType schema() {
+        String[] packed = {
+            "positions", "value_lengths", "key_lengths", "keys", "timestamps", "timestamp_types",
+            "header_counts", "header_name_lengths", "header_names", "header_value_lengths", "header_values"
+        };
+        StructField[] fields = new StructField[3 + packed.length];
+        fields[0] = field("topic", StringType$.MODULE$);
+        fields[1] = field("value_file", StringType$.MODULE$);
+        fields[2] = field("value_block", LongType$.MODULE$);
+        for (int i = 0; i < packed.length; i++) {
+            fields[3 + i] = field(packed[i], BinaryType$.MODULE$);
+        }
+        return new StructType(fields);
+    }
+
+    private static StructField field(String name, DataType type) {
+        return new StructField(name, type, true, Metadata.empty());
     }
 }

@@ -23,23 +23,22 @@ import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaSourceOffset;
-import org.apache.spark.sql.types.StructType;
 
 /** Plans batches as Spark's source does, and hands the ranges of many Kafka partitions to a task. */
 public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, ReportsSourceMetrics {
     private final MicroBatchStream spark;
     private final SupportsAdmissionControl limited;
     private final ReportsSourceMetrics measured;
-    private final StructType schema;
+    private final BlockShape shape;
     private final int readers;
     private final int source;
     private final String ends;
     private volatile String consumers = "";
 
-    KafkaStream(MicroBatchStream spark, StructType schema, int readers, int source, String ends) {
+    KafkaStream(MicroBatchStream spark, BlockShape shape, int readers, int source, String ends) {
         this.ends = ends;
         this.spark = spark;
-        this.schema = schema;
+        this.shape = shape;
         this.limited = (SupportsAdmissionControl) spark;
         this.measured = (ReportsSourceMetrics) spark;
         this.readers = readers;
@@ -151,7 +150,7 @@ public class KafkaStream implements MicroBatchStream, SupportsAdmissionControl, 
     }
 
     public PartitionReaderFactory createReaderFactory() {
-        return new KafkaReaders(schema);
+        return new KafkaReaders(shape);
     }
 
     /** One task for each group of Kafka partitions; a partition is always of the same group. */
@@ -244,13 +243,13 @@ class KafkaRanges implements InputPartition {
 }
 
 class KafkaReaders implements PartitionReaderFactory {
-    private final StructType schema;
+    private final BlockShape shape;
 
-    KafkaReaders(StructType schema) {
-        this.schema = schema;
+    KafkaReaders(BlockShape shape) {
+        this.shape = shape;
     }
 
     public PartitionReader createReader(InputPartition ranges) {
-        return new KafkaReader((KafkaRanges) ranges, schema);
+        return new KafkaReader((KafkaRanges) ranges, shape);
     }
 }

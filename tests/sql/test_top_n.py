@@ -94,6 +94,12 @@ def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
   top 1 by (id) order by ts desc, the latest first
     scan pay""",
         ),
+        (
+            "SELECT id, who FROM pay QUALIFY ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) <= 2",
+            """project id, who
+  top 2 by (id) order by ts desc
+    scan pay""",
+        ),
     ],
 )
 def test_a_rank_becomes_a_top_n_under_its_bound(query: str, expected: str):

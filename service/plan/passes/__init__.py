@@ -10,6 +10,7 @@ from service.plan.passes.draw_from_origins import draw_from_origins
 from service.plan.passes.expand_computed import expand_computed
 from service.plan.passes.merge_projections import merge_projections
 from service.plan.passes.number_session_rows import number_session_rows
+from service.plan.passes.order_ties import order_ties
 from service.plan.passes.prune_columns import prune_columns
 from service.plan.passes.prune_fields import prune_fields
 from service.plan.passes.prune_watermarks import prune_watermarks
@@ -30,6 +31,7 @@ PASSES = (
     merge_projections,
     push_filters,
     bound_ranks,
+    order_ties,
     merge_projections,
     prune_columns,
     merge_projections,

@@ -192,5 +192,5 @@ def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
     zone = window_zone(attribute, session.zone)
     node = WindowRows(input=relation.node, time=time, window=shape, fields=fields, zone=zone, place=session.place(call))
     width = len(relation.fields)
-    windows = WindowColumns(width, width + 1, width + 2, added[2], zone)
+    windows = WindowColumns(width, width + 1, width + 2, added[2], zone, attribute=time)
     return Relation(node, scope.beside(Scope.of(added)), (windows,))

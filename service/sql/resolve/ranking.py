@@ -116,7 +116,7 @@ def ranked(relation: Relation, call: RankCall, name: str, ttl: int, place: Place
         order=order,
         fields=(*below.fields, rank),
         function=call.function,
-        latest_first=_is_last_row(call.order, relation.scope),
+        latest_first=_is_last_row(call.order, relation),
         window_time=call.window_time,
         buckets=call.buckets,
         ttl=ttl,
@@ -129,11 +129,16 @@ def _type(function: RankFunction) -> DataType:
     return DOUBLE if function in (RankFunction.PERCENT_RANK, RankFunction.CUME_DIST) else BIGINT
 
 
-def _is_last_row(order: tuple[OrderItem, ...], scope: Scope) -> bool:
-    """Whether rows are ordered by a time attribute alone, the last first: of those of one time the last to arrive."""
+def _is_last_row(order: tuple[OrderItem, ...], relation: Relation) -> bool:
+    """Whether rows are ordered by a time attribute alone, the last first: of those of one time the last to arrive.
+
+    As in Flink, what was the time attribute before a window table function is one here as well.
+    """
     if len(order) != 1 or not order[0].descending or not isinstance(order[0].expression, Column):
         return False
-    return scope.field(order[0].expression.index).time is not TimeKind.NONE
+    index = order[0].expression.index
+    is_time = relation.scope.field(index).time is not TimeKind.NONE
+    return is_time or any(index == windows.attribute for windows in relation.windows)
 
 
 def _window_time(relation: Relation, partition: tuple[Expression, ...]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from service.plan.expressions import Column, Expression, describe
@@ -14,17 +14,27 @@ from service.sql.scope import INTERNAL, Scope, ScopeColumn
 @dataclass(frozen=True, slots=True)
 class WindowColumns:
     """The windows that a relation carries, those of a window table function or a window aggregate: the positions of
-    window_start, window_end and window_time; `field` describes the last."""
+    window_start, window_end and window_time; `field` describes the last. `attribute` is the position of the time
+    attribute that a window table function was given, while the relation has it: a plain timestamp since."""
 
     start: int
     end: int
     time: int
     field: Field
     zone: str
+    attribute: int | None = None
 
     def shifted(self, by: int) -> WindowColumns:
         """Return the same behind `by` other columns."""
-        return replace(self, start=self.start + by, end=self.end + by, time=self.time + by)
+        attribute = None if self.attribute is None else self.attribute + by
+        return replace(self, start=self.start + by, end=self.end + by, time=self.time + by, attribute=attribute)
+
+    def moved(self, places: Mapping[int, int]) -> WindowColumns:
+        """Return the same where `places` says at which place each column that is still there now is."""
+        attribute = None if self.attribute is None else places.get(self.attribute)
+        return replace(
+            self, start=places[self.start], end=places[self.end], time=places[self.time], attribute=attribute
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def projected(
                 places[each.time] = len(columns)
                 expressions.append(column(scope, each.time))
                 columns.append(ScopeColumn(scope.field(each.time), alias=f"{INTERNAL}window_time{len(columns)}"))
-            windows.append(replace(each, start=places[each.start], end=places[each.end], time=places[each.time]))
+            windows.append(each.moved(places))
     fields = tuple(c.field for c in columns)
     node = Project(input=relation.node, expressions=tuple(expressions), fields=fields, place=place)
     return Relation(node, Scope(tuple(columns)), tuple(windows))

@@ -111,7 +111,7 @@ def _permuted(
     node = Project(
         input=joined.node, expressions=tuple(expressions), fields=tuple(c.field for c in columns), place=place
     )
-    windows = tuple(replace(w, start=kept[w.start], end=kept[w.end], time=kept[w.time]) for w in joined.windows)
+    windows = tuple(w.moved(kept) for w in joined.windows)
     return Relation(node, Scope(tuple(columns)), windows)
 
 

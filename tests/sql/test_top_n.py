@@ -88,6 +88,23 @@ def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
       scan ship""",
         ),
         (
+            "SELECT who FROM pay GROUP BY who QUALIFY ROW_NUMBER() OVER w <= 3 WINDOW w AS (ORDER BY SUM(amount) DESC)",
+            """project who
+  top 3 of all rows order by SUM(amount) desc
+    group by who: SUM(amount)
+      scan pay""",
+        ),
+        (
+            "SELECT who, SUM(amount) AS amount FROM pay GROUP BY who HAVING COUNT(*) > 1"
+            " QUALIFY RANK() OVER (ORDER BY amount DESC) <= 3 AND MAX(amount) > 5",
+            """project who, SUM(amount)
+  filter (MAX(amount) > 5)
+    RANK 1 to 3 of all rows order by SUM(amount) desc
+      filter (COUNT(*) > 1)
+        group by who: SUM(amount), MAX(amount), COUNT(*)
+          scan pay""",
+        ),
+        (
             "SELECT id, who, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n FROM pay)"
             " WHERE n = 1",
             """project id, who, ts
@@ -126,6 +143,19 @@ NEEDS_A_BOUND = (
         (f"SELECT id FROM {RANKED} WHERE n <= id", NEEDS_A_BOUND.format("ROW_NUMBER")),
         ("SELECT RANK() OVER (ORDER BY id) FROM pay", NEEDS_A_BOUND.format("RANK")),
         ("SELECT DENSE_RANK() OVER (PARTITION BY id) FROM pay", "DENSE_RANK needs ORDER BY"),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY ROW_NUMBER() OVER (ORDER BY amount) = 1",
+            'column "amount" is neither grouped by nor aggregated\n  detail: the query groups by who\n'
+            "  hint:   add amount to GROUP BY, or take MAX(amount)",
+        ),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY ROW_NUMBER() OVER v = 1 WINDOW w AS (ORDER BY COUNT(*))",
+            'window "v" does not exist\n  detail: WINDOW declares w',
+        ),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY COUNT(*) > 3",
+            "QUALIFY without an OVER call\n  hint:   write HAVING",
+        ),
         ("SELECT id FROM pay QUALIFY id > 3", "QUALIFY without an OVER call\n  hint:   write WHERE"),
         (
             "SELECT id FROM pay QUALIFY ROW_NUMBER() OVER (ORDER BY amuont) = 1",

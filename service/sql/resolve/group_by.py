@@ -29,8 +29,18 @@ from service.sql.resolve.grouping_sets import (
     is_grouping_function,
     is_grouping_sets,
 )
+from service.sql.resolve.over_definition import named_windows, spelled_out
 from service.sql.resolve.relation import Relation
-from service.sql.resolve.syntax import call_name, canonical, columns_in, is_aggregate, names_of, reference, replaced
+from service.sql.resolve.syntax import (
+    call_name,
+    canonical,
+    columns_in,
+    is_aggregate,
+    names_of,
+    parts_of_over,
+    reference,
+    replaced,
+)
 from service.sql.resolve.windows import is_window_call
 from service.sql.scope import INTERNAL, Scope
 
@@ -49,9 +59,7 @@ def has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
-        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        parts = [*inner.iter_expressions(), *(node.args.get("partition_by") or ())]
-        return any(map(has_aggregate, parts))
+        return any(map(has_aggregate, parts_of_over(node)))
     return is_aggregate(node) or any(map(has_aggregate, node.iter_expressions()))
 
 
@@ -85,6 +93,8 @@ def resolve_grouped(
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """Return the aggregated relation, with the SELECT list and the HAVING condition written over it."""
+    with session.all_or_nothing(), session.mistakes.collecting(select):
+        items = [(name, spelled_out(node, named_windows(select))) for name, node in items]
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
         by = _grouped_by(select, relation, session)
         nodes = list(by.nodes)

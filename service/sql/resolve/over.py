@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.over_calls import FramedCall, over_call
+from service.sql.resolve.over_definition import named_windows
 from service.sql.resolve.over_nodes import with_answers
 from service.sql.resolve.ranking import RankCall, ranked
 from service.sql.resolve.relation import Relation
@@ -45,7 +46,7 @@ def _calls(
     select: exp.Select, relation: Relation, items: list[Item], session: ResolveContext, *, settled: bool
 ) -> dict[str, FramedCall | RankCall]:
     """The OVER calls of `items`, by their text."""
-    named = {w.name: w for w in select.args.get("windows") or ()}
+    named = named_windows(select)
     calls: dict[str, FramedCall | RankCall] = {}
     with session.all_or_nothing():
         for _, node in items:

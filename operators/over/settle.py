@@ -25,20 +25,22 @@ from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
 from operators.time import Clock
-from operators.windows.event_time import milliseconds, timed
+from operators.windows.event_time import milliseconds, running_clock, timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleOperator(KernelDefaults):
-    """The rows of an updating input, in event time, of which none is taken back again.
+    """The rows of an updating input of which none is taken back again.
 
     `time` is the position of the time attribute, `partition` are columns that rows are spread by. A row that comes
-    behind the watermark is handed on at once, for who reads it to say whether it is late.
+    behind the watermark is handed on at once, for who reads it to say whether it is late. In `processing` time the
+    times are those of windows, which the clock reaches.
     """
 
     output: pa.Schema
     partition: tuple[int, ...]
     time: int
+    processing: bool = False
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -53,6 +55,7 @@ class SettleOperator(KernelDefaults):
         return TimedTable(name="changes", schema=weighted(self.output), key=tuple(columns(self.partition)))
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
+        clock = running_clock(state, clock, self.processing)
         changes, dead = timed(inputs[0], self.time)
         times = milliseconds(changes.column(self.time))
         behind, reached = has_passed(times, clock.previous), has_passed(times, clock.watermark)

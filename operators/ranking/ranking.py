@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -74,6 +74,15 @@ class Ranking:
     def reads_rank(self) -> bool:
         """Whether the answer depends on a row's rank, and not only on whether it is among the first `last`."""
         return self.shown or self.first > 1
+
+    def ordered_whole(self, width: int) -> Ranking:
+        """Return the ranking of rows of `width` columns that may be taken back, and so have no order of arrival: those
+        that tie are ordered by their other columns, where one of them must be first."""
+        if self.function not in (RankFunction.ROW_NUMBER, RankFunction.NTILE):
+            return self
+        known = {*self.partition, *(key.column for key in self.order)}
+        ties = (OrderBy(column=place) for place in range(width) if place not in known)
+        return replace(self, order=(*self.order, *ties), latest_first=False)
 
     def over(self, tie_break: str, *groups: str) -> str:
         """Return the text of the rank of each row among those of its partition and `groups`; `tie_break` orders

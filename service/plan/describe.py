@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from service.plan.expressions import describe
 from service.plan.nodes import (
+    MOST,
     NEIGHBOURS,
     Aggregate,
     AggregateCall,
@@ -186,7 +187,8 @@ def _cache(options: LookupOptions) -> str:
 
 def _top_n(node: TopN) -> str:
     if node.function is RankFunction.ROW_NUMBER:
-        count = "" if node.last is None else f" {node.last}" if node.first == 1 else f" {node.first} to {node.last}"
+        count = f" {node.last}" if node.first == 1 else f" {node.first} to {node.last}"
+        count = "" if node.last in (None, MOST) else count
         text = f"{'top' if node.order else 'first'}{count}"
         if not node.order and not node.partition:
             return f"limit{count}"

@@ -113,7 +113,7 @@ def unique_keys(node: Node) -> tuple[Key, ...]:
             return _smallest([key | {len(node.fields) - 1} for key in unique_keys(node.input)])
         case Unnest():
             return ()
-        case Over() if mode(node.input) is Mode.RETRACT:
+        case Over() | TimeSort() if mode(node.input) is Mode.RETRACT:
             return ()  # a row whose time has passed has come out, and may come again with another time
         case Filter() | Over() | TimeSort():
             return unique_keys(node.input)
@@ -156,8 +156,13 @@ def _scan_keys(scan: Scan) -> tuple[Key, ...]:
 
 
 def _ranked_keys(node: TopN) -> tuple[Key, ...]:
-    """A subset of the input has its keys; a row number tells the rows of a partition apart."""
+    """A subset of the input has its keys; a row number tells the rows of a partition apart.
+
+    Of rows that may be taken back, those of a window have come out once it has closed, and may come again in another.
+    """
     found = list(unique_keys(node.input))
+    if node.window_time is not None and mode(node.input) is Mode.RETRACT:
+        found = [key | {node.window_time} for key in found]
     if node.function is RankFunction.ROW_NUMBER:
         if node.first == node.last:
             found.append(frozenset(node.partition))

@@ -68,7 +68,8 @@ def kept(node: Node) -> tuple[Kept, ...]:
             return _top_n(node)
         case TimeSort():
             processing = fields(node.input)[node.time].time is TimeKind.PROCESSING
-            return () if processing else (Kept("rows ahead of the watermark", "the watermark reaches their time"),)
+            rows = "rows" if mode(node.input) is Mode.APPEND else "changes of rows"
+            return () if processing else (Kept(f"{rows} ahead of the watermark", "the watermark reaches their time"),)
         case Normalize(key=key, ttl=ttl):
             return (Kept(f"the last row of each ({names(node, key)})", _ttl(ttl)),)
         case PairJoin():
@@ -132,6 +133,8 @@ def _top_n(node: TopN) -> tuple[Kept, ...]:
     of = f"of each ({names(node.input, node.partition)})" if node.partition else "of all"
     if node.window_time is not None:
         rows = "the rows" if node.last is None else f"the top {node.last} rows"
+        if mode(node.input) is Mode.RETRACT:
+            rows = "the changes of rows"
         passes = "clock" if fields(node.input)[node.window_time].time is TimeKind.PROCESSING else "watermark"
         return (Kept(f"{rows} of each open window and key", f"the {passes} passes the window's end"),)
     top = f"the top {node.last} rows {of}" if node.order else f"the first {node.last} rows {of}"

@@ -9,10 +9,10 @@ import pytest
 
 from service.plan.explain import as_text, explain
 from service.plan.expressions import Call
-from service.plan.nodes import Field, Frame, Job, Over, OverCall, Place
+from service.plan.nodes import Field, Frame, Job, Over, OverCall, Place, TopN, Tumble, WindowRows
 from service.plan.properties import unique_keys
 from service.plan.table import Format, TimeKind
-from service.plan.types import BIGINT
+from service.plan.types import BIGINT, Timestamp
 from service.plan.validate.cautions import warnings
 from service.plan.validate.check import check, problems
 from service.plan.validate.problem import PlanErrors
@@ -57,6 +57,14 @@ def test_over_takes_rows_that_are_taken_back_in_event_time_alone_and_tells_none_
             len([p for p in said(job(sink(found, OUT))) if "an over in processing time cannot read" in p]) == expected
         )
         assert unique_keys(found) == ()
+
+
+def test_rows_of_a_window_that_may_be_taken_back_are_told_apart_by_their_key_and_its_time():
+    bounds = tuple(Field(name, Timestamp(3)) for name in ("window_start", "window_end", "window_time"))
+    windowed = WindowRows(input=users, time=1, window=Tumble(10), fields=(*users.fields, *bounds))
+    assert unique_keys(windowed) == (frozenset({0}),)
+    top = TopN(input=windowed, partition=(2, 3), order=(), fields=windowed.fields, last=2, window_time=4, shown=False)
+    assert unique_keys(top) == (frozenset({0, 4}),)
 
 
 def test_a_window_refuses_a_column_that_is_no_time_attribute():

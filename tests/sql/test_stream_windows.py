@@ -151,6 +151,12 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
             "  hint:   put it before that step, or use GROUP BY without a window",
         ),
         (
+            "SELECT who, COUNT(*) FROM pay GROUP BY GROUPING SETS ((who, COUNTWINDOW(5)), (who))",
+            "a grouping set lacks the window\n"
+            "  detail: each set is answered once, when its window closes\n"
+            "  hint:   write the window beside the sets: GROUP BY window_start, window_end, GROUPING SETS ((a), ())",
+        ),
+        (
             "SELECT * FROM pay GROUP BY STATEWINDOW(id)",
             "a condition must be BOOLEAN, this is BIGINT",
         ),
@@ -158,3 +164,11 @@ def test_bounds_are_milliseconds_and_columns_are_no_time_attributes_any_more():
 )
 def test_what_cannot_be_is_told(query: str, mistake: str):
     assert mistakes(query) == [mistake]
+
+
+def test_a_window_may_stand_in_each_grouping_set_and_be_parted_twice_by_one_column():
+    beside = "GROUPING SETS ((who), ()), COUNTWINDOW(5) OVER (PARTITION BY id)"
+    inside = beside.replace("(who), ()", "(who, {0}), ({0})").replace(", COUNTWINDOW(5) OVER (PARTITION BY id)", "")
+    twice = inside.format("COUNTWINDOW(5) OVER (PARTITION BY id, id)")
+    found = [outline(plan(f"SELECT who, COUNT(*) FROM pay GROUP BY {each}")) for each in (beside, twice)]
+    assert found[0] == found[1]

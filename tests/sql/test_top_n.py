@@ -88,6 +88,62 @@ def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
       scan ship""",
         ),
         (
+            "SELECT id, RANK() OVER w AS r, ROW_NUMBER() OVER w, DENSE_RANK() OVER w FROM pay QUALIFY r BETWEEN 2 AND 3"
+            " WINDOW w AS (PARTITION BY who ORDER BY amount + 1)",
+            """project id, RANK(), ROW_NUMBER(), DENSE_RANK()
+  filter BETWEEN(RANK(), 2, 3)
+    DENSE_RANK 1 to 3 by (who) order by (amount + 1)
+      top by (who) order by (amount + 1)
+        RANK 1 to 3 by (who) order by (amount + 1)
+          project who, id, (amount + 1)
+            scan pay""",
+        ),
+        (
+            "SELECT id, RANK() OVER w AS r, ROW_NUMBER() OVER w AS n FROM pay QUALIFY r <= 3 AND n <= 4 AND n <= 9"
+            " WINDOW w AS (PARTITION BY who ORDER BY amount)",
+            """project id, RANK(), ROW_NUMBER()
+  RANK 1 to 3 by (who) order by amount
+    top 4 by (who) order by amount
+      scan pay""",
+        ),
+        (
+            "SELECT id FROM item QUALIFY RANK() OVER (ORDER BY name) <= 3"
+            " AND ROW_NUMBER() OVER (PARTITION BY name ORDER BY id DESC) = 1",
+            """project id
+  inner join id is id
+    RANK 1 to 3 of all rows order by name
+      normalize id
+        scan item
+    project id
+      top 1 by (name) order by id desc
+        normalize id
+          scan item""",
+        ),
+        (
+            "SELECT id, RANK() OVER w, ROW_NUMBER() OVER w FROM shelf WINDOW w AS (PARTITION BY name ORDER BY ts)",
+            """project id, RANK(), ROW_NUMBER()
+  over name on ts: RANK(*) range None, ROW_NUMBER(*) rows None
+    normalize id
+      scan shelf""",
+        ),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY ROW_NUMBER() OVER w <= 3 WINDOW w AS (ORDER BY SUM(amount) DESC)",
+            """project who
+  top 3 of all rows order by SUM(amount) desc
+    group by who: SUM(amount)
+      scan pay""",
+        ),
+        (
+            "SELECT who, SUM(amount) AS amount FROM pay GROUP BY who HAVING COUNT(*) > 1"
+            " QUALIFY RANK() OVER (ORDER BY amount DESC) <= 3 AND MAX(amount) > 5",
+            """project who, SUM(amount)
+  filter (MAX(amount) > 5)
+    RANK 1 to 3 of all rows order by SUM(amount) desc
+      filter (COUNT(*) > 1)
+        group by who: SUM(amount), MAX(amount), COUNT(*)
+          scan pay""",
+        ),
+        (
             "SELECT id, who, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n FROM pay)"
             " WHERE n = 1",
             """project id, who, ts
@@ -132,6 +188,33 @@ NEEDS_A_BOUND = (
         (f"SELECT id FROM {RANKED} WHERE n <= id", NEEDS_A_BOUND.format("ROW_NUMBER")),
         ("SELECT RANK() OVER (ORDER BY id) FROM pay", NEEDS_A_BOUND.format("RANK")),
         ("SELECT DENSE_RANK() OVER (PARTITION BY id) FROM pay", "DENSE_RANK needs ORDER BY"),
+        (
+            "SELECT RANK() OVER w, ROW_NUMBER() OVER w FROM pay WINDOW w AS (ORDER BY id)",
+            NEEDS_A_BOUND.format("RANK"),
+        ),
+        (
+            "SELECT id FROM item QUALIFY RANK() OVER (ORDER BY name) <= 3 OR RANK() OVER (ORDER BY name DESC) <= 3",
+            NEEDS_A_BOUND.format("RANK"),
+        ),
+        (
+            "SELECT id FROM pay QUALIFY RANK() OVER (ORDER BY who) <= 3 AND RANK() OVER (ORDER BY who DESC) <= 3",
+            "rows that are ranked in several orders need a key, which tells each from all others\n"
+            "  detail: a row is shown with all its ranks, of which each is known apart\n"
+            "  hint:   declare PRIMARY KEY (...) NOT ENFORCED in CREATE TABLE, or rank what is grouped by a key",
+        ),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY ROW_NUMBER() OVER (ORDER BY amount) = 1",
+            'column "amount" is neither grouped by nor aggregated\n  detail: the query groups by who\n'
+            "  hint:   add amount to GROUP BY, or take MAX(amount)",
+        ),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY ROW_NUMBER() OVER v = 1 WINDOW w AS (ORDER BY COUNT(*))",
+            'window "v" does not exist\n  detail: WINDOW declares w',
+        ),
+        (
+            "SELECT who FROM pay GROUP BY who QUALIFY COUNT(*) > 3",
+            "QUALIFY without an OVER call\n  hint:   write HAVING",
+        ),
         ("SELECT id FROM pay QUALIFY id > 3", "QUALIFY without an OVER call\n  hint:   write WHERE"),
         (
             "SELECT id FROM pay QUALIFY ROW_NUMBER() OVER (ORDER BY amuont) = 1",

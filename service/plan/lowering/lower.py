@@ -156,10 +156,10 @@ class _Lowering:
                 return self._two_steps(node)
             case StreamWindow():
                 return self._stream_window(node)
-            case Over() if mode(node.input) is Mode.RETRACT:
-                return self._over_settled_rows(node)
             case Over():
-                return self._keyed("over", kernels.over(node), node.input, node.partition)
+                return self._timed("over", kernels.over(node), node.input, node.partition, node.time)
+            case TopN(window_time=time) if time is not None:
+                return self._timed("top_n", kernels.top_n(node), node.input, node.partition, time)
             case TopN():
                 return self._top_n(node)
             case Unnest():
@@ -169,7 +169,7 @@ class _Lowering:
                     for s in self._relation(node.input)
                 )
             case TimeSort():
-                return self._keyed("sort", kernels.time_sort(node), node.input, ())
+                return self._timed("sort", kernels.time_sort(node), node.input, (), node.time)
             case Normalize():
                 return self._keyed("normalize", kernels.normalize(node), node.input, node.key)
             case Join():
@@ -266,13 +266,16 @@ class _Lowering:
         placed = self.builder.exchange_to_key([Port(self._relation(input), key, kernels.schema(fields(input)))])
         return (_distributed(self.builder.stateful(name, kernel, placed, _names(input)), placed, [key]),)
 
-    def _over_settled_rows(self, node: Over) -> Relation:
-        """Rows that may be taken back come to the windows once the watermark has reached them."""
-        port = Port(self._relation(node.input), node.partition, kernels.schema(fields(node.input)))
-        placed, ports = self.builder.exchange_to_key([port]), _names(node.input)
-        settled = self.builder.stateful("settle", kernels.settle(node), placed, ports)
-        over = self.builder.stateful("over", kernels.over(node), placed._replace(edges=(Edge(settled),)), ports)
-        return (_distributed(over, placed, [node.partition]),)
+    def _timed(self, name: str, kernel: Kernel, input: Node, key: tuple[int, ...], time: int) -> Relation:
+        """As `_keyed`, an operator that answers a row once: rows that may be taken back come to it once the watermark
+        has reached their `time`."""
+        if mode(input) is Mode.APPEND:
+            return self._keyed(name, kernel, input, key)
+        port = Port(self._relation(input), key, kernels.schema(fields(input)))
+        placed, ports = self.builder.exchange_to_key([port]), _names(input)
+        settled = self.builder.stateful("settle", kernels.settle(input, key, time), placed, ports)
+        answers = self.builder.stateful(name, kernel, placed._replace(edges=(Edge(settled),)), ports)
+        return (_distributed(answers, placed, [key]),)
 
     def _stream_window(self, node: StreamWindow) -> Relation:
         """Rows meet by partition, of which an aggregate has the columns among its keys."""

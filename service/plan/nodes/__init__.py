@@ -17,7 +17,7 @@ from service.plan.nodes.aggregates import Aggregate, AggregateCall, OverCall
 from service.plan.nodes.job import Job, Sink
 from service.plan.nodes.joins import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin, TemporalJoin, WindowJoin
 from service.plan.nodes.over import Over
-from service.plan.nodes.ranking import TimeSort, TopN
+from service.plan.nodes.ranking import MOST, TimeSort, TopN
 from service.plan.nodes.relation import Field, Mode, Place
 from service.plan.nodes.rows import Filter, Project, Unnest
 from service.plan.nodes.sets import SetOperation, Union
@@ -51,6 +51,7 @@ Node = NoInput | OneInput | Union | TwoInputs
 """By what they read: nothing, `input`, `inputs`, or `left` and `right`."""
 
 __all__ = [
+    "MOST",
     "NEIGHBOURS",
     "NOT_AGGREGATES",
     "Aggregate",

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from service.plan.nodes import Node
 
 
+MOST = 2**31 - 1
+"""The highest rank that bounds anything: the rows up to it must be kept."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopN:
     """The rows of each `partition` whose rank is within `first` to `last`, both inclusive; `last` is None until a
@@ -44,6 +48,14 @@ class TopN:
             self,
             "has the columns of its input, then the rank if it is shown",
         )
+
+    def ranks_like(self, below: TopN) -> bool:
+        """Return whether it and the Top-N `below` it show ranks of the same rows, from the first, in one order."""
+        both = (self, below)
+        if not all(each.shown and each.first == 1 and each.window_time is None for each in both):
+            return False
+        mine, theirs = ((each.partition, each.order, each.latest_first) for each in both)
+        return mine == theirs
 
     @property
     def ranking(self) -> Ranking:

@@ -6,15 +6,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from service.plan.expressions import Call, Column, Expression, Literal
-from service.plan.nodes import Filter, Job, Node, Project, TopN
+from service.plan.nodes import MOST, Filter, Job, Node, Project, TopN
 from service.plan.passes.push_filters import both, conjuncts
+from service.plan.passes.rank_stacks import bounded_stack, stack_of
 from service.plan.walk import fields, rewrite
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-
-
-MOST = 2**31 - 1
-"""The highest rank that bounds anything: the rows up to it must be kept."""
 
 
 class Bound(NamedTuple):
@@ -57,30 +54,47 @@ def absorb_rank(node: Filter) -> Node:
     for each in conjuncts(node.condition):
         bound = _bound(each)
         bounded = None if bound is None else _bounded(below, bound)
-        if bound is None or bounded is None or not bound.exact:
+        if bound is None or bounded is None or not bounded.exact:
             left.append(each)
-        below = bounded or below
+        below = below if bounded is None else bounded.node
     condition = both(left)
     if condition is None:
         return below
     return node if below is node.input else replace(node, input=below, condition=condition)
 
 
-def _bounded(node: Node, bound: Bound) -> Node | None:
+class _Bounded(NamedTuple):
+    """A node with a bound in it; `exact` says that it does all that the condition asks for."""
+
+    node: Node
+    exact: bool
+
+
+def _bounded(node: Node, bound: Bound) -> _Bounded | None:
     """`node` with the bound in the Top-N that makes the column; None if none does."""
     match node:
+        case TopN() if len(stack := stack_of(node)) > 1:
+            # A lowest rank would leave out rows that the others count.
+            found = None if bound.last is None else bounded_stack(stack, bound.column, bound.last)
+            return None if found is None else _Bounded(found, bound.exact and bound.first == 1)
         case TopN(shown=True) if bound.column == len(fields(node.input)) and not node.function.of_all:
             lasts = [last for last in (node.last, bound.last) if last is not None]
-            return replace(node, first=max(node.first, bound.first), last=min(lasts, default=None))
+            first = max(node.first, bound.first)
+            return _Bounded(replace(node, first=first, last=min(lasts, default=None)), bound.exact)
         case Project(expressions=expressions):
             made = expressions[bound.column]
             below = _bounded(node.input, bound._replace(column=made.index)) if isinstance(made, Column) else None
-            return None if below is None else replace(node, input=below)
         case Filter():
             below = _bounded(node.input, bound)
-            return None if below is None else replace(node, input=below)
         case _:
-            return None
+            below = None
+    return None if below is None else below._replace(node=_upon(node, below.node))
+
+
+def _upon(node: Node, below: Node) -> Node:
+    """The projection or filter `node` over another input."""
+    assert isinstance(node, Project | Filter)
+    return replace(node, input=below)
 
 
 def _bound(condition: Expression) -> Bound | None:

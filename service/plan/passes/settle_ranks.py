@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from service.plan.nodes import Frame, Job, Mode, Node, Over, OverCall, RankFunction, TopN
 from service.plan.properties import mode
 from service.plan.table import TimeKind
@@ -26,17 +28,23 @@ def settle_ranks(job: Job) -> Job:
 
 def _settled(node: TopN) -> Node:
     unbounded = node.window_time is None and node.shown and (node.first, node.last) == (1, None)
-    if not unbounded or node.function.of_all or len(node.order) != 1 or mode(node.input) is Mode.APPEND:
+    if not unbounded or node.function.of_all or len(node.order) != 1:
         return node
     (by,) = node.order
+    frame = Frame(rows=node.function is RankFunction.ROW_NUMBER, preceding=None)
+    call = OverCall(node.function.value, (), BIGINT, frame)
+    below = node.input
+    if isinstance(below, Over) and (below.partition, below.time) == (node.partition, by.column) and not by.descending:
+        return replace(below, calls=(*below.calls, call), fields=node.fields)
+    if mode(below) is Mode.APPEND:
+        return node
     if by.descending or fields(node.input)[by.column].time is not TimeKind.EVENT:
         return node
-    frame = Frame(rows=node.function is RankFunction.ROW_NUMBER, preceding=None)
     return Over(
         input=node.input,
         partition=node.partition,
         time=by.column,
-        calls=(OverCall(node.function.value, (), BIGINT, frame),),
+        calls=(call,),
         fields=node.fields,
         ttl=node.ttl,
         place=node.place,

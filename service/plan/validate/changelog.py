@@ -14,7 +14,6 @@ from service.plan.nodes import (
     StreamWindow,
     TemporalJoin,
     TimeSort,
-    TopN,
     WindowAggregate,
     WindowRows,
 )
@@ -34,16 +33,16 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
             detail=f"{origin(node.input)} updates and deletes rows",
             hint="put it before that step, or use GROUP BY without a window",
         )
-    if isinstance(node, WindowAggregate | WindowRows | Over) and mode(node.input) is Mode.RETRACT:
+    if isinstance(node, WindowAggregate | WindowRows | Over | TimeSort) and mode(node.input) is Mode.RETRACT:
         field = fields(node.input)[node.time]
         if field.time is TimeKind.PROCESSING:
             yield Problem(
                 node.place,
                 f"{article(kind(node))} {kind(node)} in processing time cannot read an updating input",
                 detail=f'"{field.name}" says when a change arrives; {origin(node.input)} updates and deletes rows',
-                hint="order by an event time" if isinstance(node, Over) else "use a window in event time",
+                hint="order by an event time" if isinstance(node, Over | TimeSort) else "use a window in event time",
             )
-    if isinstance(node, IntervalJoin | TimeSort) or (isinstance(node, TopN) and node.window_time is not None):
+    if isinstance(node, IntervalJoin):
         for each in inputs(node):
             if mode(each) is Mode.RETRACT:
                 yield Problem(

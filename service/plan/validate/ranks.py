@@ -11,6 +11,8 @@ from service.plan.validate.problem import Problem
 def rank_problems(node: Node) -> Iterator[Problem]:
     """Yield that the ranks of `node` need a bound."""
     if isinstance(node, TopN) and node.last is None and node.window_time is None:
+        if isinstance(node.input, TopN) and node.ranks_like(node.input):
+            return  # one bound is enough, and is asked for once
         name = node.function.value
         yield Problem(
             node.place,

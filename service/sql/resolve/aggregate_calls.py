@@ -17,7 +17,7 @@ from service.sql.expressions.aggregate_types import aggregate_type
 from service.sql.functions.json_writing import written_as_json
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.join_conditions import checked_condition
-from service.sql.resolve.syntax import call_name, canonical, is_aggregate
+from service.sql.resolve.syntax import call_name, canonical, is_aggregate, parts_of_over
 from service.sql.scope import Scope
 
 _CLAUSES: Mapping[type[exp.Expr], str] = {
@@ -156,8 +156,7 @@ class AggregateCalls:
         if isinstance(node, exp.Query):
             return
         if isinstance(node, exp.Window):
-            inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-            for part in (*inner.iter_expressions(), *(node.args.get("partition_by") or ())):
+            for part in parts_of_over(node):
                 self.collect(part)
         elif is_aggregate(node):
             self._add(node)

@@ -83,7 +83,7 @@ class AggregateInputs:
         """What is projected of a row for one grouping set."""
         last = len(self.keys) - 1
         own = [e if i in self.sets[number] else null(e.type) for i, e in enumerate(self.expressions[:last])]
-        return (*own, _set_number(number), *self.expressions[last + 1 :])
+        return (*own, set_number(number), *self.expressions[last + 1 :])
 
 
 def parts_of(
@@ -95,7 +95,7 @@ def parts_of(
     """Return the parts that every kind of aggregate node shares; `sets` has the positions of the keys of each grouping
     set."""
     scope = relation.scope
-    expressions: list[Expression] = [*grouped, _set_number(0)] if sets else []
+    expressions: list[Expression] = [*grouped, set_number(0)] if sets else []
     replaced = len(expressions)
     # Where there are sets a key is NULL at times, so an aggregate of it reads a column of its own.
     places: dict[Expression, int] = {}
@@ -128,7 +128,8 @@ def _key_field(expression: Expression, scope: Scope, *, optional: bool) -> Field
     return replace(field, time=TimeKind.NONE, nullable=field.nullable or optional)
 
 
-def _set_number(number: int) -> Literal:
+def set_number(number: int) -> Literal:
+    """Return the place of a grouping set among all, as an expression."""
     return Literal(f"CAST({number} AS BIGINT)", BIGINT, str(number))
 
 

@@ -27,10 +27,19 @@ from service.sql.resolve.grouping_sets import (
     grouped_by,
     grouping_value,
     is_grouping_function,
-    is_grouping_sets,
 )
+from service.sql.resolve.over_definition import named_windows, spelled_out
 from service.sql.resolve.relation import Relation
-from service.sql.resolve.syntax import call_name, canonical, columns_in, is_aggregate, names_of, reference, replaced
+from service.sql.resolve.syntax import (
+    call_name,
+    canonical,
+    columns_in,
+    is_aggregate,
+    names_of,
+    parts_of_over,
+    reference,
+    replaced,
+)
 from service.sql.resolve.windows import is_window_call
 from service.sql.scope import INTERNAL, Scope
 
@@ -49,9 +58,7 @@ def has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
-        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        parts = [*inner.iter_expressions(), *(node.args.get("partition_by") or ())]
-        return any(map(has_aggregate, parts))
+        return any(map(has_aggregate, parts_of_over(node)))
     return is_aggregate(node) or any(map(has_aggregate, node.iter_expressions()))
 
 
@@ -85,13 +92,15 @@ def resolve_grouped(
     session: ResolveContext,
 ) -> tuple[Relation, list[Item], exp.Expr | None]:
     """Return the aggregated relation, with the SELECT list and the HAVING condition written over it."""
+    with session.all_or_nothing(), session.mistakes.collecting(select):
+        items = [(name, spelled_out(node, named_windows(select))) for name, node in items]
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
-        by = _grouped_by(select, relation, session)
+        by = grouping_of(select, relation, session)
         nodes = list(by.nodes)
         window, firing = None, None
         with session.mistakes.collecting(select):
             window = find_group_window(nodes, relation, session)
-            _check_sets(by, window, relation.scope)
+            check_sets(by, window, relation.scope)
             firing = None if window is None else firing_of(window, relation, session, nodes[0])
         keys = group_keys(nodes, window, relation, session)
         calls = AggregateCalls(relation.scope, session)
@@ -99,7 +108,7 @@ def resolve_grouped(
             calls.collect(node)
     grouped = Grouped(relation, keys, window, calls, by)
     place = session.place(select.args.get("group") or select)
-    parts = parts_of(relation, [e for _, e in keys], calls.found, _key_sets(by, keys, relation.scope))
+    parts = parts_of(relation, [e for _, e in keys], calls.found, key_sets(by, keys, relation.scope))
     result = _aggregate(parts, ttl, place) if window is None else windowed(parts, window, place, firing)
     rewriter = GroupRewriter(grouped)
     with session.all_or_nothing():
@@ -115,17 +124,8 @@ def look_further(items: Sequence[exp.Expr], relation: Relation, session: Resolve
             session.compile(node, relation.scope)
 
 
-def group_nodes(select: exp.Select, session: ResolveContext) -> list[exp.Expr]:
-    """Return the expressions of GROUP BY where there may be no grouping sets."""
-    group = _group(select, session)
-    nodes = list(group.expressions) if group is not None else []
-    for node in nodes:
-        if is_grouping_sets(node):
-            raise session.give_up(not_yet("a grouping set beside such a window", node))
-    return nodes
-
-
-def _grouped_by(select: exp.Select, relation: Relation, session: ResolveContext) -> GroupedBy:
+def grouping_of(select: exp.Select, relation: Relation, session: ResolveContext) -> GroupedBy:
+    """Return the grouping sets of GROUP BY."""
     try:
         return grouped_by(_group(select, session), relation.scope)
     except SqlError as error:
@@ -140,8 +140,8 @@ def _group(select: exp.Select, session: ResolveContext) -> exp.Expr | None:
     return group
 
 
-def _check_sets(by: GroupedBy, window: WindowBounds | None, scope: Scope) -> None:
-    """Every grouping set has the whole window, if there is one."""
+def check_sets(by: GroupedBy, window: WindowBounds | None, scope: Scope) -> None:
+    """Raise SqlError for a grouping set that lacks the window, or a part of it, if there is one."""
     if window is None:
         return
     for node in by.nodes:
@@ -155,8 +155,8 @@ def _check_sets(by: GroupedBy, window: WindowBounds | None, scope: Scope) -> Non
             )
 
 
-def _key_sets(by: GroupedBy, keys: Sequence[tuple[exp.Expr, Expression]], scope: Scope) -> tuple[frozenset[int], ...]:
-    """The grouping sets by the positions of their keys; none where there is one set only."""
+def key_sets(by: GroupedBy, keys: Sequence[tuple[exp.Expr, Expression]], scope: Scope) -> tuple[frozenset[int], ...]:
+    """Return the grouping sets by the positions of their keys; none where there is one set only."""
     if not by.several:
         return ()
     places = {canonical(node, scope): place for place, (node, _) in enumerate(keys)}

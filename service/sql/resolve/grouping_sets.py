@@ -46,6 +46,19 @@ def is_grouping_sets(node: exp.Expr) -> bool:
     return isinstance(node, exp.GroupingSets | exp.Cube | exp.Rollup)
 
 
+def nodes_in(group: exp.Expr) -> list[exp.Expr]:
+    """Return the expressions of a GROUP BY clause, those of grouping sets included, each once as it is written."""
+    found: dict[str, exp.Expr] = {}
+    pending = list(reversed(group.expressions))
+    while pending:
+        each = pending.pop()
+        if is_grouping_sets(each) or isinstance(each, exp.Tuple):
+            pending += reversed(each.expressions)
+        else:
+            found.setdefault(each.sql(comments=False), each)
+    return list(found.values())
+
+
 def grouped_by(group: exp.Expr | None, scope: Scope) -> GroupedBy:
     """Return the grouping sets of a GROUP BY clause: the product of those of its items."""
     items = list(group.expressions) if group is not None else []

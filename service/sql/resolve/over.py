@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.over_calls import FramedCall, over_call
+from service.sql.resolve.over_definition import named_windows
 from service.sql.resolve.over_nodes import with_answers
-from service.sql.resolve.ranking import RankCall, ranked
+from service.sql.resolve.ranking import RankCall, with_ranks
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import canonical, reference, replaced
 from service.sql.scope import INTERNAL
@@ -25,15 +26,16 @@ def resolve_over(
     calls = _calls(select, relation, items, session, settled=False)
     if not calls:
         return relation, items
-    if any(isinstance(call, FramedCall) for call in calls.values()):
-        # A frame answers rows that may be taken back once, so that a number in the same order is final, too.
+    orders = {(c.partition, c.order) for c in calls.values() if isinstance(c, RankCall) and c.window_time is None}
+    if len(orders) > 1 or any(isinstance(call, FramedCall) for call in calls.values()):
+        # A frame answers rows that may be taken back once, so that a number in the same order is final, too. So is one
+        # beside ranks in other orders, which are of the rows that it numbers.
         calls = _calls(select, relation, items, session, settled=True)
     scope, place = relation.scope, session.place(select)
     names = {text: f"{INTERNAL}over{i}" for i, text in enumerate(calls)}
     relation = with_answers(relation, [c for c in calls.values() if isinstance(c, FramedCall)], names, ttl, place)
-    for call in calls.values():
-        if isinstance(call, RankCall):
-            relation = ranked(relation, call, names[call.text], ttl, place)
+    with session.all_or_nothing(), session.mistakes.collecting(select):
+        relation = with_ranks(relation, [c for c in calls.values() if isinstance(c, RankCall)], names, ttl, place)
 
     def part(node: exp.Expr) -> exp.Expr | None:
         return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
@@ -45,7 +47,7 @@ def _calls(
     select: exp.Select, relation: Relation, items: list[Item], session: ResolveContext, *, settled: bool
 ) -> dict[str, FramedCall | RankCall]:
     """The OVER calls of `items`, by their text."""
-    named = {w.name: w for w in select.args.get("windows") or ()}
+    named = named_windows(select)
     calls: dict[str, FramedCall | RankCall] = {}
     with session.all_or_nothing():
         for _, node in items:

@@ -19,6 +19,7 @@ from service.sql.expressions.aggregate_types import AGGREGATES
 from service.sql.expressions.casts import assignable, cast
 from service.sql.resolve.aggregate_calls import typed_call
 from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.over_definition import definition
 from service.sql.resolve.over_frame import MOST_ROWS, frame_of
 from service.sql.resolve.ranking import OF_ALL_ROWS, RANK_FUNCTIONS, RankCall, rank_call
 from service.sql.resolve.relation import Relation
@@ -87,7 +88,7 @@ def over_call(
     watermark reaches their time.
     """
     scope = relation.scope
-    partition_nodes, order, spec = _definition(node, named)
+    partition_nodes, order, spec = definition(node, named)
     function_node = node.this
     function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
     numbered_by_time = _by_rising_time(order, partition_nodes, function, relation, settled=settled)
@@ -154,27 +155,6 @@ def _by_rising_time(
         return True
     columns = {i for each in partition if isinstance(each, exp.Column) for i in positions(each, relation.scope) or ()}
     return not any({w.start, w.end} <= columns for w in relation.windows)
-
-
-def _definition(
-    node: exp.Window, named: dict[str, exp.Window]
-) -> tuple[list[exp.Expr], exp.Expr | None, exp.WindowSpec | None]:
-    """PARTITION BY, ORDER BY and the frame, from the call itself and the window that it names."""
-    partition = list(node.args.get("partition_by") or ())
-    order, spec = node.args.get("order"), node.args.get("spec")
-    alias = node.args.get("alias")
-    if alias is None:
-        return partition, order, spec
-    name = alias.name if isinstance(alias, exp.Expr) else str(alias)
-    if name not in named:
-        raise SqlError(
-            f'window "{name}" does not exist',
-            detail=f"WINDOW declares {', '.join(named)}" if named else "the query has no WINDOW clause",
-            hint=did_you_mean(name, named),
-            at=node,
-        )
-    base_partition, base_order, base_spec = _definition(named[name], {k: v for k, v in named.items() if k != name})
-    return partition or base_partition, order or base_order, spec or base_spec
 
 
 def _time(order: exp.Expr | None, scope: Scope, at: exp.Expr) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from service.plan.expressions import Column, Expression
-from service.plan.nodes import Field, OrderBy, Place, RankFunction, TopN
+from service.plan.nodes import Field, Join, JoinKind, OrderBy, Place, RankFunction, TopN
+from service.plan.properties import unique_keys
 from service.plan.table import TimeKind
 from service.plan.types import BIGINT, DOUBLE, DataType
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
-from service.sql.resolve.relation import Relation, extended
+from service.sql.resolve.relation import Relation, column, extended, projected
 from service.sql.resolve.syntax import canonical
 from service.sql.scope import Scope, ScopeColumn
 
@@ -42,6 +44,7 @@ class RankCall:
     order: tuple[OrderItem, ...]
     window_time: int | None
     buckets: int
+    node: exp.Window
 
 
 def rank_call(
@@ -69,7 +72,7 @@ def rank_call(
             at=node,
         )
     buckets = _buckets(node.this) if function == "NTILE" else 0
-    return RankCall(canonical(node, scope), RankFunction[function], known, items, window_time, buckets)
+    return RankCall(canonical(node, scope), RankFunction[function], known, items, window_time, buckets, node)
 
 
 def _buckets(node: exp.Expr) -> int:
@@ -91,8 +94,69 @@ def order_items(order: exp.Expr, scope: Scope, session: ResolveContext) -> tuple
     return tuple(items)
 
 
-def ranked(relation: Relation, call: RankCall, name: str, ttl: int, place: Place) -> Relation:
-    """Return the relation with the rank of each row as a column found under `name`."""
+def with_ranks(
+    relation: Relation, calls: Sequence[RankCall], names: Mapping[str, str], ttl: int, place: Place
+) -> Relation:
+    """Return the relation with the rank of each row for each of `calls`, found under the name that `names` has for its
+    text. Raises SqlError where rows that are ranked in several orders cannot be told apart.
+
+    Ranks in windows of time are answered one behind another, when the window closes. Others change with each row, and a
+    condition on one of them must leave out no row that others count: each order ranks the same rows, and what it shows
+    of them is joined.
+    """
+    for call in calls:
+        if call.window_time is not None:
+            relation = _ranked(relation, [call], names, ttl, place)
+    orders: dict[tuple[tuple[Expression, ...], tuple[OrderItem, ...]], list[RankCall]] = {}
+    for call in calls:
+        if call.window_time is None:
+            orders.setdefault((call.partition, call.order), []).append(call)
+    first, *others = orders.values() or ([],)
+    if not others:
+        return _ranked(relation, first, names, ttl, place)
+    keys = unique_keys(relation.node)
+    if not keys:
+        raise SqlError(
+            "rows that are ranked in several orders need a key, which tells each from all others",
+            detail="a row is shown with all its ranks, of which each is known apart",
+            hint="declare PRIMARY KEY (...) NOT ENFORCED in CREATE TABLE, or rank what is grouped by a key",
+            at=others[0][0].node,
+        )
+    shown = _ranked(relation, first, names, ttl, place)
+    for each in others:
+        shown = _beside(shown, _ranked(relation, each, names, ttl, place), sorted(keys[0]), len(each), ttl, place)
+    return shown
+
+
+def _beside(left: Relation, right: Relation, key: list[int], ranks: int, ttl: int, place: Place) -> Relation:
+    """The rows that both have, by their `key`, with the last `ranks` columns of `right`."""
+    width = len(right.scope)
+    at = [*key, *range(width - ranks, width)]
+    shown = projected(right, [(right.scope.field(i).name, column(right.scope, i)) for i in at], place)
+    found = [right.scope.columns[i].alias for i in at[len(key) :]]
+    aliases = [*(f"{found[0]}key{i}" for i in range(len(key))), *found]
+    added = (ScopeColumn(field, alias=alias) for field, alias in zip(shown.fields, aliases, strict=True))
+    scope = Scope((*left.scope.columns, *added)).without_time()
+    node = Join(
+        left=left.node,
+        right=shown.node,
+        kind=JoinKind.INNER,
+        left_keys=tuple(key),
+        right_keys=tuple(range(len(key))),
+        null_safe=(True,) * len(key),
+        residual=None,
+        fields=scope.fields,
+        left_ttl=ttl,
+        right_ttl=ttl,
+        place=place,
+    )
+    return Relation(node, scope)
+
+
+def _ranked(
+    relation: Relation, calls: Sequence[RankCall], names: Mapping[str, str], ttl: int, place: Place
+) -> Relation:
+    """The relation with the ranks of each row, all in one order of the same partitions."""
     added: list[Expression] = []
     width = len(relation.scope)
 
@@ -103,26 +167,32 @@ def ranked(relation: Relation, call: RankCall, name: str, ttl: int, place: Place
             added.append(expression)
         return width + added.index(expression)
 
-    partition = tuple(place_of(each) for each in call.partition)
+    if not calls:
+        return relation
+    partition = tuple(place_of(each) for each in calls[0].partition)
     order = tuple(
         OrderBy(column=place_of(each.expression), descending=each.descending, nulls_first=each.nulls_first)
-        for each in call.order
+        for each in calls[0].order
     )
-    below = extended(relation, added, place)
-    rank = Field(f"{call.function.value}({call.buckets or ''})", _type(call.function), nullable=False)
-    node = TopN(
-        input=below.node,
-        partition=partition,
-        order=order,
-        fields=(*below.fields, rank),
-        function=call.function,
-        latest_first=_is_last_row(call.order, relation),
-        window_time=call.window_time,
-        buckets=call.buckets,
-        ttl=ttl,
-        place=place,
-    )
-    return Relation(node, Scope((*below.scope.columns, ScopeColumn(rank, alias=name))), relation.windows)
+    latest_first = _is_last_row(calls[0].order, relation)
+    relation = extended(relation, added, place)
+    for call in calls:
+        rank = Field(f"{call.function.value}({call.buckets or ''})", _type(call.function), nullable=False)
+        node = TopN(
+            input=relation.node,
+            partition=partition,
+            order=order,
+            fields=(*relation.fields, rank),
+            function=call.function,
+            latest_first=latest_first,
+            window_time=call.window_time,
+            buckets=call.buckets,
+            ttl=ttl,
+            place=place,
+        )
+        column_ = ScopeColumn(rank, alias=names[call.text])
+        relation = Relation(node, Scope((*relation.scope.columns, column_)), relation.windows)
+    return relation
 
 
 def _type(function: RankFunction) -> DataType:

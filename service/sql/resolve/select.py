@@ -17,13 +17,14 @@ from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.joins import From, resolve_from
 from service.sql.resolve.ordering import MODIFIERS, hidden_items, ordered, with_names
 from service.sql.resolve.over import resolve_over
+from service.sql.resolve.qualify import with_qualify
 from service.sql.resolve.query_values import with_aggregated_queries, with_query_values
 from service.sql.resolve.relation import Relation, field_for, filtered, projected
 from service.sql.resolve.semi_joins import resolve_query_condition
 from service.sql.resolve.single_values import with_single_values
 from service.sql.resolve.skew import Skew, check_taken
 from service.sql.resolve.stream_windows import resolve_stream_window, stream_window_of
-from service.sql.resolve.syntax import has_query, output_name, positions, replaced
+from service.sql.resolve.syntax import has_query, output_name
 from service.sql.resolve.table_hints import state_ttls
 from service.sql.resolve.unnest import single_row
 from service.sql.scope import Scope
@@ -63,6 +64,7 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
     check_taken(hot, session)
     items = list(_items(select, relation.scope, session))
     items += hidden_items(select, items, session)
+    items = with_qualify(select, items, relation.scope, session)
     having = select.args["having"].this if select.args.get("having") else None
     ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
     with session.all_or_nothing(), session.mistakes.collecting(select):
@@ -81,9 +83,8 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
     if having is not None:
         relation = _where(relation, [having], ttls, session)
     ttl = next((ttls[q] for q in relation.scope.qualifiers if q in ttls), session.ttl)
-    items, chosen = _with_qualify(select, items, relation.scope, session)
     relation, items = resolve_over(select, relation, items, ttl, session)
-    if chosen:
+    if select.args.get("qualify"):
         relation, items = _where(relation, [items[-1][1]], ttls, session), items[:-1]
     relation, written = with_query_values(relation, [node for _, node in items], ttls, session)
     items = [(name, node) for (name, _), node in zip(items, written, strict=True)]
@@ -91,26 +92,6 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
     if len(named) < len(items):
         raise QueryRejected
     return relation, named, ttl
-
-
-def _with_qualify(
-    select: exp.Select, items: list[Item], scope: Scope, session: ResolveContext
-) -> tuple[list[Item], bool]:
-    """The items with the condition of QUALIFY, if there is one, as the last; it may name the columns of the list."""
-    clause = select.args.get("qualify")
-    if clause is None:
-        return items, False
-    named = dict(items)
-
-    def part(node: exp.Expr) -> exp.Expr | None:
-        if isinstance(node, exp.Column) and not node.table and node.name in named and positions(node, scope) is None:
-            return named[node.name]
-        return None
-
-    condition = replaced(clause.this, part)
-    if next(condition.find_all(exp.Window), None) is None:
-        raise session.give_up(SqlError("QUALIFY without an OVER call", hint="write WHERE", at=clause.this))
-    return [*items, ("", condition)], True
 
 
 def _check_clauses(select: exp.Select, session: ResolveContext) -> None:

@@ -7,42 +7,47 @@ GROUP BY; a query without such items and without aggregates in its SELECT list g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from service.plan.expressions import Call, Column, Expression, describe
-from service.plan.nodes import AggregateCall, CountShape, Field, Hop, Place, Project, Scan, StreamWindow, Tumble
+from service.plan.expressions import Expression
+from service.plan.nodes import CountShape, Hop, Place, Scan, Tumble
 from service.plan.passes.push_filters import both
 from service.plan.table import TimeKind
-from service.plan.types import BIGINT, TimestampLtz
 from service.plan.walk import in_order
 from service.sql.errors import SqlError
-from service.sql.expressions.casts import cast
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.resolve.aggregate_calls import AggregateCalls
-from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, parts_of
+from service.sql.resolve.aggregate_parts import call_alias
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.group_by import (
     Grouped,
     GroupRewriter,
+    check_sets,
     group_keys,
-    group_nodes,
+    grouping_of,
     has_aggregate,
+    key_sets,
     look_further,
 )
-from service.sql.resolve.group_windows import START, TIME, GroupWindow, windowed
+from service.sql.resolve.grouping_sets import nodes_in
 from service.sql.resolve.join_conditions import checked_condition
-from service.sql.resolve.relation import Relation, column, extended, field_for, filtered
+from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.stream_window_calls import StreamWindowCall, find_call, stream_window_call
+from service.sql.resolve.stream_window_nodes import (
+    FIRST_MS,
+    LAST_MS,
+    ROW_MS,
+    ResolvedWindow,
+    grouped_windows,
+    rows_of,
+)
 from service.sql.resolve.syntax import call_name, columns_in, has_query, names_of, reference, replaced
-from service.sql.resolve.windows import window_time, window_zone
-from service.sql.scope import INTERNAL, Scope, ScopeColumn
+from service.sql.scope import INTERNAL
 
 Item = tuple[str, exp.Expr]
 
-FIRST_MS, LAST_MS, ROW_MS = (f"{INTERNAL}{name}" for name in ("first_ms", "last_ms", "row_ms"))
 _BOUNDS = {"WINDOW_START": FIRST_MS, "WINDOW_END": LAST_MS, "EVENT_TIME": ROW_MS}
 
 
@@ -58,24 +63,13 @@ class _Bounds:
         return _BOUNDS.get(name, "") if name in _BOUNDS and not node.expressions else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolved:
-    """A window whose conditions are expressions over the input; `time` is the event-time attribute, if there is one."""
-
-    call: StreamWindowCall
-    time: int | None
-    conditions: tuple[Expression, ...]
-    seen: Expression | None
-    partition: tuple[Expression, ...]
-
-
 def stream_window_of(select: exp.Select, session: ResolveContext) -> StreamWindowCall | None:
     """Return the window of eKuiper's that a SELECT groups by, if it does."""
     group = select.args.get("group")
     if group is None:
         return None
     try:
-        node = find_call(group.expressions)
+        node = find_call(nodes_in(group))
         return None if node is None else stream_window_call(node)
     except SqlError as error:
         raise session.give_up(error, group) from error
@@ -93,9 +87,11 @@ def resolve_stream_window(
     """Return the relation of the closed windows, with the SELECT list and the HAVING condition written over it."""
     bounds = _Bounds()
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
-        nodes = group_nodes(select, session)
-        keys = group_keys(nodes, bounds, relation, session)
-        grouped = bool(keys) or any(has_aggregate(node) for _, node in items)
+        by = grouping_of(select, relation, session)
+        with session.mistakes.collecting(select):
+            check_sets(by, bounds, relation.scope)
+        keys = group_keys(list(by.nodes), bounds, relation, session)
+        grouped = bool(keys) or by.several or any(has_aggregate(node) for _, node in items)
         calls = AggregateCalls(relation.scope, session)
         for node in (*(n for _, n in items if grouped), *([having] if having is not None else [])):
             calls.collect(node)
@@ -106,22 +102,17 @@ def resolve_stream_window(
     relation = _filtered(window, relation, session, place)
     with session.all_or_nothing():
         if not grouped:
-            result = _rows(window, relation, calls, session, place)
+            result = rows_of(window, relation, calls, session, place)
             rewriter = _RowRewriter(bounds, calls, session)
             items = [(name, rewriter.item(node)) for name, node in items]
             having = None if having is None else rewriter.having(having)
         else:
-            named = {e: n for n, e in keys}
-            nodes_of = [
-                *keys,
-                *((n, e) for n, e in zip(call.partition, window.partition, strict=True) if e not in named),
-            ]
-            parts = parts_of(relation, [e for _, e in nodes_of], calls.found)
-            if isinstance(call.shape, Tumble | Hop):
-                result = _of_time(window, call.shape, parts, session, place)
-            else:
-                result = _groups(window, parts, session, place)
-            regroup = GroupRewriter(Grouped(relation, nodes_of, bounds, calls))
+            sets = key_sets(by, keys, relation.scope)
+            known = [e for _, e in keys]
+            keys += [(n, e) for n, e in window.parted if e not in known]
+            sets = tuple(each | frozenset(range(len(known), len(keys))) for each in sets)
+            result = grouped_windows(window, relation, [e for _, e in keys], sets, calls.found, session, place)
+            regroup = GroupRewriter(Grouped(relation, keys, bounds, calls, by))
             items = [(name, regroup.rewrite(node, session)) for name, node in items]
             having = None if having is None else regroup.rewrite(having, session)
     return result, items, having
@@ -129,23 +120,23 @@ def resolve_stream_window(
 
 def _resolved(
     call: StreamWindowCall, relation: Relation, where: list[exp.Expr], session: ResolveContext
-) -> _Resolved | None:
+) -> ResolvedWindow | None:
     """The window's expressions over the input; None, the mistakes noted, if there are any."""
     before = len(session.mistakes)
     conditions = [_condition(node, relation, session) for node in call.conditions]
     seen = [_condition(node, relation, session) for node in where]
-    partition = [session.compile(node, relation.scope) for node in call.partition]
+    parted = [(n, e) for n in call.partition if (e := session.compile(n, relation.scope)) is not None]
     time: int | None = None
     with session.mistakes.collecting(call.at):
         time = _event_time(call, relation)
     if len(session.mistakes) > before:
         return None
-    return _Resolved(
+    return ResolvedWindow(
         call,
         time,
         tuple(c for c in conditions if c is not None),
         both(c for c in seen if c is not None),
-        tuple(dict.fromkeys(p for p in partition if p is not None)),
+        tuple({e: (n, e) for n, e in reversed(parted)}.values())[::-1],
     )
 
 
@@ -186,7 +177,7 @@ def _event_time(call: StreamWindowCall, relation: Relation) -> int | None:
     return None
 
 
-def _filtered(window: _Resolved, relation: Relation, session: ResolveContext, place: Place) -> Relation:
+def _filtered(window: ResolvedWindow, relation: Relation, session: ResolveContext, place: Place) -> Relation:
     """The rows that the window is made of."""
     call, conditions = window.call, []
     if call.filter is not None and (inside := _condition(call.filter, relation, session)) is not None:
@@ -195,124 +186,6 @@ def _filtered(window: _Resolved, relation: Relation, session: ResolveContext, pl
         conditions.append(window.seen)
     condition = both(conditions)
     return relation if condition is None else filtered(relation, condition, place)
-
-
-def _milliseconds() -> tuple[ScopeColumn, ...]:
-    names = (("window_start", FIRST_MS), ("window_end", LAST_MS), ("event_time", ROW_MS))
-    return tuple(ScopeColumn(Field(name, BIGINT, False), alias=alias) for name, alias in names)
-
-
-class _Below:
-    """The columns below a window: those it starts with, and what else it reads, each once."""
-
-    def __init__(self, relation: Relation, expressions: tuple[Expression, ...]) -> None:
-        self.relation = relation
-        self.expressions = list(expressions)
-
-    def place_of(self, expression: Expression) -> int:
-        if expression not in self.expressions:
-            self.expressions.append(expression)
-        return self.expressions.index(expression)
-
-    def under(
-        self,
-        window: _Resolved,
-        keys: tuple[int, ...] | None,
-        aggregates: tuple[AggregateCall, ...],
-        shown: Callable[[Project], Scope],
-        session: ResolveContext,
-        place: Place,
-    ) -> Relation:
-        """The window over a projection of these columns, of which `shown` says what comes out."""
-        scope, seen = self.relation.scope, window.seen
-        if isinstance(window.call.shape, Tumble | Hop):
-            seen = None
-        time = None if window.time is None else self.place_of(column(scope, window.time))
-        partition = tuple(map(self.place_of, window.partition))
-        conditions = tuple(map(self.place_of, window.conditions))
-        seen_at = None if seen is None else self.place_of(seen)
-        fields = tuple(
-            field_for(scope.field(e.index).name if isinstance(e, Column) else describe(e), e, scope)
-            for e in self.expressions
-        )
-        below = Project(input=self.relation.node, expressions=tuple(self.expressions), fields=fields, place=place)
-        result = shown(below)
-        node = StreamWindow(
-            input=below,
-            shape=window.call.shape,
-            time=time,
-            partition=partition,
-            conditions=conditions,
-            seen=seen_at,
-            keys=keys,
-            aggregates=aggregates,
-            fields=result.fields,
-            zone=session.zone,
-            place=place,
-        )
-        return Relation(node, result)
-
-
-def _groups(window: _Resolved, parts: AggregateInputs, session: ResolveContext, place: Place) -> Relation:
-    """The groups of each closed window."""
-    scope = Scope((*parts.columns, *_milliseconds()))
-    below = _Below(parts.relation, parts.expressions)
-    return below.under(window, parts.keys, parts.calls, lambda _: scope, session, place)
-
-
-def _rows(
-    window: _Resolved, relation: Relation, calls: AggregateCalls, session: ResolveContext, place: Place
-) -> Relation:
-    """The rows of each closed window, and beside them the aggregates of the window that HAVING asks for."""
-    width = len(relation.scope)
-    below = _Below(relation, tuple(column(relation.scope, i) for i in range(width)))
-    aggregates = tuple(call.placed(below.place_of) for call in calls.found)
-
-    def shown(read: Project) -> Scope:
-        own = [replace(f, time=TimeKind.NONE) for f in read.fields]
-        return Scope(
-            (
-                *(replace(c, field=f) for c, f in zip(relation.scope.columns, own[:width], strict=True)),
-                *(ScopeColumn(f, alias=f"{INTERNAL}read{i}") for i, f in enumerate(own[width:])),
-                *(ScopeColumn(Field(c.shown, c.type), alias=call_alias(i)) for i, c in enumerate(calls.found)),
-                *_milliseconds(),
-            )
-        )
-
-    return below.under(window, None, aggregates, shown, session, place)
-
-
-def _of_time(
-    window: _Resolved, shape: Tumble | Hop, parts: AggregateInputs, session: ResolveContext, place: Place
-) -> Relation:
-    """The groups of windows that time alone makes: the ordinary window aggregate, spread by the keys."""
-    relation, time = parts.relation, window.time
-    if time is None:
-        proctime = session.compile(exp.Anonymous(this="PROCTIME", expressions=[]), relation.scope)
-        assert proctime is not None, "PROCTIME() is always there"
-        time = len(relation.scope)
-        relation = extended(relation, [proctime], place)
-    field = relation.scope.field(time)
-    of_time = GroupWindow(
-        scope=relation.scope,
-        time=time,
-        window=shape,
-        field=window_time(field),
-        zone=window_zone(field, session.zone),
-        function=window.call.name,
-        columns={},
-    )
-    result = windowed(replace(parts, relation=relation), of_time, place)
-    start, end = (column(result.scope, result.scope.lookup([name]).index) for name in (START, TIME))
-    first: Expression = start
-    if isinstance(field.type, TimestampLtz):
-        first = cast(start, TimestampLtz(3), zone=session.zone)
-    last = Call("window_end", (end,), BIGINT, "(epoch_ms({0}) + 1)")
-    added = (Call("window_start", (first,), BIGINT, "epoch_ms({0})"), last, last)
-    own = tuple(column(result.scope, i) for i in range(len(result.scope)))
-    scope = Scope((*result.scope.columns, *_milliseconds()))
-    node = Project(input=result.node, expressions=(*own, *added), fields=scope.fields, place=place)
-    return Relation(node, scope)
 
 
 class _RowRewriter:

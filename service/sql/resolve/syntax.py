@@ -38,6 +38,16 @@ def is_aggregate(node: exp.Expr) -> bool:
     return call_name(node) in AGGREGATES
 
 
+def parts_of_over(node: exp.Window) -> Iterator[exp.Expr]:
+    """Yield what an OVER call reads: the arguments of its function, PARTITION BY and ORDER BY."""
+    function = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    yield from function.iter_expressions()
+    yield from node.args.get("partition_by") or ()
+    order = node.args.get("order")
+    if order is not None:
+        yield from order.expressions
+
+
 def columns_in(node: exp.Expr) -> Iterator[exp.Column]:
     """Yield the column references of an expression, those of its subqueries left out."""
     if isinstance(node, exp.Column):

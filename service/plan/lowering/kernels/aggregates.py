@@ -6,7 +6,7 @@ from operators.aggregates.group_by import GroupBy, GroupPartial
 from operators.over.over import OverOperator
 from operators.over.settle import SettleOperator
 from service.plan.lowering.kernels.parts import aggregates, appends, in_processing_time, schema
-from service.plan.nodes import Aggregate, Over
+from service.plan.nodes import Aggregate, Node, Over
 
 
 def group_partial(node: Aggregate) -> GroupPartial:
@@ -24,9 +24,10 @@ def group(node: Aggregate) -> GroupBy:
     return GroupBy(partial=group_partial(node), output=schema(node.fields), ttl=node.ttl)
 
 
-def settle(node: Over) -> SettleOperator:
-    """Return the kernel that hands rows that may be taken back to OVER windows."""
-    return SettleOperator(output=schema(node.input.fields), partition=node.partition, time=node.time)
+def settle(input: Node, partition: tuple[int, ...], time: int) -> SettleOperator:
+    """Return the kernel that hands rows that may be taken back to operators that answer them once."""
+    processing = in_processing_time(input, time)
+    return SettleOperator(output=schema(input.fields), partition=partition, time=time, processing=processing)
 
 
 def over(node: Over) -> OverOperator:

@@ -24,6 +24,8 @@ def top_n(node: TopN) -> Kernel:
     input, ranking = schema(node.input.fields), node.ranking
     if node.window_time is not None:
         processing = in_processing_time(node.input, node.window_time)
+        if not appends(node.input):
+            ranking = ranking.ordered_whole(len(input))
         return WindowTopNOperator(input=input, ranking=ranking, time=node.window_time, processing=processing)
     if takes_arrivals(node):
         return LimitOperator(output=input, first=ranking.first, last=ranking.last)

@@ -165,7 +165,7 @@ def headline(node: Node) -> str:
         case SetOperation(kind=set_kind):
             return f"{set_kind.value}{_ttl(node.ttl)}"
         case TemporalJoin():
-            at = names(node.left, [node.left_time])
+            at = "arrival" if node.left_time is None else names(node.left, [node.left_time])
             return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"
         case LookupJoin():
             return f"{node.kind.value} lookup join on {_equalities(node)}"

@@ -132,7 +132,7 @@ def headline(node: Node) -> str:
             calls = _calls(node.input, node.aggregates)
             by = f" by ({names(node.input, node.keys)})" if node.keys else ""
             of = f"{window(node.window, node)} on {names(node.input, [node.time])}{by}"
-            return f"window aggregate {of}: {calls}{_firing(node.firing)}"
+            return f"window aggregate {of}: {calls or 'distinct keys'}{_firing(node.firing)}"
         case StreamWindow():
             return _stream_window(node)
         case Aggregate():

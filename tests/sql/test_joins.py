@@ -125,6 +125,18 @@ project p.id
         "id BIGINT",
     ),
     (
+        """SELECT p.id FROM pay p LEFT JOIN ship s ON p.id = s.pay_id AND p.ts > s.ts AND p.ts < s.ts""",
+        """
+project p.id
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
+    left interval join id = CAST(s.pay_id), 0 <= ts - ts <= 0 where FALSE
+      scan pay
+      project pay_id, port, ts, CAST(s.pay_id)
+        scan ship
+""",
+        "id BIGINT",
+    ),
+    (
         """SELECT a1, b1 FROM a FULL OUTER JOIN b ON a1 = b1 AND a2 < b2""",
         """
 project a1, b1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from service.plan.describe import headline
 from service.plan.explain import explain
 from service.plan.nodes import Aggregate, Job, Mode, SetOperation, WindowAggregate
 from service.plan.properties import event_time, mode, unique_keys
@@ -42,6 +43,8 @@ def test_distinct_rows_of_windows_are_counted_by_window():
     job = job_of(f"SELECT DISTINCT {CARRIED} FROM a")
     assert counted(job) == [WindowAggregate]
     assert explain(job).warnings == []
+    (node,) = (n for n in in_order(job.sinks) if isinstance(n, WindowAggregate))
+    assert headline(node).endswith(": distinct keys")
 
 
 def test_rows_of_aggregated_windows_are_compared_by_them():

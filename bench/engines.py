@@ -124,4 +124,9 @@ SCALED = ("tailrace", "tailrace-1-executor", "tailrace-2-executors")
 
 def can_run(engine: str, case: Case) -> bool:
     """Whether the engine can express the case."""
-    return engine != "spark" or case.native
+    return case.native if engine == "spark" else case.flink or not is_flink(engine)
+
+
+def is_flink(engine: str) -> bool:
+    """Whether the engine is Flink, with whatever settings."""
+    return engine.startswith("flink")

@@ -2,7 +2,7 @@
 
 Event time advances one millisecond a row; a row is up to two seconds older than that, in any order. Orders and
 shipments go side by side: each order is shipped once, up to six seconds later, and an order's shipment has its number,
-as has its invoice. Of the accounts there is a version for every nine orders, each newer than those before it.
+as has its invoice. Of the accounts there is a version for every nine orders, or for each, newer than those before it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.cases import PARTITIONS, Topic
+from bench.nexmark import side_input
 from bench.nexmark.events import events
 from bench.progress import Progress
 
@@ -61,12 +62,32 @@ def _invoices(random: np.random.Generator, numbers: np.ndarray, keys: int) -> tu
 
 
 def _accounts(random: np.random.Generator, numbers: np.ndarray, keys: int) -> tuple[Columns, str]:
-    """Every account once, then any of them again: a table that a database sends, with as much event time as orders of
-    which there are nine times as many."""
+    """Accounts with as much event time as orders of which there are nine times as many."""
+    return _of_accounts(random, numbers, keys, 18)
+
+
+def _versions(random: np.random.Generator, numbers: np.ndarray, keys: int) -> tuple[Columns, str]:
+    """Accounts with as much event time as orders of which there are as many."""
+    return _of_accounts(random, numbers, keys, 2)
+
+
+def _of_accounts(random: np.random.Generator, numbers: np.ndarray, keys: int, ms: int) -> tuple[Columns, str]:
+    """Every account once, then any of them again, one each `ms`: a table that a database sends."""
     account = np.where(numbers < keys, numbers, random.integers(0, keys, len(numbers)))
-    columns = {"account": account, "tier": random.integers(0, 5, len(numbers)), "ms": START_MS + 18 * numbers}
-    row = """'{"account":' || account || ',"tier":' || tier || ',"ms":' || ms || '}'"""
-    return columns, f"""'{{"before":null,"after":' || {row} || ',"op":"c"}}'"""
+    columns = {"account": account, "tier": random.integers(0, 5, len(numbers)), "ms": START_MS + ms * numbers}
+    return columns, _inserted("""'{"account":' || account || ',"tier":' || tier || ',"ms":' || ms || '}'""")
+
+
+def _side_input(random: np.random.Generator, numbers: np.ndarray, keys: int) -> tuple[Columns, str]:
+    """The side input of Nexmark's q13 as a table that a database sends."""
+    names = dict(side_input.rows())
+    columns = {"key": numbers, "name": np.array([names[key] for key in numbers.tolist()], dtype=object)}
+    return columns, _inserted("""'{"key":' || key || ',"value":"' || name || '"}'""")
+
+
+def _inserted(row: str) -> str:
+    """DuckDB text for the record of Debezium that says that `row` is new."""
+    return f"""'{{"before":null,"after":' || {row} || ',"op":"c"}}'"""
 
 
 def _payer(random: np.random.Generator, numbers: np.ndarray, keys: int) -> Columns:
@@ -80,6 +101,8 @@ MAKERS: dict[str, Maker] = {
     "shipments": _shipments,
     "invoices": _invoices,
     "accounts": _accounts,
+    "versions": _versions,
+    "side_input": _side_input,
     "nexmark": events,
 }
 

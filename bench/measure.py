@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cases import Case
-from bench.engines import ENGINES, Launch
+from bench.engines import ENGINES, Launch, is_flink
 from bench.feed import create_topics, feed
 from bench.processes import Cpu, Peak, family
 from bench.progress import Progress
@@ -83,7 +83,8 @@ def measure(bootstrap: str, case: Case, engine: str, rows: int, patience: float)
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         folder = Path(scratch)
         sql = folder / f"{case.name}.sql"
-        sql.write_text(case.sql(bootstrap, name, name, case.names(rows)))
+        text = case.for_flink() if is_flink(engine) else case
+        sql.write_text(text.sql(bootstrap, name, name, case.names(rows) | case.written(folder)))
         partitions = max(topic.partitions for topic in case.topics)
         with closing(Progress(bootstrap, name, partitions)) as progress:
             return watch(progress, case, engine, rows, name, sql, patience)

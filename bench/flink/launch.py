@@ -13,6 +13,7 @@ from service.host.machine import MachineError, find_java
 
 HERE = Path(__file__).parent
 FACTORY = "META-INF/services/org.apache.flink.table.factories.Factory"
+CONNECTORS = ("ReplayFactory", "SideInputFactory")
 OPENED = ("java.base/java.lang", "java.base/java.util", "java.base/java.time")
 
 
@@ -31,9 +32,10 @@ def run_java(program: str, *arguments: str) -> None:
 
 
 def _compiled(jars: str) -> Path:
-    """The folder of the compiled programs; what they are found by, the connector of Replay, is declared beside them."""
+    """The folder of the compiled programs; the connectors among them are declared beside them, to be found."""
     sources = sorted(HERE.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    said = [*(source.read_bytes() for source in sources), *(name.encode() for name in CONNECTORS)]
+    digest = hashlib.sha256(b"".join(said)).hexdigest()[:12]
     folder = cache_folder() / "flink" / "classes" / digest
     if not (folder / FACTORY).is_file():
         compiler = [find_java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(folder)]
@@ -43,5 +45,5 @@ def _compiled(jars: str) -> Path:
         if run.returncode != 0:
             raise MachineError("the Flink programs of the bench do not compile (they need a JDK)", run.stdout.strip())
         (folder / FACTORY).parent.mkdir(parents=True)
-        (folder / FACTORY).write_text("ReplayFactory\n")
+        (folder / FACTORY).write_text("".join(f"{name}\n" for name in CONNECTORS))
     return folder

@@ -24,11 +24,12 @@ from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.answered import Answered
 from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
+from operators.joins.lookup_join import LookupJoinOperator
 from operators.joins.matching import holding
 from operators.joins.versions import Versions, asof
 from operators.kernel import Step
 from operators.lateness import has_passed
-from operators.names import WEIGHT, columns
+from operators.names import REASON, WEIGHT, columns
 from operators.sql import Sql
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
@@ -53,12 +54,12 @@ class TemporalJoinOperator(KernelDefaults):
     the time attributes. A left row behind the watermark is late, and so is a version that a newer one had replaced by
     then. A row without a time is dead; with `untimed_deletes` a delete without one has that of the row it deletes.
 
-    Without a `right_time` it is a join in processing time: a left row, which must not be taken back, meets the version
-    that is there when it comes; the versions of its own batch are there already.
+    Without a `right_time` it is a join in processing time: a left row meets the version that is there when it comes;
+    the versions of its own batch are there already. `left_time` is not read.
 
     `append` says that left only inserts. If it does not, a row behind the watermark meets what was met by those of its
     key and time, which are forgotten `ttl` ms of processing time after the last of them came (0 = never); it is late
-    where there were none.
+    where there were none. In processing time rows are taken back with what they have met, as those of a lookup join.
     """
 
     left: pa.Schema
@@ -66,7 +67,7 @@ class TemporalJoinOperator(KernelDefaults):
     kind: JoinKind
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
-    left_time: int
+    left_time: int | None
     right_time: int | None
     residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     append: bool = True
@@ -84,7 +85,7 @@ class TemporalJoinOperator(KernelDefaults):
     def traces(self) -> Mapping[str, TraceSpec]:
         versions = self._versions()
         if self.right_time is None:
-            return specs_of(versions.current)
+            return {**specs_of(versions.current), **({} if self.append else self._recalling().traces())}
         answered = () if self.append else (self._answered().table,)
         times = (self._deletes().table,) if self.untimed_deletes else ()
         return specs_of(self._waiting(), versions.ahead, versions.current, *answered, *times)
@@ -97,6 +98,19 @@ class TemporalJoinOperator(KernelDefaults):
     def _answered(self) -> Answered:
         return Answered(schema=self.right, keys=tuple(self.left.field(k).type for k in self.left_keys), ttl=self.ttl)
 
+    def _recalling(self) -> LookupJoinOperator:
+        """The join with versions that are there, which are looked up as rows of a table outside are."""
+        return LookupJoinOperator(
+            left=self.left,
+            right=self.right,
+            kind=self.kind,
+            left_keys=self.left_keys,
+            right_keys=self.right_keys,
+            residual=self.residual,
+            append=False,
+            ttl=self.ttl,
+        )
+
     def _deletes(self) -> UntimedDeletes:
         assert self.right_time is not None
         return UntimedDeletes(schema=self.right, keys=self.right_keys, time=self.right_time)
@@ -106,6 +120,8 @@ class TemporalJoinOperator(KernelDefaults):
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         left, right = inputs
+        if self.right_time is None and not self.append:
+            return self._recalled(state, left, right, clock, sql)
         dropped = 0
         if self.untimed_deletes:
             right, dropped = self._deletes().filled(state, right, sql)
@@ -115,9 +131,10 @@ class TemporalJoinOperator(KernelDefaults):
             settled = versions.settled(state, right, clock)
             due, behind = _at_once(left), _at_once(left.slice(0, 0))
         else:
+            assert self.left_time is not None
             left, right = self._timed(left, self.left_time, 0, dead), self._timed(right, self.right_time, 1, dead)
             settled = versions.settled(state, right, clock)
-            due, behind = self._due(state, left, clock)
+            due, behind = self._due(state, left, self.left_time, clock)
         changes = no_changes(self.output)
         if due.rows.num_rows or settled.num_rows:
             hashes = versions.current.hash(state, due.rows, self.left_keys)
@@ -147,6 +164,19 @@ class TemporalJoinOperator(KernelDefaults):
         late_count = sum(table.num_rows for table in late.values())
         return Step(changes=changes, late=late, late_count=late_count, dead=dead, unmatched_retractions=dropped)
 
+    def _recalled(self, state: State, left: pa.Table, right: pa.Table, clock: Clock, sql: Sql) -> Step:
+        """The answers in processing time to left rows that may be taken back."""
+        versions, join = self._versions(), self._recalling()
+        settled = versions.settled(state, right, clock)
+        found = self.right.empty_table()
+        if left.num_rows or settled.num_rows:
+            hashes = versions.current.hash(state, left, self.left_keys)
+            known = versions.known(state, settled, hashes, clock.previous, sql)
+            versions.keep(state, known)
+            found = known.rows.filter(pa.array(known.last & ~known.gone)).select(self.right.names)
+        readable = pa.nulls(found.num_rows, pa.string())
+        return join.advance(state, [left, found.append_column(REASON, readable)], clock, sql)
+
     def _timed(self, rows: pa.Table, time: int, port: int, dead: dict[int, pa.Table]) -> pa.Table:
         """The rows that have a time; the others are added to the `dead`."""
         rows, without = timed(rows, time)
@@ -154,16 +184,16 @@ class TemporalJoinOperator(KernelDefaults):
             dead[port] = without[0]
         return rows
 
-    def _due(self, state: State, rows: pa.Table, clock: Clock) -> tuple[_Rows, _Rows]:
+    def _due(self, state: State, rows: pa.Table, time: int, clock: Clock) -> tuple[_Rows, _Rows]:
         """The left rows that the watermark has reached in this batch, and those that it had reached before."""
-        times = milliseconds(rows.column(self.left_time))
+        times = milliseconds(rows.column(time))
         early, behind = ~has_passed(times, clock.watermark), has_passed(times, clock.previous)
         waiting = self._waiting()
         waiting.add(state, rows.filter(pa.array(early)), times[early])
         parts = [waiting.take(state, clock.watermark), rows.filter(pa.array(~early & ~behind))]
         parts = [weigh(part, 1) if WEIGHT not in part.column_names else part for part in parts]
         due = pa.concat_tables([part.select([*self.left.names, WEIGHT]) for part in parts]).combine_chunks()
-        due_rows = _Rows(*in_order(due, milliseconds(due.column(self.left_time))))
+        due_rows = _Rows(*in_order(due, milliseconds(due.column(time))))
         return due_rows, _Rows(rows.filter(pa.array(behind)), times[behind])
 
     def _answers(

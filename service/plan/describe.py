@@ -133,7 +133,7 @@ def headline(node: Node) -> str:
             calls = _calls(node.input, node.aggregates)
             by = f" by ({names(node.input, node.keys)})" if node.keys else ""
             of = f"{window(node.window, node)} on {names(node.input, [node.time])}{by}"
-            return f"window aggregate {of}: {calls}{_firing(node.firing)}"
+            return f"window aggregate {of}: {calls or 'distinct keys'}{_firing(node.firing)}"
         case StreamWindow():
             return _stream_window(node)
         case Aggregate():
@@ -166,7 +166,7 @@ def headline(node: Node) -> str:
         case SetOperation(kind=set_kind):
             return f"{set_kind.value}{_ttl(node.ttl)}"
         case TemporalJoin():
-            at = names(node.left, [node.left_time])
+            at = "arrival" if node.left_time is None else names(node.left, [node.left_time])
             return f"{node.kind.value} temporal join on {_equalities(node)}, as of {at}"
         case LookupJoin():
             return f"{node.kind.value} lookup join on {_equalities(node)}"

@@ -95,7 +95,7 @@ def kept(node: Node) -> tuple[Kept, ...]:
         case TemporalJoin():
             return _versions(node)
         case LookupJoin() if mode(node.left) is Mode.RETRACT:
-            return (Kept(f"left rows by ({names(node.left, node.left_keys)}) and what they have met", _ttl(node.ttl)),)
+            return (_met(node),)
         case _:
             return ()
 
@@ -115,11 +115,17 @@ def _joined_rows(side: str, node: Node, key: tuple[int, ...], *, counted: bool) 
     return f"{rows}{', equal ones once' if mode(node) is Mode.RETRACT or counted else ''}{matches}"
 
 
+def _met(node: TemporalJoin | LookupJoin) -> Kept:
+    return Kept(f"left rows by ({names(node.left, node.left_keys)}) and what they have met", _ttl(node.ttl))
+
+
 def _versions(node: TemporalJoin) -> tuple[Kept, ...]:
     current = Kept(
         f"the last version of each ({names(node.right, node.right_keys)})", "it is deleted, or a newer one is in force"
     )
-    if node.right_time is None:
+    if node.right_time is None and mode(node.left) is Mode.RETRACT:
+        return (current, _met(node))
+    if node.left_time is None or node.right_time is None:
         return (current,)
     rows = Kept("left rows", "the watermark reaches their time")
     newer = Kept("newer versions", "the watermark reaches their time")

@@ -8,7 +8,7 @@ import pytest
 
 from bench import engines
 from bench.__main__ import arguments
-from bench.cases import CASES
+from bench.cases import CASES, NEXMARK
 from bench.engines import COMPARED, ENGINES, SCALED, Launch, can_run
 from bench.measure import litter, sweep
 from service.settings import load
@@ -59,3 +59,8 @@ def test_what_a_run_leaves_outside_its_folder_is_removed_and_nothing_else(tmp_pa
     (tmp_path / "work" / "app-2" / "0").mkdir(parents=True)
     sweep(launch, before)
     assert list((tmp_path / "work").iterdir()) == [older]
+
+
+def test_a_side_input_in_a_topic_is_asked_of_tailrace_alone():
+    case = next(case for case in NEXMARK if case.name == "q13-topic")
+    assert [engine for engine in COMPARED if can_run(engine, case)] == ["tailrace"]

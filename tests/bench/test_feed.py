@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bench.cases import CASES, NEXMARK, Topic
+from bench.cases import CASES, MORE, NEXMARK, Topic
 from bench.feed import blocks
 
-TOPICS = sorted({topic for case in (*CASES, *NEXMARK) for topic in case.topics}, key=str)
+TOPICS = sorted({topic for case in (*CASES, *MORE, *NEXMARK) for topic in case.topics}, key=str)
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name(0))
@@ -39,3 +39,17 @@ def test_each_order_is_shipped_once_and_not_more_than_six_seconds_later():
     assert list(later) == [order["id"] for order in orders]
     assert -2_000 <= min(later.values()) <= max(later.values()) < 6_000
     assert any(0 <= wait <= 5_000 for wait in later.values())
+
+
+def test_versions_of_accounts_go_side_by_side_with_orders_of_which_there_are_as_many():
+    orders = [json.loads(v) for v in next(iter(blocks(Topic("ORDERS", "orders", 10), 3_000)))]
+    versions = [json.loads(v)["after"] for v in next(iter(blocks(Topic("ACCOUNTS", "versions", 2_000), 3_000)))]
+    assert [version["account"] for version in versions[:2_000]] == list(range(2_000))
+    assert all(0 <= v["ms"] - o["ms"] < 2_000 for o, v in zip(orders, versions, strict=True))
+
+
+def test_a_side_input_has_as_many_rows_as_keys_however_many_a_case_has():
+    (topic,) = {topic for case in NEXMARK for topic in case.topics if topic.kind == "side_input"}
+    assert topic.rows(7) == topic.rows(1_000_000) == topic.keys
+    names = [json.loads(value)["after"] for value in next(iter(blocks(topic, topic.rows(7))))]
+    assert names[-1] == {"key": topic.keys - 1, "value": f"value {topic.keys - 1}"}

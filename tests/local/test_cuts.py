@@ -24,6 +24,7 @@ OF_TIME = {
     *("stream_window_processing", "over_processing", "interval_joins_in_a_row", "interval_join_proctime_in_a_row"),
     *("window_early", "window_late_firing"),
     *("lookup_join", "lookup_join_cached", "lookup_join_using"),
+    "temporal_join_proctime_retract",
 }
 """Cases about processing time and lateness, which cuts do change."""
 

@@ -88,6 +88,23 @@ QUERIES = {
         "SELECT a.v, b.w, c.g FROM a LEFT JOIN (b JOIN a AS c ON b.h = 'p' AND b.w = c.v) ON a.k = b.k",
     ),
     "full, no equality": ("v BIGINT, w BIGINT", "SELECT a.v, b.w FROM a FULL JOIN b ON a.v < b.w AND a.g = 'x'"),
+    "in, in ON": (
+        "v BIGINT, w BIGINT",
+        "SELECT a.v, b.w FROM a JOIN b ON a.k = b.k AND a.v IN (SELECT w FROM b WHERE k > 1)",
+    ),
+    "not exists, in ON of the first of two": (
+        "v BIGINT, w BIGINT, x BIGINT",
+        "SELECT a.v, b.w, c.v FROM a JOIN b ON a.k = b.k"
+        " AND NOT EXISTS (SELECT 1 FROM b AS d WHERE d.k = a.k AND d.w = b.w + 1) LEFT JOIN a AS c ON c.k = b.w",
+    ),
+    "a query or a comparison, in ON": (
+        "v BIGINT, w BIGINT",
+        "SELECT a.v, b.w FROM a JOIN b ON a.k = b.k AND (a.v < b.w OR b.w IN (SELECT v FROM a))",
+    ),
+    "a value of a query, in ON": (
+        "v BIGINT, w BIGINT",
+        "SELECT a.v, b.w FROM a JOIN b ON a.k = b.k AND a.v < (SELECT MAX(w) FROM b)",
+    ),
     "in, or": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v > 5 OR k IN (SELECT k FROM b WHERE w > 3)"),
     "not in, or": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v > 5 OR k NOT IN (SELECT k FROM b WHERE w > 5)"),
     "not in": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE k NOT IN (SELECT k FROM b WHERE w > 5 AND h = 'p')"),

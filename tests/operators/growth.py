@@ -353,6 +353,12 @@ GROWTH: dict[str, Growth] = {
         port=1,
         then=9,
     ),
+    "temporal join at arrival, rows that may be taken back": growing(
+        (temporal_join.at_arrival(),),
+        lambda i: (at(5), i, f"k{i}"),
+        [(at(5), 5, "k1"), (at(HOUR), 5, "new")],
+        gone=[(at(5), 7, "k7")],
+    ),
     "window join, rows of open windows": growing(
         (window_join.joined("full"),), lambda i: _windowed(i, i), [_windowed(1, 1), _windowed(-1, 1)], then=9
     ),

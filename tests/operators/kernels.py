@@ -467,6 +467,16 @@ CASES: dict[str, Case] = {
         _versions_ended,
         undone=False,
     ),
+    "temporal join at arrival, retracting": Case(
+        (temporal_join.at_arrival(),),
+        temporal_join.after_their_rates,
+        lambda batches: temporal_join.expected_at_arrival(flat(batches)),
+        # The rates of two keys, and each order once.
+        lambda batches: 2 + temporal_join.expected_at_arrival(flat(batches)).total(),
+        timeless,
+        reverted,
+        undone=True,
+    ),
     "pair join": Case(
         (pair_join.KERNEL,),
         pair_join.halves,

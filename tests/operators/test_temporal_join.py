@@ -310,3 +310,65 @@ def test_deletes_without_a_time_do_not_depend_on_how_the_log_is_cut():
 def _cut_at_the_end(changes, size):
     batches = [Batch(changes[i : i + size], watermark=MIN_TIME) for i in range(0, len(changes), size)]
     return [*batches, Batch([], watermark=END_OF_TIME)]
+
+
+def at_arrival(kind="left", **options):
+    """A join in processing time of orders that may be taken back."""
+    return TemporalJoinOperator(
+        left=ORDERS,
+        right=RATES,
+        kind=JoinKind(kind),
+        left_keys=(2,),
+        right_keys=(0,),
+        left_time=None,
+        right_time=None,
+        append=False,
+        **options,
+    )
+
+
+def after_their_rates(seed: int) -> list[Change]:
+    """Orders of three keys and none that come and go, after the rates of two of the keys."""
+    return [rate("a", 10, 5), rate("b", 20, 5), *(c for c in retracting(seed, 60) if c.port == 0)]
+
+
+def expected_at_arrival(changes, kind="left"):
+    """What the orders that are there meet, where no rate has changed after the first order."""
+    rates = {c.row[0]: c.row for c in changes if c.port == 1}
+    there = [c.row for c in net(changes) if c.port == 0]
+    met = [row + rates.get(row[2], (None, None, None)) for row in there if kind == "left" or row[2] in rates]
+    return Counter(met)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("restart", [False, True])
+def test_in_processing_time_rows_that_come_and_go_meet_the_table_that_is_there(kind, restart):
+    run = Run((at_arrival(kind),), restart)
+    so_far: list[Change] = []
+    for batch in cut(after_their_rates(3), steps(3)):
+        run(batch)
+        so_far += batch.changes
+        assert run.applied == expected_at_arrival(so_far, kind)
+    assert run.unmatched_retractions == 0
+
+
+def test_in_processing_time_a_row_is_taken_back_with_the_version_that_it_met():
+    run = Run((at_arrival(),))
+    run(Batch([rate("a", 10, 5), order(1, 1, "a"), order(1, 2, "b")]))
+    run(Batch([rate("a", 11, 6), rate("b", 20, 6)]))
+    run(Batch([order(1, 1, "a", -1), order(1, 2, "b", -1), order(1, 3, "a")]))
+    run(Batch([ended("a", 7), order(1, 3, "a", -1), order(1, 4, "a")]))
+    told = [(*amount, weight) for amount, (_, weight) in zip(amounts(run), run.log, strict=True)]
+    assert told[:2] == [(1, 10, 1), (2, None, 1)]
+    assert sorted(told[2:5]) == [(1, 10, -1), (2, None, -1), (3, 11, 1)]
+    assert told[5:] == [(3, 11, -1), (4, None, 1)]
+    run(Batch([ended("b", 8), order(1, 4, "a", -1)]))
+    assert not run.applied
+    assert run.state_rows() == 0
+
+
+def test_in_processing_time_what_rows_have_met_is_forgotten_after_its_time_to_live():
+    run = Run((at_arrival(ttl=100),))
+    run(Batch([order(1, 1, "a")], now=1000))
+    run(Batch([order(1, 1, "a", -1)], now=1101))
+    assert (run.unmatched_retractions, run.state_rows()) == (1, 0)

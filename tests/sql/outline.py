@@ -167,7 +167,8 @@ def _join(node: AnyJoin) -> str:
     if isinstance(node, LookupJoin):
         return f"{node.kind.value} lookup join {keys}{rest}{_ttl(node.ttl)}"
     if isinstance(node, TemporalJoin):
-        return f"{node.kind.value} temporal join {keys} as of {left[node.left_time]}{rest}"
+        at = "arrival" if node.left_time is None else left[node.left_time]
+        return f"{node.kind.value} temporal join {keys} as of {at}{rest}"
     time = f"{node.lower} <= {left[node.left_time]} - {right[node.right_time]} <= {node.upper}"
     return f"{node.kind.value} interval join {keys or 'all'}, {time}{rest}"
 

@@ -6,6 +6,7 @@ import pytest
 
 from service.plan.nodes import SetOperation
 from service.plan.walk import in_order
+from service.sql.errors import PipelineErrors
 from tests.sql.outline import columns, outline, plan, resolved
 
 CASES = [
@@ -117,6 +118,18 @@ p.ts - INTERVAL '1' HOUR < s.ts AND p.amount > 1""",
 project p.id
   project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
     inner interval join id = CAST(s.pay_id), -14399999 <= ts - ts <= 3599999 where (p.amount > 1)
+      scan pay
+      project pay_id, port, ts, CAST(s.pay_id)
+        scan ship
+""",
+        "id BIGINT",
+    ),
+    (
+        """SELECT p.id FROM pay p LEFT JOIN ship s ON p.id = s.pay_id AND p.ts > s.ts AND p.ts < s.ts""",
+        """
+project p.id
+  project who, amount, id, ts, PROCTIME(), pay_id, port, ts, CAST(s.pay_id)
+    left interval join id = CAST(s.pay_id), 0 <= ts - ts <= 0 where FALSE
       scan pay
       project pay_id, port, ts, CAST(s.pay_id)
         scan ship
@@ -289,3 +302,16 @@ def test_hints_within_parentheses_bound_what_intersect_and_except_keep(query: st
     hints = {"a": "/*+ STATE_TTL('a' = '1 h') */", "b": "/*+ STATE_TTL('b' = '2 h') */"}
     nodes = in_order(resolved(query.format(**hints)).sinks)
     assert [node.ttl for node in nodes if isinstance(node, SetOperation)] == ttls
+
+
+def test_a_query_in_the_condition_of_an_inner_join_is_a_join_of_its_rows():
+    query = "SELECT a1 FROM a JOIN b ON a1 = b1 AND a2 IN (SELECT pay_id FROM ship) LEFT JOIN pay ON id = b2"
+    lines = [line.strip() for line in outline(plan(query)).splitlines() if " join " in line]
+    assert [line.split(" join")[0] for line in lines] == ["left", "semi", "inner"]
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL"])
+def test_a_query_in_the_condition_of_an_outer_join_is_refused(kind: str):
+    with pytest.raises(PipelineErrors) as told:
+        plan(f"SELECT a1 FROM a {kind} JOIN b ON a1 = b1 AND EXISTS (SELECT * FROM ship WHERE pay_id = a2)")
+    assert f"a query in the condition of a {kind} JOIN is not supported" in str(told.value)

@@ -209,8 +209,8 @@ def test_explain_says_until_when_each_state_is_kept():
             "Rates takes one argument, a time attribute of the left input",
         ),
         (
-            "SELECT * FROM changing AS o JOIN timeless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency",
-            "a temporal join in processing time cannot read an updating input",
+            "SELECT o.at FROM changing AS o JOIN timeless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency",
+            '"at", which is PROCTIME(), would have another value when its row is taken back',
         ),
     ],
 )

@@ -89,9 +89,10 @@ class TemporalJoin:
     """Left rows, INNER or LEFT, with the version of the right row of the same key at their own time.
 
     `right` is an upsert stream by `right_keys` of which every change is a version: one that is taken back ends the row
-    of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), and that a
-    row meets the version that is there when it arrives. `untimed_deletes`: deletes of `right` may come without a time.
-    Where rows of `left` may be taken back, what they have met is forgotten after `ttl` ms (0 = never).
+    of its key. In event time `right_time` is its time attribute; None says that `left_time` is PROCTIME(), or None
+    where nobody reads it, and that a row meets the version that is there when it arrives. `untimed_deletes`: deletes of
+    `right` may come without a time. Where rows of `left` may be taken back, what they have met is forgotten after `ttl`
+    ms (0 = never).
 
     `waits`, in processing time only: no row of `left` is read before `right` has been read to where it ended when the
     job was first started.
@@ -102,7 +103,7 @@ class TemporalJoin:
     kind: JoinKind
     left_keys: tuple[int, ...]
     right_keys: tuple[int, ...]
-    left_time: int
+    left_time: int | None
     right_time: int | None
     residual: Expression | None
     fields: tuple[Field, ...]
@@ -115,6 +116,7 @@ class TemporalJoin:
         _check_join(self)
         _check_times(self, self.left_time, self.right_time)
         check(self.kind in (JoinKind.INNER, JoinKind.LEFT), self, "is INNER or LEFT")
+        check(self.left_time is not None or self.right_time is None, self, "has both times in event time")
         check(not self.waits or self.right_time is None, self, "waits in processing time only")
 
     @property
@@ -197,6 +199,6 @@ def _check_join(join: AnyJoin) -> None:
     check(len(join.fields) == len(join.left.fields) + shown, join, "has the columns of its inputs")
 
 
-def _check_times(join: AnyJoin, left: int, right: int | None) -> None:
-    check_positions(join, join.left.fields, (left,))
+def _check_times(join: AnyJoin, left: int | None, right: int | None) -> None:
+    check_positions(join, join.left.fields, () if left is None else (left,))
     check_positions(join, join.right.fields, () if right is None else (right,))

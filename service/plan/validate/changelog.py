@@ -12,7 +12,6 @@ from service.plan.nodes import (
     Over,
     Sink,
     StreamWindow,
-    TemporalJoin,
     TimeSort,
     WindowAggregate,
     WindowRows,
@@ -51,13 +50,6 @@ def node_changelog_problems(node: Node) -> Iterator[Problem]:
                     detail=f"{origin(each)} updates and deletes rows",
                     hint="put it before that step, or use GROUP BY without a window",
                 )
-    if isinstance(node, TemporalJoin) and node.right_time is None and mode(node.left) is Mode.RETRACT:
-        yield Problem(
-            node.place,
-            "a temporal join in processing time cannot read an updating input",
-            detail=f"{origin(node.left)} updates and deletes rows",
-            hint="join FOR SYSTEM_TIME AS OF an event time, or leave the time out: a regular join corrects its answer",
-        )
 
 
 def sink_changelog_problems(sink: Sink) -> Iterator[Problem]:

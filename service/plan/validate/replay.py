@@ -36,7 +36,7 @@ def replay_problems(node: Node) -> Iterator[Problem]:
     once = isinstance(node, TemporalJoin | LookupJoin)  # it answers a left row once
     asked = inputs(node)[:1] if once else inputs(node)
     changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
-    if isinstance(node, LookupJoin):
+    if isinstance(node, LookupJoin) or (isinstance(node, TemporalJoin) and node.right_time is None):
         changing = None  # a row is taken back with what it has met
     for place, value in enumerate(values):
         if repeatable(value):

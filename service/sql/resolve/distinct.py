@@ -8,11 +8,18 @@ from service.plan.nodes import Aggregate, Place
 from service.plan.table import TimeKind
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation, visible
+from service.sql.resolve.window_sets import rows_of, shared_window, windowed_distinct
 from service.sql.scope import Scope
 
 
 def deduplicated(relation: Relation, session: ResolveContext, place: Place, ttl: int | None = None) -> Relation:
-    """Return the distinct rows of `relation`: a group for each, without aggregates. Time attributes end here."""
+    """Return the distinct rows of `relation`: a group for each, without aggregates. Time attributes end here, but for
+    that of windows, which `relation` may carry: then a row is given when its window closes."""
+    window = shared_window([relation])
+    if window is not None:
+        shown = tuple(relation.scope.field(i) for i in relation.scope.starred())
+        rows = rows_of(relation, window, window.columns[0], shown, place, session.zone)
+        return windowed_distinct(rows, len(shown), window, place)
     relation = visible(relation, place)
     fields = tuple(replace(f, time=TimeKind.NONE) for f in relation.fields)
     node = Aggregate(

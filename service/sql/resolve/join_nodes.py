@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from service.plan.expressions import Call, Expression, columns_of, moved
+from service.plan.expressions import Call, Expression, Literal, columns_of, moved
 from service.plan.nodes import Field, IntervalJoin, Join, JoinKind, WindowJoin
 from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
@@ -117,6 +117,9 @@ def _interval_join(
     left_time, right_time, lower, upper = times
     others = [node for b, node in found.bounds if (b.left, b.right) != (left_time, right_time)]
     rest = [*found.rest, *compiled_conditions(others, left, right, session)]
+    if lower > upper:
+        # No two times are so far apart. Rows of equal times are compared, so that none waits for others; none matches.
+        lower, upper, rest = 0, 0, [Literal("false", BOOLEAN, "FALSE")]
     keyed = Keyed.of(left, right, found, rest, session.place(at))
     scope = Scope(joined_columns(keyed, kind))
     node = IntervalJoin(

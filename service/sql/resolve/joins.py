@@ -1,7 +1,8 @@
 """FROM with joins, left to right: each is a regular join, or an interval join where times are bounded both ways.
 
 Conditions of WHERE that compare two inputs belong to the join that brings them together, as long as every join is
-INNER or LEFT: there, filtering before and after give the same rows.
+INNER or LEFT: there, filtering before and after give the same rows. So it is with a query in ON of an INNER join, by
+which the joined rows are filtered.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def _chain(
     Hints are those of `select`, of which this may be an `inner` part.
     """
     sources = [first, *(j.this for j in joins)]
-    from service.sql.resolve.lateral_queries import lateral_join  # queries nest, so the modules do
+    # Queries nest, so the modules do.
+    from service.sql.resolve.lateral_queries import lateral_join
+    from service.sql.resolve.semi_joins import resolve_query_condition
 
     relations = _all(sources, select, session)
     _check_names(relations, sources, session)
@@ -93,11 +96,28 @@ def _chain(
             where = [c for c in where if not any(c is t for t in taken)]
             conditions += taken
         kept = (left_ttl, _ttl(right, ttls, session))
+        asking = [c for c in conditions if has_query(c)]
+        _check_asked(asking, kind, session)
+        conditions = [c for c in conditions if not has_query(c)]
         joined = _join(joined, right, kind, conditions, kept, join, hot, session)
+        for condition in asking:
+            joined = resolve_query_condition(joined, condition, ttls, hot, session)
         left_ttl = session.ttl
     if not any(map(has_query, where)):
         check_taken(hot, session)
     return From(joined, where, hot)
+
+
+def _check_asked(asking: Sequence[exp.Expr], kind: JoinKind, session: ResolveContext) -> None:
+    """Raise QueryRejected for conditions with a query in ON that pad rows: joined rows can be filtered, padded not."""
+    if asking and kind is not JoinKind.INNER:
+        raise session.give_up(
+            SqlError(
+                f"a query in the condition of a {kind.value.upper()} JOIN is not supported",
+                hint="write it into WHERE of a query in FROM, and join that",
+                at=asking[0],
+            )
+        )
 
 
 def _all(sources: Sequence[exp.Expr], select: exp.Select, session: ResolveContext) -> list[Relation]:

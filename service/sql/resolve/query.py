@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from service.sql.resolve.relation import Relation, column, projected, visible
 from service.sql.resolve.select import resolve_select
 from service.sql.resolve.table_hints import longest_ttl
 from service.sql.resolve.values_clause import resolve_values
+from service.sql.resolve.window_sets import SharedWindow, rows_of, shared_window, windowed_set, windowed_union
 from service.sql.scope import Scope
 
 
@@ -66,8 +68,14 @@ def _set_operation(query: exp.SetOperation, session: ResolveContext) -> Relation
     branches = [*_branches(query.left, distinct), *_branches(query.right, distinct)]
     relations = _resolved(branches, session)
     fields = _common_fields(relations, branches, "a UNION", session)
+    place = session.place(branches[0])
+    window = shared_window(relations)
+    if window is not None:
+        rows = windowed_union(_of_window(relations, window, fields, session), len(fields), window, place)
+        return deduplicated(rows, session, session.place(query)) if distinct else rows
+    relations = _shown(relations, branches, session)
     inputs = tuple(_cast_to(r, fields, session) for r in relations)
-    node = Union(inputs=inputs, fields=fields, place=session.place(branches[0]))
+    node = Union(inputs=inputs, fields=fields, place=place)
     union = Relation(node, Scope.of(fields))
     return deduplicated(union, session, session.place(query)) if distinct else union
 
@@ -80,15 +88,21 @@ def _branches(query: exp.Expr, distinct: bool) -> list[exp.Expr]:
 
 
 def _compared(query: exp.SetOperation, session: ResolveContext) -> Relation:
-    """INTERSECT or EXCEPT, with or without ALL; what a row was in time is lost."""
+    """INTERSECT or EXCEPT, with or without ALL; what a row was in time is lost, except for the time of its window."""
     word = "INTERSECT" if isinstance(query, exp.Intersect) else "EXCEPT"
     kind = SetKind(word.lower() + ("" if query.args.get("distinct") else " all"))
     branches: list[exp.Expr] = [query.left, query.right]
     relations = _resolved(branches, session)
-    fields = tuple(replace(f, time=TimeKind.NONE) for f in _common_fields(relations, branches, f"an {word}", session))
-    left, right = (_cast_to(r, fields, session) for r in relations)
+    fields = _common_fields(relations, branches, f"an {word}", session)
+    place = session.place(branches[1])
+    window = shared_window(relations)
+    if window is not None:
+        one, other = _of_window(relations, window, fields, session)
+        return windowed_set(kind, one, other, len(fields), window, place)
+    fields = tuple(replace(f, time=TimeKind.NONE) for f in fields)
+    left, right = (_cast_to(r, fields, session) for r in _shown(relations, branches, session))
     ttl = longest_ttl(branches, session)
-    node = SetOperation(left=left, right=right, kind=kind, fields=fields, ttl=ttl, place=session.place(branches[1]))
+    node = SetOperation(left=left, right=right, kind=kind, fields=fields, ttl=ttl, place=place)
     return Relation(node, Scope.of(fields))
 
 
@@ -96,7 +110,7 @@ def _resolved(branches: list[exp.Expr], session: ResolveContext) -> list[Relatio
     relations: list[Relation] = []
     for branch in branches:
         try:
-            relations.append(visible(resolve_query(branch, session), session.place(branch)))
+            relations.append(resolve_query(branch, session))
         except QueryRejected:
             continue
     if len(relations) < len(branches):
@@ -104,20 +118,35 @@ def _resolved(branches: list[exp.Expr], session: ResolveContext) -> list[Relatio
     return relations
 
 
+def _shown(relations: list[Relation], branches: list[exp.Expr], session: ResolveContext) -> list[Relation]:
+    """The columns that may be read of each relation, alone."""
+    return [visible(r, session.place(branch)) for r, branch in zip(relations, branches, strict=True)]
+
+
+def _of_window(
+    relations: list[Relation], window: SharedWindow, fields: tuple[Field, ...], session: ResolveContext
+) -> list[Node]:
+    """The rows of each relation with the types of `fields`, and the time of their window."""
+    each = zip(relations, window.columns, strict=True)
+    return [rows_of(r, window, own, fields, session.place(None), session.zone) for r, own in each]
+
+
 def _common_fields(
     relations: list[Relation], branches: list[exp.Expr], what: str, session: ResolveContext
 ) -> tuple[Field, ...]:
-    first = relations[0]
-    for relation, branch in zip(relations, branches, strict=True):
-        if len(relation.fields) != len(first.fields):
+    """The fields of what `relations` are together, by the columns that may be read of each."""
+    shown = [[r.scope.field(i) for i in r.scope.starred()] for r in relations]
+    first = shown[0]
+    for own, branch in zip(shown, branches, strict=True):
+        if len(own) != len(first):
             raise session.give_up(
                 SqlError(
                     f"the queries of {what} have different numbers of columns",
-                    detail=f"the first has {len(first.fields)}, this one {len(relation.fields)}",
+                    detail=f"the first has {len(first)}, this one {len(own)}",
                     at=branch,
                 )
             )
-    fields = [_union_field(i, relations, branches, what, session) for i in range(len(first.fields))]
+    fields = [_union_field(i, given, branches, what, session) for i, given in enumerate(zip(*shown, strict=True))]
     known = tuple(f for f in fields if f is not None)
     if len(known) < len(fields):
         raise QueryRejected
@@ -125,9 +154,8 @@ def _common_fields(
 
 
 def _union_field(
-    position: int, relations: list[Relation], branches: list[exp.Expr], what: str, session: ResolveContext
+    position: int, given: Sequence[Field], branches: list[exp.Expr], what: str, session: ResolveContext
 ) -> Field | None:
-    given = [r.fields[position] for r in relations]
     kind = common_type([f.type for f in given])
     if kind is None:
         session.mistakes.add(

@@ -70,9 +70,9 @@ def _times(node: AnyJoin, left: Pruned, right: Pruned) -> dict[str, Any]:
     match node:
         case IntervalJoin() | WindowJoin():
             return {"left_time": left.places[node.left_time], "right_time": right.places[node.right_time]}
-        case TemporalJoin(right_time=time):
+        case TemporalJoin(left_time=arrival, right_time=time):
             return {
-                "left_time": left.places[node.left_time],
+                "left_time": None if arrival is None else left.places.get(arrival),
                 "right_time": None if time is None else right.places[time],
             }
         case Join() | LookupJoin():

@@ -14,6 +14,7 @@ from service.plan.nodes import (
     IntervalJoin,
     Join,
     LookupJoin,
+    Mode,
     Node,
     Normalize,
     Over,
@@ -35,6 +36,7 @@ from service.plan.nodes import (
     WindowRows,
 )
 from service.plan.passes.pruning.kept_calls import kept_calls, kept_over_calls, kept_stream_calls
+from service.plan.properties import mode
 from service.plan.walk import fields, shows_right
 
 
@@ -91,7 +93,9 @@ def needed_of_inputs(node: Node, needed: set[int]) -> list[set[int]]:
             if isinstance(node, IntervalJoin | WindowJoin):
                 left, right = left | {node.left_time}, right | {node.right_time}
             if isinstance(node, TemporalJoin):
-                left = left | {node.left_time}
+                # What a row is taken back with must not hold the time at which it came.
+                forgets = node.right_time is None and mode(node.left) is Mode.RETRACT
+                left = left if forgets or node.left_time is None else left | {node.left_time}
                 right = right if node.right_time is None else right | {node.right_time}
             return [left, right]
         case _:

@@ -6,10 +6,12 @@ for an operator that has none.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +19,14 @@ import pyarrow as pa
 from operators.aggregates.group_by import GroupPartial
 from operators.aggregates.layout import AccumulatorLayout
 from operators.kernel import Kernel
+from operators.ranking.limit import LimitOperator
 from operators.ranking.top_n import TopNOperator
+from operators.ranking.top_n_partial import TopNPartialOperator
 from operators.rows.consolidate import Consolidate
 from operators.rows.normalize import NormalizeOperator
-from operators.rows.set_operation import SetOperationOperator
+from operators.rows.set_operation import SetKind, SetOperationOperator
 from operators.rows.union import UnionAll
+from operators.rows.unnest import UnnestOperator
 from operators.time import END_OF_TIME
 from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.shapes import Hop
@@ -32,6 +37,7 @@ from tests.operators import test_count_window as count_window
 from tests.operators import test_firing_aggregate as firing_aggregate
 from tests.operators import test_group_by as group_by
 from tests.operators import test_interval_join as interval_join
+from tests.operators import test_limit as limit
 from tests.operators import test_lookup_join as lookup_join
 from tests.operators import test_materialize as materialize
 from tests.operators import test_normalize as normalize
@@ -42,10 +48,14 @@ from tests.operators import test_retracting_top_n as retracting_top_n
 from tests.operators import test_session_aggregate as session_aggregate
 from tests.operators import test_session_arrivals as session_arrivals
 from tests.operators import test_session_rows as session_rows
+from tests.operators import test_set_operation as set_operation
 from tests.operators import test_settle as settle
+from tests.operators import test_stream_windows as stream_windows
 from tests.operators import test_temporal_join as temporal_join
 from tests.operators import test_top_n as top_n
+from tests.operators import test_unnest as unnest
 from tests.operators import test_window_aggregate as windows
+from tests.operators import test_window_join as window_join
 from tests.operators import test_window_top_n as window_top_n
 from tests.operators.properties import Batch, Change, Row, answer_of
 
@@ -236,6 +246,77 @@ def _closed_windows(name: str) -> Callable[[Batch], str]:
     return query
 
 
+def _first_arrivals(batches: Sequence[Batch]) -> Counter[Row]:
+    return Counter(change.row for change in flat(batches)[FIRST_ROWS.first - 1 : FIRST_ROWS.last])
+
+
+def _lists(seed: int) -> Log:
+    """Lists that come; some of them go again."""
+    dice = random.Random(seed)
+    made = [Change((number, tuple(dice.choice(unnest.VALUES["list"]) or ()))) for number in range(40)]
+    return [*made, *(Change(change.row, -1) for change in dice.sample(made, 15))]
+
+
+def _by_sorted_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
+    batches, start = [], 0
+    while start < len(log):
+        size = next(sizes)
+        batches.append(Batch(log[start : start + size], watermark=limit.highest(log[: start + size])))
+        start += size
+    return [*batches, Batch([], watermark=END_OF_TIME)]
+
+
+def walked(name: str, bound: Callable[[Sequence[Batch]], int] | None = None) -> Case:
+    """A window of a stream in event time, beside going through the rows one by one.
+
+    Unless `bound` says otherwise, it keeps what is ahead of the watermark or in a window that is open.
+    """
+    kernel, brute, partition = stream_windows.EVENT[name]
+
+    def expected(batches: Sequence[Batch]) -> Counter[Row]:
+        rows = sorted((stream_windows.Timed(c.row, stream_windows.ms(c.row)) for c in flat(batches)), key=itemgetter(1))
+        return stream_windows.expected(brute, partition, rows, batches[-1].watermark)
+
+    def cut(log: Log, sizes: Iterator[int]) -> list[Batch]:
+        return stream_windows.event_batches(log, lambda: next(sizes))[:-1]
+
+    return Case(
+        (kernel,),
+        lambda seed: stream_windows.stream(seed, 60),
+        expected,
+        bound or _in_open_windows(name),
+        cut,
+        _emitted,
+        undone=False,
+    )
+
+
+def _emitted(batches: Sequence[Batch]) -> list[Batch]:
+    """A row of each partition that ends a state, and then the end of time."""
+    return [Batch(_ends_of_states(batches), watermark=FAR - 1), *ended(batches)]
+
+
+def _ends_of_states(batches: Sequence[Batch]) -> list[Change]:
+    last = stream_windows.EPOCH + timedelta(milliseconds=FAR)
+    return [Change((key, 0, False, True, last)) for key in {c.row[0] for c in flat(batches)}]
+
+
+def _in_open_windows(name: str) -> Callable[[Sequence[Batch]], int]:
+    """How many rows are ahead of the watermark, or behind it in a window that has not closed; and a record of each
+    partition."""
+    _, brute, partition = stream_windows.EVENT[name]
+
+    def rows(batches: Sequence[Batch]) -> int:
+        changes = [*flat(batches), *_ends_of_states(batches)]
+        seen = sorted((stream_windows.Timed(c.row, stream_windows.ms(c.row)) for c in changes), key=itemgetter(1))
+        watermark = batches[-1].watermark
+        whole, closed = (stream_windows.expected(brute, partition, seen, at) for at in (END_OF_TIME, watermark))
+        open_rows = (whole - closed).total() - sum(row[-1] == FAR for row in whole)
+        return open_rows + since(batches, 0) + keys(batches, 0)
+
+    return rows
+
+
 def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
     batches, start = [], 0
     while start < len(log):
@@ -245,6 +326,12 @@ def _by_window_time(log: Log, sizes: Iterator[int]) -> list[Batch]:
         start += size
     return [*batches, Batch([], watermark=END_OF_TIME)]
 
+
+FIRST_ROWS = LimitOperator(output=limit.NUMBERS, first=4, last=20)
+TOP = limit.RANKINGS[0]
+UNNESTED = UnnestOperator(
+    input=pa.schema([("c0", pa.int64()), ("c1", unnest.TYPES["list"])]), column=1, ordinality=True
+)
 
 GROUPS = group_by.grouping((0,), CHOSEN)
 WHOLE_GROUPS = group_by.grouping((4,), WHOLE)
@@ -363,6 +450,41 @@ CASES: dict[str, Case] = {
         undone=False,
         ending=(TopNOperator(input=top_n.SCHEMA, ranking=top_n.RANKINGS["top 3 numbered"], ttl=100),),
     ),
+    "top n of each block": Case(
+        (TopNPartialOperator(output=limit.NUMBERS, ranking=TOP), TopNOperator(input=limit.NUMBERS, ranking=TOP)),
+        lambda seed: limit.numbers(seed, 60),
+        answer_of(
+            FIRST_ROWS,
+            "SELECT *, row_number() OVER (ORDER BY c0 ASC NULLS FIRST, c1) AS n FROM t0 QUALIFY n <= 3",
+        ),
+        lambda batches: min(3, len(flat(batches))),
+        timeless,
+        ended,
+        undone=False,
+        ending=(
+            TopNPartialOperator(output=limit.NUMBERS, ranking=TOP),
+            TopNOperator(input=limit.NUMBERS, ranking=TOP, ttl=100),
+        ),
+    ),
+    "limit": Case(
+        (FIRST_ROWS,), lambda seed: limit.numbers(seed, 40), _first_arrivals, nothing, timeless, ended, undone=False
+    ),
+    "time sort": timed(
+        (limit.BY_TIME,),
+        lambda seed: limit.timed(seed, 60),
+        lambda batch: f"SELECT * FROM t0 WHERE epoch_ms(c0) <= {batch.watermark}",
+        lambda batches: since(batches, 0),
+        _by_sorted_time,
+    ),
+    "unnest": retracting(
+        (UNNESTED,), _lists, "SELECT c0, c1, unnest(c1), CAST(unnest(range(1, len(c1) + 1)) AS INTEGER) FROM t0"
+    ),
+    "set operation": retracting(
+        (set_operation.operation(SetKind.EXCEPT_ALL),),
+        lambda seed: set_operation.log(seed, 90),
+        "SELECT * FROM t0 EXCEPT ALL SELECT * FROM t1",
+        lambda batches: len(live(batches)),
+    ),
     "retracting top n": retracting(
         (retracting_top_n.kernel("top 3 numbered"),),
         lambda seed: flat(retracting_top_n.batches(seed, 15)),
@@ -413,6 +535,24 @@ CASES: dict[str, Case] = {
         timeless,
         _filled,
         undone=False,
+    ),
+    "sliding window": walked(
+        # A row is kept while it may be in a window, twice as long until half of its block has gone, and is noted once
+        # more until it fires.
+        "sliding with a delay, partition",
+        lambda batches: 2 * since(batches, 20 + 15) + since(batches, 15),
+    ),
+    "session window": walked("sessions 30 12, partition"),
+    "state window": walked(
+        "states from one to another, partition", _in_open_windows("states from one to another, partition")
+    ),
+    "time window": walked("hopping", lambda batches: 2 * since(batches, 30)),
+    "window join": timed(
+        (window_join.joined("full"),),
+        lambda seed: window_join.arrivals(seed, 40),
+        lambda batch: window_join.oracle("full", batch.watermark),
+        lambda batches: since(batches, 0),
+        window_join.cut,
     ),
     "window aggregate": timed(
         WINDOWS,

@@ -1,5 +1,6 @@
 package tailrace.kafka;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -17,6 +18,7 @@ import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InterruptException;
 import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.serialization.ByteBufferDeserializer;
 import org.apache.spark.sql.kafka010.KafkaExceptions;
 import org.apache.spark.util.UninterruptibleThread;
 import scala.runtime.AbstractFunction0;
@@ -72,6 +74,9 @@ class Consumer {
         properties.putIfAbsent("fetch.max.bytes", Integer.valueOf(FETCH));
         properties.putIfAbsent("max.partition.fetch.bytes", Integer.valueOf(share));
         properties.putIfAbsent("max.poll.records", Integer.valueOf(POLL));
+        // A view of what was fetched: an array for each record would be one more copy of all.
+        properties.put("key.deserializer", ByteBufferDeserializer.class);
+        properties.put("value.deserializer", ByteBufferDeserializer.class);
         kafka = new KafkaConsumer(properties);
     }
 
@@ -88,6 +93,35 @@ class Consumer {
 
         Partition(TopicPartition place) {
             this.place = place;
+        }
+
+        /** Copy the keys and values that wait for the next batch: each view of them holds all that was fetched with it. */
+        void letFetchedGo() {
+            for (int left = records.size(); left > 0; left--) {
+                ConsumerRecord record = (ConsumerRecord) records.poll();
+                records.add(
+                        new ConsumerRecord(
+                                record.topic(),
+                                record.partition(),
+                                record.offset(),
+                                record.timestamp(),
+                                record.timestampType(),
+                                record.serializedKeySize(),
+                                record.serializedValueSize(),
+                                copy((ByteBuffer) record.key()),
+                                copy((ByteBuffer) record.value()),
+                                record.headers(),
+                                record.leaderEpoch()));
+            }
+        }
+
+        private static ByteBuffer copy(ByteBuffer view) {
+            if (view == null) {
+                return null;
+            }
+            byte[] bytes = new byte[view.remaining()];
+            view.get(view.position(), bytes);
+            return ByteBuffer.wrap(bytes);
         }
     }
 
@@ -130,6 +164,7 @@ class Consumer {
             }
             if (record != null || kafka.position(range.place) >= range.until) {
                 partition.next = range.until;
+                partition.letFetchedGo();
                 return null;
             }
             fetch(number);

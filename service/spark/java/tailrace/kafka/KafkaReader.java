@@ -1,7 +1,6 @@
 package tailrace.kafka;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -176,16 +175,16 @@ class Block {
         }
         size++;
         positions.add(((long) record.partition() << OFFSET_BITS) + record.offset());
-        byte[] value = (byte[]) record.value();
-        valueLengths.add(value == null ? -1 : value.length);
-        if (value != null && value.length > 0) {
+        ByteBuffer value = (ByteBuffer) record.value();
+        valueLengths.add(value == null ? -1 : value.remaining());
+        if (value != null && value.hasRemaining()) {
             if (values == null) {
                 values = files.take();
             }
             values.add(value);
         }
         if (shape.key) {
-            addTo(keyLengths, keys, (byte[]) record.key());
+            addTo(keyLengths, keys, (ByteBuffer) record.key());
         }
         if (shape.timestamp) {
             long at = record.timestamp();
@@ -198,15 +197,16 @@ class Block {
             int count = 0;
             for (Iterator each = record.headers().iterator(); each.hasNext(); count++) {
                 Header header = (Header) each.next();
-                addTo(headerNameLengths, headerNames, header.key().getBytes(StandardCharsets.UTF_8));
-                addTo(headerValueLengths, headerValues, header.value());
+                addTo(headerNameLengths, headerNames, StandardCharsets.UTF_8.encode(header.key()));
+                byte[] held = header.value();
+                addTo(headerValueLengths, headerValues, held == null ? null : ByteBuffer.wrap(held));
             }
             headerCounts.add(count == 0 ? -1 : count);
         }
     }
 
-    private static void addTo(Packed lengths, Packed bytes, byte[] value) {
-        lengths.add(value == null ? -1 : value.length);
+    private static void addTo(Packed lengths, Packed bytes, ByteBuffer value) {
+        lengths.add(value == null ? -1 : value.remaining());
         if (value != null) {
             bytes.add(value);
         }
@@ -248,9 +248,9 @@ class Packed {
         }
     }
 
-    void add(byte[] text) {
-        int at = room(text.length);
-        System.arraycopy(text, 0, bytes, at, text.length);
+    void add(ByteBuffer text) {
+        int at = room(text.remaining());
+        text.get(text.position(), bytes, at, text.remaining());
     }
 
     byte[] bytes() {

@@ -86,11 +86,12 @@ class ValueFile {
     }
 
     /** Put a value behind the others. Throws UncheckedIOException where the disk is full. */
-    void add(byte[] value) {
-        int from = 0;
-        while (from < value.length) {
-            int length = Math.min(value.length - from, PIECE - (int) (end % PIECE));
-            piece().put(value, from, length);
+    void add(ByteBuffer value) {
+        int from = value.position();
+        while (from < value.limit()) {
+            int at = (int) (end % PIECE);
+            int length = Math.min(value.limit() - from, PIECE - at);
+            piece().put(at, value, from, length);
             from += length;
             end += length;
         }
@@ -106,7 +107,7 @@ class ValueFile {
         file.delete();
     }
 
-    /** What the next byte goes into, at its place. */
+    /** What the next byte goes into. */
     private MappedByteBuffer piece() {
         int number = (int) (end / PIECE);
         if (number == pieces.size()) {
@@ -119,9 +120,7 @@ class ValueFile {
                 throw failed(full);
             }
         }
-        MappedByteBuffer piece = (MappedByteBuffer) pieces.get(number);
-        piece.position((int) (end % PIECE));
-        return piece;
+        return (MappedByteBuffer) pieces.get(number);
     }
 
     private void write(long start, int bytes) throws IOException {

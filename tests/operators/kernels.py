@@ -311,7 +311,7 @@ def _in_open_windows(name: str) -> Callable[[Sequence[Batch]], int]:
         seen = sorted((stream_windows.Timed(c.row, stream_windows.ms(c.row)) for c in changes), key=itemgetter(1))
         watermark = batches[-1].watermark
         whole, closed = (stream_windows.expected(brute, partition, seen, at) for at in (END_OF_TIME, watermark))
-        open_rows = (whole - closed).total() - sum(row[-1] == FAR for row in whole)
+        open_rows: int = (whole - closed).total() - sum(row[-1] == FAR for row in whole)
         return open_rows + since(batches, 0) + keys(batches, 0)
 
     return rows

@@ -2,7 +2,8 @@
 
 A value counts from when it first comes until the last of its rows has gone: these two moments, and no others, are
 folded into the group, as an insertion and a retraction of the distinct value. A list or a percentile is recomputed from
-all values of a group whenever one of them comes or goes.
+all values of a group whenever one of them comes or goes. The sets of one column, which differ in their filters, are one
+table: a value, and how often it is in each of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from operators.aggregates.value_sets import ValueSet
 from operators.columns import duckdb_type, numbered
 from operators.names import AT, PREVIOUS, TAG, TIMES, VALUE, WEIGHT
 from operators.sql import Sql
-from operators.sql_text import all_named, comma, every, inner, join, named, of, same, select, union_all
+from operators.sql_text import all_named, comma, either, every, inner, join, named, of, same, select, union_all
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedTable
 
@@ -31,42 +32,49 @@ class Moved(NamedTuple):
     combined: list[str]
 
 
-def value_columns(values: ValueSet) -> dict[str, pa.DataType]:
-    """Return the columns behind the keys in the table of a set: a value, and how often it is there."""
-    return {VALUE: values.type, TIMES: pa.int64()}
+def value_columns(layout: AccumulatorLayout, group: Sequence[int]) -> dict[str, pa.DataType]:
+    """Return the columns behind the keys in the table of a group of sets: a value, and how often it is in each set."""
+    return {VALUE: layout.sets[group[0]].type, **{layout.places[at].times: pa.int64() for at in group}}
 
 
 def fold_values(
     keys: Sequence[str],
     layout: AccumulatorLayout,
-    at: int,
+    group: Sequence[int],
     state: State,
     table: KeyedTable,
     partials: pa.Table,
     now: int,
     sql: Sql,
 ) -> Moved:
-    """Fold the value partials of set `at` into its `table`, and tell what that changes for each key."""
-    values, place = layout.sets[at], layout.places[at]
+    """Fold the value partials of a `group` of sets into its `table`, and tell what that changes for each key."""
+    place = layout.places[group[0]]
+    times = [layout.places[at].times for at in group]
     by = [*keys, VALUE]
-    summed = [*keys, named(place.value, VALUE), named(f"CAST(SUM({place.times}) AS BIGINT)", TIMES)]
-    there = every([f"{TAG} = {place.tag}", f"{place.times} <> 0"])
-    statement = select(summed, "partials", where=there, group_by=by)
-    delta = sql(statement, {"partials": partials})
+    counts = [named(f"CAST(SUM({name}) AS BIGINT)", name) for name in times]
+    summed = [*keys, named(place.value, VALUE), *counts]
+    there = every([f"{TAG} = {place.tag}", either(f"{name} <> 0" for name in times)])
+    delta = sql(select(summed, "partials", where=there, group_by=by), {"partials": partials})
     pairs = table.read(state, delta, sql)
-    before = pc.fill_null(pairs.rows.column(PREVIOUS + TIMES), 0).to_numpy()
-    after = before + pairs.rows.column(TIMES).to_numpy()
-    stays = after > 0
-    turn = stays.astype(np.int64) - (before > 0)
-    kept = pairs.rows.select(by).append_column(TIMES, pa.array(after))
+    before = [pc.fill_null(pairs.rows.column(PREVIOUS + name), 0).to_numpy() for name in times]
+    # What is taken back more often than it came is not there, and leaves nothing behind.
+    after = [np.maximum(b + pairs.rows.column(name).to_numpy(), 0) for b, name in zip(before, times, strict=True)]
+    turns = [(a > 0).astype(np.int64) - (b > 0) for a, b in zip(after, before, strict=True)]
+    kept = pairs.rows.select(by)
+    for name, count in zip(times, after, strict=True):
+        kept = kept.append_column(name, pa.array(count))
+    stays = np.logical_or.reduce([count > 0 for count in after])
     # Where rows only come, that a value has come once more changes nothing that is kept.
-    differs = turn > 0 if layout.append and not values.repeats else None
+    silent = layout.append and not any(layout.sets[at].repeats for at in group)
+    differs = np.logical_or.reduce([turn > 0 for turn in turns]) if silent else None
     table.write(state, pairs, kept, now, stays=stays, changed=differs)
-    turned = pairs.rows.select(by).append_column(WEIGHT, pa.array(turn)).filter(pa.array(turn != 0))
-    changed = turned
-    if values.repeats:
-        changed = pairs.rows.select(by).filter(pa.array(np.maximum(after, 0) != before))
-    return Moved(sql(_deltas(keys, values, at), {"turned": turned, "changed": changed}), combined(values, at))
+    changes = {f"{WEIGHT}{i}": turn for i, turn in enumerate(turns)}
+    changes |= {f"{TIMES}{i}": a - b for i, (a, b) in enumerate(zip(after, before, strict=True))}
+    moved = pa.table([*pairs.rows.select(by).columns, *map(pa.array, changes.values())], names=[*by, *changes])
+    moved = moved.filter(pa.array(np.logical_or.reduce([change != 0 for change in changes.values()])))
+    parts = [part for i, at in enumerate(group) for part in _deltas(keys, layout.sets[at], at, i)]
+    items = [text for at in group for text in combined(layout.sets[at], at)]
+    return Moved(sql(union_all(parts, by_name=True), {"moved": moved}), items)
 
 
 def changed_column(at: int) -> str:
@@ -84,16 +92,23 @@ def rescan_column(extreme: str) -> str:
     return f"rescan_{extreme}"
 
 
-def _deltas(keys: Sequence[str], values: ValueSet, at: int) -> str:
+def _deltas(keys: Sequence[str], values: ValueSet, at: int, place: int) -> list[str]:
+    """What the values that have `moved` change in set `at`, number `place` of its group: queries with a row a key."""
+    weight, times = f"{WEIGHT}{place}", f"{TIMES}{place}"
     items = [text for placed in values.accumulators for text in placed.create()]
     for extreme in values.extremes:
         best = f"{extreme.function}({VALUE}) FILTER (WHERE {WEIGHT}"
         items += all_named([f"{best} > 0)", f"{best} < 0)"], [extreme.name, left_column(extreme.name)])
-    parts = [select([*keys, *items], "turned", group_by=keys)] if items else []
+    parts = []
+    if items:
+        turned = select([*keys, VALUE, named(weight, WEIGHT)], "moved", where=f"{weight} <> 0")
+        parts.append(select([*keys, *items], inner(turned), group_by=keys))
     if values.lists:
-        changed = named("COUNT(*) > 0", changed_column(at))
-        parts.append(select([*keys, changed], "changed", group_by=keys))
-    return union_all(parts, by_name=True)
+        # It matters how often a value is there, or only that it is.
+        differs = times if values.repeats else weight
+        flag = named("true", changed_column(at))
+        parts.append(select([*keys, flag], "moved", where=f"{differs} <> 0", group_by=keys))
+    return parts
 
 
 def combined(values: ValueSet, at: int) -> list[str]:
@@ -113,15 +128,20 @@ def rescanned(
     sql: Sql,
 ) -> pa.Table:
     """Return `kept` with what must be recomputed from all values of its key: each extreme whose value has left, each
-    list. `tables` are those of the sets."""
-    for i, (values, table) in enumerate(zip(layout.sets, tables, strict=True)):
-        for extreme in values.extremes:
-            flag = rescan_column(extreme.name)
-            kept = _read_anew(keys, state, table, kept, flag, {extreme.name: extreme.text}, "found", sql)
-        if values.lists:
-            again_each = {each.name: each.text for each in values.lists}
-            ranked = values.ranked(keys, "found")
-            kept = _read_anew(keys, state, table, kept, changed_column(i), again_each, ranked, sql)
+    list. `tables` are those of the groups of sets."""
+    for group, table in zip(layout.groups, tables, strict=True):
+        for at in group:
+            values, times = layout.sets[at], layout.places[at].times
+            found = "found"
+            if len(group) > 1:
+                found = inner(select([*keys, VALUE, named(times, TIMES)], "found", where=f"{times} > 0"))
+            for extreme in values.extremes:
+                flag = rescan_column(extreme.name)
+                kept = _read_anew(keys, state, table, kept, flag, {extreme.name: extreme.text}, found, sql)
+            if values.lists:
+                again_each = {each.name: each.text for each in values.lists}
+                ranked = values.ranked(keys, found)
+                kept = _read_anew(keys, state, table, kept, changed_column(at), again_each, ranked, sql)
     return kept
 
 

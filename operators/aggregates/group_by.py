@@ -77,17 +77,23 @@ class GroupBy(KernelDefaults):
     def inputs(self) -> tuple[pa.Schema, ...]:
         return (self.partial.output,)
 
+    @property
+    def version(self) -> int:
+        """2 where values are kept once for several filters, which were tables of their own."""
+        return 2 if any(len(group) > 1 for group in layout_of(self.partial).groups) else 1
+
     def traces(self) -> Mapping[str, TraceSpec]:
         return specs_of(*self.tables())
 
     def tables(self) -> tuple[KeyedTable, ...]:
-        """Return the table of the groups, then one for the values of each set."""
+        """Return the table of the groups, then one for the values of each group of sets, named by the first of them."""
         layout = layout_of(self.partial)
-        sets = (arrival_columns(values) if values.ordered else value_columns(values) for values in layout.sets)
-        return (
-            self._table("groups", layout.types),
-            *(self._table(f"values{i}", columns, by_value=True) for i, columns in enumerate(sets)),
-        )
+        tables = [self._table("groups", layout.types)]
+        for group in layout.groups:
+            values = layout.sets[group[0]]
+            columns = arrival_columns(values) if values.ordered else value_columns(layout, group)
+            tables.append(self._table(f"values{group[0]}", columns, by_value=True))
+        return tuple(tables)
 
     def _table(self, name: str, columns: Mapping[str, pa.DataType], *, by_value: bool = False) -> KeyedTable:
         """A table with one row a group, or one a group and value, the first of `columns`. Keys stand before these."""
@@ -113,10 +119,10 @@ class GroupBy(KernelDefaults):
         partials = partials.drop_columns([WEIGHT]).rename_columns(list(partial_types(self.partial)))
         keys = key_names(self.partial)
         moved = [
-            fold_arrivals(keys, layout, i, state, (groups, table), partials, clock.now, sql)
-            if layout.sets[i].ordered
-            else fold_values(keys, layout, i, state, table, partials, clock.now, sql)
-            for i, table in enumerate(sets)
+            fold_arrivals(keys, layout, group[0], state, (groups, table), partials, clock.now, sql)
+            if layout.sets[group[0]].ordered
+            else fold_values(keys, layout, group, state, table, partials, clock.now, sql)
+            for group, table in zip(layout.groups, sets, strict=True)
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
 

@@ -5,8 +5,8 @@ rows; a value partial (tag i + 1) says how often a value has come or gone in eac
 gives the names of all columns and the SQL texts that create, combine, merge and read them.
 
 Sets of one column that differ in their filters are a group, and sets of one type share the column of their values:
-rows are grouped by the value once, and partials are narrow. In windows each set stands alone, since their partials are
-state.
+rows are grouped by the value once, partials are narrow, and a value is kept once for all sets of its group. In windows
+each set stands alone, since their partials are state.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class AccumulatorLayout:
         self._place(self.accumulators, counted(Argument(x=None, type=None, filter=None, append=append)))
         for aggregate in aggregates:
             self._arrange(input, aggregate)
-        self._groups = self._grouped()
+        self.groups = self._grouped()
         self.places = self._placed()
 
     def _grouped(self) -> list[list[int]]:
-        """The sets of each tag."""
+        """The positions of the sets of each tag: those of one group."""
         groups: dict[object, list[int]] = {}
         for i, values in enumerate(self.sets):
             alone = self.windowed or values.ordered
@@ -85,7 +85,7 @@ class AccumulatorLayout:
         """The place of each set."""
         shared: dict[pa.DataType, str] = {}
         places: dict[int, ValuePlace] = {}
-        for tag, group in enumerate(self._groups, 1):
+        for tag, group in enumerate(self.groups, 1):
             for place, i in enumerate(group):
                 name = value_of(i) if self.windowed else shared.setdefault(self.sets[i].type, value_of(i))
                 places[i] = ValuePlace(tag, name, times_of(place))
@@ -186,7 +186,7 @@ class AccumulatorLayout:
     @property
     def _times(self) -> list[str]:
         """The columns that count values: as many as sets in the largest group."""
-        return [times_of(place) for place in range(max(map(len, self._groups)))]
+        return [times_of(place) for place in range(max(map(len, self.groups)))]
 
     def partials(self, keys: Sequence[tuple[str, str]], source: str) -> str:
         """Return the statement that pre-aggregates the rows of `source` by `keys` (expression, name)."""
@@ -202,7 +202,7 @@ class AccumulatorLayout:
         never = {name: named("CAST(0 AS BIGINT)", name) for name in self._times}
         tag = named("CAST(0 AS TINYINT)", TAG)
         parts = [select([*key, tag, *starts, *empty.values(), *never.values()], source, group_by=by)]
-        for number, group in enumerate(self._groups, 1):
+        for number, group in enumerate(self.groups, 1):
             first = self.sets[group[0]]
             value = {self.places[group[0]].value: named(first.x, self.places[group[0]].value)}
             items = [*key, named(f"CAST({number} AS TINYINT)", TAG), *nothing, *(empty | value).values()]

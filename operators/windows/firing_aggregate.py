@@ -75,6 +75,11 @@ class FiringAggregateOperator(KernelDefaults):
         columns, count = list(self._grouping.output), len(self.partial.keys) + 2
         return Firings(pa.schema(columns[:count]), pa.schema(columns[count:]), self.firing, self.partial.zone)
 
+    @property
+    def version(self) -> int:
+        """That of its grouping."""
+        return self._grouping.version
+
     def traces(self) -> Mapping[str, TraceSpec]:
         held = {} if self.firing.at_once else self._firings.traces()
         return {**self._grouping.traces(), **held}

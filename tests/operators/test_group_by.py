@@ -545,3 +545,47 @@ def test_a_value_travels_once_for_all_filters_and_shares_its_column_with_values_
         (1, 7, 1, 1),
         (2, 8, 1, 1),
     ]
+
+
+def test_a_value_is_kept_once_for_all_filters():
+    run = Run(grouping((0,), BY_FLAG, schema=FLAGS))
+    run(Batch([Change(("a", 7, 8, True, True)), Change(("a", 7, 8, True, False)), Change(("a", 9, 8, None, True))]))
+    # The group, and the values 7, 9 and 8.
+    assert run.state_rows() == 4
+    run(Batch([Change(("a", 7, 8, True, True), -1), Change(("a", 9, 8, None, True), -1)]))
+    assert run.applied == {("a", 1, 0, 1, 0): 1}
+    assert run.state_rows() == 3
+
+
+OF_ONE_COLUMN = [
+    (
+        AggregateSpec(function=function, arguments=(1,), distinct=distinct, filter=flag, constants=constants),
+        type_,
+        f"{text} FILTER (WHERE {'true' if flag is None else f'c{flag}'})",
+    )
+    for flag in (None, 3, 4)
+    for function, distinct, constants, type_, text in (
+        ("COUNT", True, (), pa.int64(), "COUNT(DISTINCT c1)"),
+        ("MIN", False, (), pa.int64(), "MIN(c1)"),
+        ("PERCENTILE", False, ("0.5",), pa.float64(), "QUANTILE_CONT(c1, 0.5)"),
+    )
+]
+
+
+def test_extremes_and_percentiles_under_several_filters_share_values_and_equal_a_batch_query():
+    dice = random.Random(5)
+    there: list[Row] = []
+    batches = []
+    for _ in range(12):
+        changes = []
+        for _ in range(15):
+            if there and dice.random() < 0.4:
+                changes.append(Change(there.pop(dice.randrange(len(there))), -1))
+                continue
+            flags = dice.choice([None, True, False]), dice.choice([None, True, False])
+            there.append((dice.choice(["a", "b"]), dice.choice([None, 1, 2, 3, 9]), None, *flags))
+            changes.append(Change(there[-1]))
+        batches.append(Batch(changes))
+    kernels = grouping((0,), OF_ONE_COLUMN, schema=FLAGS)
+    assert len(kernels[1].traces()) == 2
+    holds_oracle(kernels, batches, query((0,), OF_ONE_COLUMN))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
 from service.plan.nodes import Field
-from service.plan.table import TimeKind
 from service.plan.types import Row, flink
 from service.sql.errors import SqlError, did_you_mean
 
@@ -108,7 +107,7 @@ class Scope:
 
     def without_time(self) -> Scope:
         """Return the same columns, time attributes being plain timestamps."""
-        return Scope(tuple(replace(c, field=replace(c.field, time=TimeKind.NONE)) for c in self.columns))
+        return Scope(tuple(replace(c, field=c.field.timeless) for c in self.columns))
 
     def qualified(self, qualifier: str) -> Scope:
         """Return the same columns as another table would show them, under one alias."""

@@ -128,6 +128,67 @@ SETS = {
     ),
 }
 
+KEYED = {
+    "DISTINCT": "SELECT DISTINCT k, ts FROM a",
+    "DISTINCT of rows that are taken back": "SELECT DISTINCT k, ts FROM c",
+    "GROUP BY": "SELECT k, ts, COUNT(*) AS n FROM a GROUP BY k, ts HAVING COUNT(v) > 0",
+    "GROUP BY of rows that are taken back": "SELECT ts, MAX(v) AS v FROM c GROUP BY ts",
+    **{
+        f"{word} with {right}, maybe empty": f"SELECT v, ts FROM a {word} SELECT v, ts FROM {right}"
+        for word in ("UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
+        for right in ("b", "c")
+    },
+}
+BY_TIME = {
+    f"windows over {name}": (
+        "since TIMESTAMP(3), n BIGINT",
+        f"SELECT window_start, COUNT(*) FROM TUMBLE(DATA => ({query}), TIMECOL => DESCRIPTOR(ts),"
+        " SIZE => INTERVAL '4' SECOND) GROUP BY window_start, window_end",
+        f"SELECT time_bucket(INTERVAL '4' SECOND, ts) AS since, COUNT(*) FROM ({query}) GROUP BY since",
+    )
+    for name, query in KEYED.items()
+} | {
+    f"numbers over {name}": (
+        "seconds BIGINT, n BIGINT",
+        f"SELECT EXTRACT(SECOND FROM ts), COUNT(*) OVER (ORDER BY ts) FROM ({query}) AS t",
+    )
+    for name, query in KEYED.items()
+}
+
+HIGHEST = "ORDER BY v DESC NULLS LAST"
+RANKS = {
+    **{
+        f"{bound} of {table}": (
+            "id BIGINT, n BIGINT, r BIGINT, d BIGINT",
+            f"SELECT * FROM (SELECT id, ROW_NUMBER() OVER w AS n, RANK() OVER w AS r, DENSE_RANK() OVER w AS d"
+            f" FROM {table} WINDOW w AS (PARTITION BY k {HIGHEST})) AS t WHERE {bound}",
+            # Rows that tie are numbered by their other columns, of which the first is their order of arrival, too.
+            f"SELECT * FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY k {HIGHEST}, id) AS n, RANK() OVER w AS r,"
+            f" DENSE_RANK() OVER w AS d FROM {table} WINDOW w AS (PARTITION BY k {HIGHEST})) AS t WHERE {bound}",
+        )
+        for table in ("a", "c")
+        for bound in ("n <= 3", "r <= 3", "d <= 1", "n BETWEEN 2 AND 4 AND r <= 9", "r BETWEEN 2 AND 20 AND d <= 2")
+    },
+    "ranks of groups in three orders": (
+        "k BIGINT, v BIGINT, r BIGINT, n BIGINT, d BIGINT",
+        "SELECT * FROM (SELECT k, v, RANK() OVER (ORDER BY COUNT(*) DESC) AS r,"
+        " ROW_NUMBER() OVER (PARTITION BY v ORDER BY MAX(id) DESC) AS n, DENSE_RANK() OVER (ORDER BY MIN(ts)) AS d"
+        " FROM c GROUP BY k, v) AS t WHERE r <= 6 AND n <= 3 AND d < 9",
+    ),
+    "QUALIFY with aggregates": (
+        "k BIGINT, v BIGINT",
+        "SELECT k, SUM(v) FROM c GROUP BY k QUALIFY RANK() OVER (ORDER BY COUNT(*) DESC) <= 2 AND COUNT(v) > 1",
+    ),
+    **{
+        f"ranks in windows of {table}": (
+            "since TIMESTAMP(3), id BIGINT, n BIGINT",
+            f"SELECT window_start, id, ROW_NUMBER() OVER (PARTITION BY window_start, window_end {HIGHEST}, id) AS n"
+            f" FROM {table} QUALIFY n <= 3",
+        )
+        for table in ("a_tumble", "c_tumble", "c_hop")
+    },
+}
+
 
 class Versioned(NamedTuple):
     """A temporal join: its kind, its left table, what it asks of a version beside its key, a hint."""
@@ -163,7 +224,7 @@ TEMPORAL = {
     )
 }
 
-QUERIES: dict[str, tuple[str, ...]] = {**INTERVAL, **WINDOW, **SETS, **TEMPORAL}
+QUERIES: dict[str, tuple[str, ...]] = {**INTERVAL, **WINDOW, **SETS, **TEMPORAL, **BY_TIME, **RANKS}
 
 Row = tuple[object, ...]
 Change = tuple[str, Row]

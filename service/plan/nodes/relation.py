@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from service.plan.table import TimeKind
@@ -19,12 +19,28 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a relation."""
+    """One column of a relation.
+
+    `again` is the time attribute that a key of groups was below them. It is one again where a query goes by it: what
+    changes in a group comes with the rows of its time, which the watermark has not passed.
+    """
 
     name: str
     type: DataType
     nullable: bool = True
     time: TimeKind = TimeKind.NONE
+    again: TimeKind = TimeKind.NONE
+
+    @property
+    def timeless(self) -> Field:
+        """The column behind what gives its rows in another order than that of their times."""
+        return replace(self, time=TimeKind.NONE, again=TimeKind.NONE)
+
+    @property
+    def keyed(self) -> Field:
+        """The column as a key of groups."""
+        again = TimeKind.EVENT if TimeKind.EVENT in (self.time, self.again) else TimeKind.NONE
+        return replace(self, time=TimeKind.NONE, again=again)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from service.plan.expressions import Column
 from service.plan.nodes import Aggregate, AggregateCall, Attached, Job, Node, Project, WindowAggregate
-from service.plan.table import TimeKind
-from service.plan.walk import rewrite
+from service.plan.walk import fields, rewrite
 
 
 def absorb_projections(job: Job) -> Job:
@@ -34,8 +33,10 @@ def _absorbed(node: Aggregate | WindowAggregate) -> Node:
     places = [e.index for e in below.expressions if isinstance(e, Column)]
     if len(places) < len(below.expressions):
         return node
-    if isinstance(node, WindowAggregate) and below.fields[node.time].time is TimeKind.NONE:
-        return node  # The projection ended the time attribute: there is nothing to window by.
+    if isinstance(node, WindowAggregate):
+        time = places[node.time]
+        if below.fields[node.time].time is not fields(below.input)[time].time:
+            return node  # The time attribute ends at the projection, or begins again there.
     calls = tuple(_moved(c, places) for c in node.aggregates)
     moved = replace(node, input=below.input, keys=_at(node.keys, places), aggregates=calls)
     if isinstance(moved, Aggregate):

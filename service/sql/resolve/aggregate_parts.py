@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from service.plan.expressions import Column, Expression, Literal, describe
 from service.plan.nodes import AggregateCall, Field, Node, Place, Project, Union
-from service.plan.table import TimeKind
 from service.plan.types import BIGINT
 from service.sql.expressions.literals import null
 from service.sql.resolve.aggregate_calls import TypedCall
@@ -69,8 +68,7 @@ class AggregateInputs:
         last = len(self.keys) - 1
         optional = set(range(last)) - frozenset.intersection(*self.sets)
         fields = tuple(
-            replace(f, nullable=f.nullable or i in optional, time=TimeKind.NONE if i <= last else f.time)
-            for i, f in enumerate(fields)
+            replace(f.timeless if i <= last else f, nullable=f.nullable or i in optional) for i, f in enumerate(fields)
         )
         fields = (*fields[:last], replace(fields[last], name=_SET_SHOWN), *fields[last + 1 :])
         copies = tuple(
@@ -125,7 +123,7 @@ def parts_of(
 
 def _key_field(expression: Expression, scope: Scope, *, optional: bool) -> Field:
     field = field_for(_shown(expression, scope), expression, scope)
-    return replace(field, time=TimeKind.NONE, nullable=field.nullable or optional)
+    return replace(field.timeless, nullable=True) if optional else field.keyed
 
 
 def set_number(number: int) -> Literal:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from service.plan.nodes import Aggregate, Place
-from service.plan.table import TimeKind
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation, visible
 from service.sql.resolve.window_sets import rows_of, shared_window, windowed_distinct
@@ -13,15 +10,15 @@ from service.sql.scope import Scope
 
 
 def deduplicated(relation: Relation, session: ResolveContext, place: Place, ttl: int | None = None) -> Relation:
-    """Return the distinct rows of `relation`: a group for each, without aggregates. Time attributes end here, but for
-    that of windows, which `relation` may carry: then a row is given when its window closes."""
+    """Return the distinct rows of `relation`: a group for each, without aggregates. Where `relation` carries windows, a
+    row is given when its window closes, of which alone the time is one any more."""
     window = shared_window([relation])
     if window is not None:
         shown = tuple(relation.scope.field(i) for i in relation.scope.starred())
         rows = rows_of(relation, window, window.columns[0], shown, place, session.zone)
         return windowed_distinct(rows, len(shown), window, place)
     relation = visible(relation, place)
-    fields = tuple(replace(f, time=TimeKind.NONE) for f in relation.fields)
+    fields = tuple(f.keyed for f in relation.fields)
     node = Aggregate(
         input=relation.node,
         keys=tuple(range(len(fields))),

@@ -24,6 +24,7 @@ from service.sql.resolve.windows import (
     time_attribute,
     window_time,
     window_zone,
+    with_time,
 )
 from service.sql.scope import Scope
 from service.sql.tables.create_table import table_fields
@@ -176,7 +177,9 @@ def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
         data = window.arguments["DATA"]
         relation = resolve_relation(data, session)
         name = f"the window {window.name}"
-        time = time_attribute(described_time(window.arguments["TIMECOL"]), relation.scope, name)
+        described = described_time(window.arguments["TIMECOL"])
+        relation = with_time(relation, described, session.place(call))
+        time = time_attribute(described, relation.scope, name)
         shape = partitioned(window.window(), data, relation.scope)
     except SqlError as error:
         raise session.give_up(error, call) from error

@@ -20,7 +20,7 @@ from service.sql.resolve.aggregate_calls import AggregateCalls
 from service.sql.resolve.aggregate_parts import AggregateInputs, call_alias, key_alias, parts_of
 from service.sql.resolve.context import ResolveContext, not_yet
 from service.sql.resolve.firing import firing_of
-from service.sql.resolve.group_windows import find_group_window, windowed
+from service.sql.resolve.group_windows import find_group_window, windowed, with_window_time
 from service.sql.resolve.grouping_sets import (
     ALL_KEYS,
     GroupedBy,
@@ -97,6 +97,7 @@ def resolve_grouped(
     with session.all_or_nothing(lambda: look_further([node for _, node in items], relation, session)):
         by = grouping_of(select, relation, session)
         nodes = list(by.nodes)
+        relation = with_window_time(nodes, relation, session)
         window, firing = None, None
         with session.mistakes.collecting(select):
             window = find_group_window(nodes, relation, session)

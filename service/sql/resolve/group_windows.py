@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -24,6 +25,7 @@ from service.sql.resolve.windows import (
     time_attribute,
     window_time,
     window_zone,
+    with_time,
 )
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
@@ -83,6 +85,16 @@ class GroupWindow:
                 at=node,
             )
         return _ENDS[end]
+
+
+def with_window_time(nodes: Sequence[exp.Expr], relation: Relation, session: ResolveContext) -> Relation:
+    """Return `relation`, in which the times that the windows among `nodes` are about are time attributes, if they can
+    be."""
+    for node in nodes:
+        if call_name(node) in GROUP_WINDOWS:
+            with suppress(SqlError):
+                relation = with_time(relation, group_call(node).arguments["TIMECOL"], session.place(node))
+    return relation
 
 
 def find_group_window(nodes: list[exp.Expr], relation: Relation, session: ResolveContext) -> GroupWindow | None:
@@ -145,7 +157,8 @@ def windowed(parts: AggregateInputs, window: GroupWindow, place: Place, firing: 
         ScopeColumn(Field("window_end", Timestamp(3), False), alias=END),
         ScopeColumn(replace(window.field, name="window_time"), alias=TIME),
     )
-    scope = Scope((*parts.columns, *added))
+    # A window comes out when it closes, long after the times that are among its keys.
+    scope = Scope((*Scope(parts.columns).without_time().columns, *added))
     time, shape = window.time, window.window
     direct = _unwindowed(parts) if isinstance(shape, Attached) else None
     if direct is not None:

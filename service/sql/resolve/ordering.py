@@ -12,7 +12,7 @@ from service.plan.nodes import OrderBy, Project, TimeSort, TopN
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import ResolveContext, not_yet
-from service.sql.resolve.relation import Relation
+from service.sql.resolve.relation import Relation, timed_again
 from service.sql.resolve.syntax import names_of
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
@@ -99,6 +99,8 @@ def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: i
         return Relation(node, relation.scope, relation.windows)
     if not keys:
         return relation
+    if relation.scope.field(keys[0].column).again is not TimeKind.NONE:
+        relation = timed_again(relation, session.place(order))
     if keys[0].descending or not _is_time(relation, keys[0]):
         raise session.give_up(
             SqlError(

@@ -7,13 +7,15 @@ from contextlib import suppress
 
 from sqlglot import exp
 
+from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
-from service.sql.resolve.over_calls import FramedCall, over_call
-from service.sql.resolve.over_definition import named_windows
+from service.sql.resolve.over_calls import FramedCall, called_by, over_call
+from service.sql.resolve.over_definition import definition, named_windows
 from service.sql.resolve.over_nodes import with_answers
-from service.sql.resolve.ranking import RankCall, with_ranks
+from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, with_ranks
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import canonical, reference, replaced
+from service.sql.resolve.windows import with_time
 from service.sql.scope import INTERNAL
 
 Item = tuple[str, exp.Expr]
@@ -23,6 +25,7 @@ def resolve_over(
     select: exp.Select, relation: Relation, items: list[Item], ttl: int, session: ResolveContext
 ) -> tuple[Relation, list[Item]]:
     """Return the relation with a column for each OVER call of `items`, and the items over it."""
+    relation = _with_times(select, relation, items, session)
     calls = _calls(select, relation, items, session, settled=False)
     if not calls:
         return relation, items
@@ -41,6 +44,19 @@ def resolve_over(
         return reference(names[canonical(node, scope)], node) if isinstance(node, exp.Window) else None
 
     return relation, [(name, replaced(node, part)) for name, node in items]
+
+
+def _with_times(select: exp.Select, relation: Relation, items: list[Item], session: ResolveContext) -> Relation:
+    """`relation`, in which the times that aggregates are ordered by are time attributes, if they can be. Ranks have any
+    order."""
+    named = named_windows(select)
+    for _, node in items:
+        for window in _windows_in(node):
+            with suppress(SqlError):
+                _, order, _ = definition(window, named)
+                if order is not None and called_by(window) not in RANK_FUNCTIONS:
+                    relation = with_time(relation, order.expressions[0].this, session.place(window))
+    return relation
 
 
 def _calls(

@@ -79,6 +79,11 @@ class FramedCall:
         return f"{self.function}({', '.join(map(describe, self.arguments)) or '*'})"
 
 
+def called_by(node: exp.Window) -> str:
+    """Return the name of the function that an OVER call is of, in capitals."""
+    return call_name(node.this.this if isinstance(node.this, exp.Filter) else node.this)
+
+
 def over_call(
     node: exp.Window, named: dict[str, exp.Window], relation: Relation, session: ResolveContext, *, settled: bool
 ) -> FramedCall | RankCall:
@@ -89,8 +94,7 @@ def over_call(
     """
     scope = relation.scope
     partition_nodes, order, spec = definition(node, named)
-    function_node = node.this
-    function = call_name(function_node.this if isinstance(function_node, exp.Filter) else function_node)
+    function_node, function = node.this, called_by(node)
     numbered_by_time = _by_rising_time(order, partition_nodes, function, relation, settled=settled)
     if function in OF_ALL_ROWS or (function in RANK_FUNCTIONS and not numbered_by_time):
         return rank_call(node, function, partition_nodes, order, relation, session)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from service.plan import types
 from service.plan.expressions import Column, Expression
 from service.plan.nodes import Field, Frame, Over, OverCall, PairJoin, Place
-from service.plan.table import TimeKind
 from service.sql.resolve.over_calls import FramedCall, Reach
 from service.sql.resolve.ranking import RANK_FUNCTIONS
 from service.sql.resolve.relation import Relation, column, extended, projected
@@ -80,7 +79,7 @@ def _over(
     new = [ScopeColumn(Field(c.shown, c.type, c.function not in _NEVER_NULL), alias=names[c.text]) for c in calls]
     own, windows = below.scope.columns, relation.windows
     if calls[0].reach.outlasts_time:
-        own, windows = tuple(replace(c, field=replace(c.field, time=TimeKind.NONE)) for c in own), ()
+        own, windows = tuple(replace(c, field=c.field.timeless) for c in own), ()
     fields = (*(c.field for c in own), *(c.field for c in new))
     node = Over(
         input=below.node,

@@ -88,7 +88,7 @@ def _branches(query: exp.Expr, distinct: bool) -> list[exp.Expr]:
 
 
 def _compared(query: exp.SetOperation, session: ResolveContext) -> Relation:
-    """INTERSECT or EXCEPT, with or without ALL; what a row was in time is lost, except for the time of its window."""
+    """INTERSECT or EXCEPT, with or without ALL; of windows when these close."""
     word = "INTERSECT" if isinstance(query, exp.Intersect) else "EXCEPT"
     kind = SetKind(word.lower() + ("" if query.args.get("distinct") else " all"))
     branches: list[exp.Expr] = [query.left, query.right]
@@ -99,7 +99,7 @@ def _compared(query: exp.SetOperation, session: ResolveContext) -> Relation:
     if window is not None:
         one, other = _of_window(relations, window, fields, session)
         return windowed_set(kind, one, other, len(fields), window, place)
-    fields = tuple(replace(f, time=TimeKind.NONE) for f in fields)
+    fields = tuple(f.keyed for f in fields)
     left, right = (_cast_to(r, fields, session) for r in _shown(relations, branches, session))
     ttl = longest_ttl(branches, session)
     node = SetOperation(left=left, right=right, kind=kind, fields=fields, ttl=ttl, place=place)
@@ -165,9 +165,13 @@ def _union_field(
             at=branches[-1],
         )
         return None
-    times = {f.time for f in given}
-    time = times.pop() if len(times) == 1 and all(f.type == kind for f in given) else TimeKind.NONE
-    return Field(given[0].name, kind, any(f.nullable for f in given), time)
+    found = Field(given[0].name, kind, any(f.nullable for f in given))
+    if any(f.type != kind for f in given):
+        return found
+    times, again = {f.time for f in given}, {f.keyed.again for f in given}
+    if len(times) == 1 and (time := times.pop()) is not TimeKind.NONE:
+        return replace(found, time=time)
+    return replace(found, again=again.pop()) if len(again) == 1 else found
 
 
 def _cast_to(relation: Relation, fields: tuple[Field, ...], session: ResolveContext) -> Node:

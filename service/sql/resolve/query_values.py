@@ -10,14 +10,13 @@ there is one at most, its rows are counted, and a row that meets several cannot 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from service.plan.expressions import Call, Column, Expression
 from service.plan.nodes import Aggregate, AggregateCall, Field, JoinKind, Place, Project
 from service.plan.properties import unique_keys
-from service.plan.table import TimeKind
 from service.plan.types import BIGINT
 from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
@@ -201,7 +200,7 @@ def _only_row(
 def _counted(relation: Relation, keys: Sequence[int], value: int, place: Place, ttl: int) -> Relation:
     """For each of the keys the value of its row, and how many rows it has."""
     read = [column(relation.scope, i) for i in (*keys, value)]
-    fields = tuple(replace(relation.scope.field(c.index), time=TimeKind.NONE) for c in read)
+    fields = tuple(relation.scope.field(c.index).timeless for c in read)
     shown = Project(input=relation.node, expressions=tuple(read), fields=fields, place=place)
     width, kind = len(keys), fields[-1].type
     least = AggregateCall("MIN", (width,), aggregate_type("MIN", [kind]))

@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from service.plan.expressions import Call, Column, Expression, describe
 from service.plan.nodes import AggregateCall, Field, Hop, Place, Project, StreamWindow, Tumble, Union
-from service.plan.table import TimeKind
 from service.plan.types import BIGINT, TimestampLtz
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import null
@@ -122,7 +121,7 @@ def grouped_windows(
     if not sets:
         return _groups(window, parts_of(relation, keys, calls), session, place)
     whole = parts_of(relation, keys, calls, sets)
-    scope = Scope((*whole.columns, *_milliseconds()))
+    scope = Scope((*Scope(whole.columns).without_time().columns, *_milliseconds()))
     by_set: list[Project] = []
     for number, each in enumerate(sets):
         own = sorted(each)
@@ -136,7 +135,7 @@ def grouped_windows(
 
 def _groups(window: ResolvedWindow, parts: AggregateInputs, session: ResolveContext, place: Place) -> Relation:
     """The groups of each closed window."""
-    scope = Scope((*parts.columns, *_milliseconds()))
+    scope = Scope((*Scope(parts.columns).without_time().columns, *_milliseconds()))
     below = _Below(parts.relation, parts.expressions)
     return below.under(window, parts.keys, parts.calls, lambda _: scope, session, place)
 
@@ -150,7 +149,7 @@ def rows_of(
     aggregates = tuple(call.placed(below.place_of) for call in calls.found)
 
     def shown(read: Project) -> Scope:
-        own = [replace(f, time=TimeKind.NONE) for f in read.fields]
+        own = [f.timeless for f in read.fields]
         return Scope(
             (
                 *(replace(c, field=f) for c, f in zip(relation.scope.columns, own[:width], strict=True)),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from service.plan.expressions import Call, Column, Expression
-from service.plan.nodes import JoinKind, TemporalJoin
+from service.plan.nodes import JoinKind, Place, TemporalJoin
 from service.plan.properties import event_time
 from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
@@ -32,7 +32,7 @@ from service.sql.resolve.temporal_functions import (
     resolve_function,
 )
 from service.sql.resolve.versions import NoVersions, VersionStream, version_stream
-from service.sql.resolve.windows import time_attribute
+from service.sql.resolve.windows import time_attribute, with_time
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 _AS_OF = "FOR SYSTEM_TIME AS OF"
@@ -94,7 +94,7 @@ def _joined(
     session: ResolveContext,
 ) -> Relation:
     name = right.scope.qualifiers[0] if right.scope.qualifiers else "the right input"
-    left_time = _left_time(at, left)
+    left, left_time = _left_time(at, left, session.place(at))
     stream, version_time = _versions(right, name, at, session)
     right_time = _right_time(left.scope.field(left_time).time, right, version_time, name, at)
     right = _with_versions(right, stream)
@@ -139,14 +139,15 @@ def _joined(
     return joined if right_time is None else timed_anew(joined, session.place(at), session)
 
 
-def _left_time(at: exp.Expr, left: Relation) -> int:
-    """The position of the time attribute that the versions are asked for by."""
+def _left_time(at: exp.Expr, left: Relation, place: Place) -> tuple[Relation, int]:
+    """The left input, and the position of its time attribute that the versions are asked for by."""
     call = function_call(at)
-    if call is None:
-        return time_attribute(at.args["version"].expression, left.scope, _AS_OF)
-    if len(call.expressions) != 1:
+    if call is not None and len(call.expressions) != 1:
         raise SqlError(f"{call.name} takes one argument, a time attribute of the left input", at=call)
-    return time_attribute(call.expressions[0], left.scope, f"the temporal table function {call.name}")
+    user = _AS_OF if call is None else f"the temporal table function {call.name}"
+    node = at.args["version"].expression if call is None else call.expressions[0]
+    left = with_time(left, node, place)
+    return left, time_attribute(node, left.scope, user)
 
 
 def _versions(right: Relation, name: str, at: exp.Expr, session: ResolveContext) -> tuple[VersionStream, int | None]:

@@ -176,7 +176,7 @@ def _counted(node: Node, width: int, window: SharedWindow, calls: tuple[Aggregat
     keys = [i for i in range(width) if i not in bounds]
     counts = [Field(node.fields[c.filter].name, BIGINT, nullable=False) for c in calls if c.filter is not None]
     rows = [
-        *(replace(node.fields[k], time=TimeKind.NONE) for k in keys),
+        *(node.fields[k].timeless for k in keys),
         *counts,
         Field(node.fields[carried.start].name, Timestamp(3), nullable=False),
         Field(node.fields[carried.end].name, Timestamp(3), nullable=False),

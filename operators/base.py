@@ -23,7 +23,7 @@ class KernelDefaults:
 
     @property
     def version(self) -> int:
-        """Nothing was mended that state depends on."""
+        """The first version."""
         return 1
 
     def traces(self) -> Mapping[str, TraceSpec]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 
 import duckdb
@@ -138,6 +139,63 @@ def test_bytes_that_are_no_record_are_dead_letters(table: str):
     assert (len(ids(program, found)), lost(found)) == (2, len(BROKEN))
 
 
+CSV_OPTIONS = [
+    {},
+    {"escape-character": "\\"},
+    {"escape-character": "\\\\"},
+    {"disable-quote-character": "true"},
+    {"disable-quote-character": "true", "escape-character": "\\"},
+    {"field-delimiter": "\\t", "quote-character": "''"},
+    {"null-literal": "null", "array-element-delimiter": "|"},
+]
+CSV_TYPES = ["STRING", "INT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "DATE", "TIMESTAMP(3)", "BYTES", "ARRAY<STRING>"]
+
+
+@pytest.mark.parametrize("options", CSV_OPTIONS)
+def test_whatever_stands_in_a_line_of_csv_is_a_row_or_a_dead_letter(options: dict[str, str]):
+    dice = random.Random(1)
+    cells = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(CSV_TYPES))
+    given = ", ".join(f"'csv.{name}' = '{value}'" for name, value in options.items())
+    pipeline = f"""{TABLES}
+    CREATE TABLE lines (id BIGINT, {cells}) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'csv',
+      'properties.group.id' = 'g'{", " if given else ""}{given});
+    CREATE TABLE written (id BIGINT, {cells}) WITH ('connector' = 'kafka', 'topic' = 'w', 'format' = 'csv'
+      {", " if given else ""}{given});
+    INSERT INTO written SELECT * FROM lines;"""
+    program = compile_job(read(pipeline).jobs[0])
+    delimiter = "\t" if "field-delimiter" in options else ","
+    every = [
+        *STRINGS,
+        '"',
+        "'",
+        ",",
+        ";",
+        "|",
+        "\t",
+        "\n",
+        "\r\n",
+        "\\",
+        "\\n",
+        "#",
+        "null",
+        " ",
+        "1",
+        "2020-01-01",
+        "YQ==",
+    ]
+    values = []
+    for i in range(600):
+        texts = ["".join(dice.choices(every, k=dice.choice([0, 1, 1, 2, 3]))) for _ in CSV_TYPES]
+        if i % 3 == 0:
+            texts = ["x", "7", "1.5", "2.50", "true", "2020-01-01", "2020-01-01 00:00:00", "YQ==", "a"]
+        values.append(delimiter.join([str(i), *texts]).encode())
+    values += [b"", b"\xff", b"\n", b'"' * 99_999, b",", b"\x00", b"\\"]
+    found = run(program, values)
+    made = ids(program, found)
+    assert {i for i in range(600) if i % 3 == 0} <= set(made)
+    assert len(made) + lost(found) == len(values)
+
+
 NUMBERS = [0, 1, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 10**9]
 DOUBLES = ["0.0", "-0.0", "1e308", "-1e308", "5e-324", '"NaN"', '"Infinity"', '"-Infinity"']
 STRINGS = ["", "a", "\u0000", "\U0001f600" * 50, "x" * 100_000, "%_\\", "(((", "[a-", "$.a", "{", "1e400", "'", "é" * 9]
@@ -210,6 +268,60 @@ def test_what_cannot_be_computed_from_a_hostile_row_costs_that_row_alone(express
     made = ids(program, found)
     assert len(made) == len(set(made))
     assert len(made) + lost(found) == count
+
+
+LONG = 100_000
+LONG_ARRAYS = {
+    "ARRAY_DISTINCT(tags)": LONG // 2,
+    "ARRAY_UNION(tags, ARRAY['x'])": LONG // 2 + 1,
+    "ARRAY_EXCEPT(tags, ARRAY_SLICE(tags, 11))": 0,
+    "ARRAY_INTERSECT(tags, ARRAY_REVERSE(tags))": LONG // 2,
+    "STR_TO_MAP(ARRAY_JOIN(tags, ','), ',', ':')": LONG // 2,
+    "MAP_UNION(STR_TO_MAP(ARRAY_JOIN(tags, ',')), STR_TO_MAP(ARRAY_JOIN(tags, 'x,')))": LONG,
+}
+"""Functions of 100,000 texts of which each is there twice, with the number of elements that they return."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("expression", LONG_ARRAYS)
+def test_a_row_with_a_long_array_does_not_stall_its_job(expression: str):
+    query = f"INSERT INTO o SELECT id, CAST(CARDINALITY({expression}) AS STRING) FROM plain;"
+    program = compile_job(read(TABLES + query).jobs[0])
+    found = run(program, [json.dumps({**GOOD, "tags": [f"k{i % (LONG // 2)}" for i in range(LONG)]}).encode()])
+    (changes,) = found.outputs.values()
+    assert changes["c1"].to_pylist() == [str(LONG_ARRAYS[expression])]
+
+
+PATTERNS = {
+    "x" * LONG: False,
+    "x?" * LONG: False,
+    "((x{1,100}){1,100})y": False,
+    "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": True,
+    "x{3}y?": True,
+    "(((": False,
+    "": True,
+}
+"""Regular expressions from rows, and whether they are matched against a text of 100,000 characters."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "REGEXP(s, r.b)",
+        "REGEXP_EXTRACT(s, r.b)",
+        "REGEXP_REPLACE(s, r.b, 'y')",
+        "REGEXP_COUNT(s, r.b)",
+        "REGEXP_INSTR(s, r.b)",
+    ],
+)
+def test_a_regular_expression_of_a_row_that_takes_too_long_is_a_dead_letter(call: str):
+    program = compile_job(read(f"{TABLES}INSERT INTO o SELECT id, CAST({call} AS STRING) FROM plain;").jobs[0])
+    rows = [{**GOOD, "id": i, "s": "x" * LONG, "r": {"b": each}} for i, each in enumerate(PATTERNS)]
+    found = run(program, [json.dumps(row).encode() for row in rows])
+    assert ids(program, found) == [i for i, matched in enumerate(PATTERNS.values()) if matched]
+    reasons = [reason for each in found.dead.values() for table in each for reason in table["_reason"].to_pylist()]
+    assert sum("takes too long" in reason for reason in reasons) == 3
 
 
 class _Fails:

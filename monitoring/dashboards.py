@@ -12,6 +12,7 @@ from monitoring.pipeline import PIPELINE
 from monitoring.rows import Row
 
 WIDTH = 24
+"""The columns of Grafana's grid."""
 
 TAG = "tailrace"
 

@@ -18,6 +18,7 @@ NOT_COMPUTABLE = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb
 """Errors that a value is to blame for, not the statement: an overflow, a failed CAST, a text that is no JSON."""
 
 _KEPT = 500
+"""Statements that stay prepared: more than the operators of a large program have for blocks of their few shapes."""
 
 # DuckDB warns of the copy that is made of the answer of a cursor, which is what is wanted for few rows.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)

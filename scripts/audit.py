@@ -22,7 +22,10 @@ from scripts.components import Component, Found, components
 OSV = "https://api.osv.dev"
 ACCEPTED = Path(__file__).with_name("audit.toml")
 AT_ONCE = 500
+"""Packages of a request: half of what the service takes."""
+
 SECONDS = 30
+"""How long an answer is waited for."""
 
 CLEAN, VULNERABLE, UNKNOWN = 0, 1, 3
 

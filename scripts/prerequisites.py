@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT))
 from service.host.machine import MachineError, find_java  # noqa: E402
 
 NEEDED = 3_000_000_000
+"""Bytes of the packages, the archives and a broker's data, with some to spare."""
 
 
 def main() -> str | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from operators.state.operator_state import State
 
 _ASKED = 100
+"""Rows of a block whose reasons are found, each by a statement of its own: more would hold up the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ _FAR = 2**53
 """Times beyond this (in ms) are no dates: they stand for before and after everything."""
 
 _DAY = 86_400_000
+"""Milliseconds of a day: clocks are never further apart than that."""
+
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -198,6 +200,7 @@ def reach(window: SlicedWindow, previous: int, watermark: int, zone: str | None)
 
 
 _HOUR = 3_600_000
+"""Milliseconds of an hour."""
 
 _WATCHED = 10 * _DAY
 """The longest stretch of which each hour is asked for its clock: more would cost a batch more than the slack does."""

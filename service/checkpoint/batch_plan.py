@@ -17,6 +17,7 @@ from service.checkpoint.batch_log import logged, put_offsets, value_of
 from service.checkpoint.files import Files
 
 FORMAT = 1
+"""The version of how a plan is written; another one is refused."""
 
 _TIMES = ("batchTimestampMs", "batchWatermarkMs")
 """What Spark's metadata of a batch say of the batch itself; the rest are settings, and as in the batch before."""

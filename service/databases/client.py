@@ -22,6 +22,7 @@ _PAUSE = 0.5
 """Seconds before the second try, doubled for each further one."""
 
 _LONGEST_PAUSE = 10.0
+"""Seconds at which the pause between tries stops to grow: a database that is back is asked soon."""
 
 _CONNECTING = 10
 """Seconds in which a connection must be there."""

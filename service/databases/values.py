@@ -17,6 +17,7 @@ from service.plan.types import Array, Binary, DataType, Decimal, Simple, Text, T
 
 _RANGES = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _SHOWN = 60
+"""Characters of a value that a message quotes."""
 
 
 class ValueUnreadable(Exception):

@@ -42,6 +42,7 @@ killed for memory says nothing."""
 
 _TRIES = 3
 _PAUSE = 1.0
+"""How often Kafka is asked, and seconds between: a broker that has just begun answers by then."""
 
 
 class PlanKept(Exception):

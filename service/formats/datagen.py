@@ -23,6 +23,7 @@ RATE = 10_000
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _LENGTH = 100
+"""Characters of a text, or elements of an array, where its length is not given: as in Flink."""
 
 
 class DatagenError(Exception):

@@ -19,6 +19,8 @@ LONGEST = 10
 _MORE = np.uint64(0x8080808080808080)
 _SEVENS = ((0x007F007F007F007F, 0x7F007F007F007F00, 1), (0x00003FFF00003FFF, 0x3FFF00003FFF0000, 2))
 _LOW, _HIGH = np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000)
+"""Masks of eight bytes at once: the bits that say that a number goes on, and the steps by which seven bits of each byte
+move together."""
 
 
 class Numbers(NamedTuple):

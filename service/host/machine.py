@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 JAVA_NEEDED = 17
+"""The oldest Java that Spark 4 runs on."""
 
 _PORTS = (20_000, 32_000)
 """Above the ports that services are known by, below those of outgoing connections (from 32768 on Linux)."""

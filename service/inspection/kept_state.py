@@ -33,6 +33,7 @@ MOST = 3
 
 _TOP = (1 << 64) - 1
 _MAX_TIME = (1 << 63) - 1
+"""The greatest sort keys: of hashes (64 bits without a sign), and of times (with one)."""
 
 
 class NotReadable(Exception):

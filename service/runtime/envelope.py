@@ -84,6 +84,7 @@ def batch_of(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
 
 
 _TOGETHER = 256, 32 << 20
+"""Envelopes of a record batch, and bytes of their payloads: few batches, none of which needs much memory at once."""
 
 
 def blocks_of(envelopes: Iterator[Envelope]) -> Iterator[pa.RecordBatch]:

@@ -44,6 +44,7 @@ _CONTENT = "application/vnd.schemaregistry.v1+json"
 
 _SCHEMA_NOT_FOUND = (40403, 40402, 404)
 _SUBJECT_NOT_FOUND = (40401, 40403, 404)
+"""What registries answer for a schema and for a subject that they do not have: Confluent's codes, Apicurio's, none."""
 
 
 class ReferredSchema(NamedTuple):

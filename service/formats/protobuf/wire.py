@@ -31,6 +31,7 @@ _DEEPEST = 100
 """Groups within groups: as many as Protocol Buffers' own libraries take."""
 
 _LONGEST_TAG = 5
+"""Bytes of the longest tag, a number of 32 bits."""
 
 TOO_SHORT = "the record ends in the middle of a value"
 TOO_LONG = "a number has more than ten bytes"

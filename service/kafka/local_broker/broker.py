@@ -31,6 +31,7 @@ _CLUSTER = "dGFpbHJhY2UtbG9jYWwtMQ"  # Nothing else will ever join, so that ever
 _READY = "Kafka Server started"
 _START_SECONDS = 90
 _STOP_SECONDS = 20
+"""How long its start and its end may take on a busy machine; one that does not end is killed."""
 
 
 class EmbeddedKafka:

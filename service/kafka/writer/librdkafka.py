@@ -16,12 +16,14 @@ from confluent_kafka import KafkaError, cimpl
 
 COPY = 0x2
 ANY_PARTITION = -1
+"""RD_KAFKA_MSG_F_COPY and RD_KAFKA_PARTITION_UA: the record is copied, the partitioner chooses."""
 
 # The tags of rd_kafka_vu_t, the arguments of rd_kafka_produceva.
 TAG_TOPIC, TAG_PARTITION, TAG_VALUE, TAG_KEY, TAG_FLAGS, TAG_TIMESTAMP, TAG_HEADER = 2, 3, 4, 5, 7, 8, 9
 
 _PRODUCER = 0
 _OLDEST = 0x02000000
+"""RD_KAFKA_PRODUCER, and the oldest version whose structures are laid out as here."""
 
 MESSAGE = np.dtype(
     {

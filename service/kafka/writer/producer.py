@@ -20,6 +20,7 @@ from service.kafka.writer.records import TopicRows
 from service.record_packing import OF_A_HEADER, OVERHEAD, packed
 
 BATCH_BYTES = 1_000_000
+"""Bytes of a batch: as much as a broker takes by default, its head aside."""
 
 DEFAULTS = {
     "compression.type": "lz4",
@@ -50,6 +51,8 @@ MOST_BYTES = 64_000_000
 BLOCK_ROWS = 20_000
 _PIECE_MS = 5
 _METADATA_MS = 5_000
+"""How long one step takes: rows that librdkafka is handed at once, the wait for what it reports, and that for the
+partitions of a topic."""
 
 
 class Refusal(NamedTuple):

@@ -18,6 +18,7 @@ _HEAD = struct.Struct("!cQ")
 MESSAGE = b"J"
 ROWS = b"R"
 _LARGEST_FRAME = 1 << 40
+"""Bytes beyond which the head of a frame is taken for garbage: no batch is nearly so large."""
 
 
 class PeerGone(ConnectionError):

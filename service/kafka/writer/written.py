@@ -20,6 +20,7 @@ _AT_ONCE = 8
 """Partitions of the marker topic that are read side by side, and transactions that are ended."""
 
 _PAUSE = 0.1
+"""Seconds before the markers are looked at again: a transaction takes some milliseconds to end."""
 
 
 @dataclass(frozen=True, slots=True)

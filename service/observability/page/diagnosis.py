@@ -25,6 +25,7 @@ GROWN = 0.2
 """By how much state must have grown within the hour to be spoken of."""
 
 MANY_ROWS = 10_000
+"""Rows of state below which growth is not worth a word."""
 
 
 def verdict(job: JobStatus, now: float) -> Summary:

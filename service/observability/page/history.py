@@ -11,6 +11,7 @@ SLOT = 10.0
 """Seconds of a slot."""
 
 SLOTS = 360
+"""Slots that are kept: those of the last hour."""
 
 SHORTEST = 0.001
 """Seconds that a batch takes at least."""

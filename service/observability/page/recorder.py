@@ -22,6 +22,7 @@ LONGEST_ERROR = 20_000
 """Characters of an error that are kept, from its beginning and its end."""
 
 MOST_SAMPLES = 10
+"""Late rows and dead letters that the page shows, the newest."""
 
 State = Literal["starting", "waiting", "running", "retrying", "failed", "finished", "stopping"]
 

@@ -24,6 +24,7 @@ Paths = dict[int, set[Path]]
 """What is read of each column of a node."""
 
 _WHOLE: Path = ()
+"""The path of a column that is read as a whole."""
 
 
 def prune_fields(job: Job) -> Job:

@@ -23,6 +23,7 @@ from service.spark.driver.jvm import CREATE, class_archive, spark_home
 
 _TOPIC = "numbers"
 _ROWS = 1000
+"""Rows that the pipeline reads: it loads the same classes for few and for many."""
 
 _PIPELINE = """
 CREATE TABLE numbers (n BIGINT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', WATERMARK FOR at AS at) WITH (

@@ -36,6 +36,7 @@ PRELOADED = (
 )
 
 LARGEST = 1 << 18
+"""Bytes of the longest request: the environment of a process and what it is to run."""
 
 
 def main() -> NoReturn:

@@ -28,6 +28,7 @@ from service.spark.internals.workers import CONNECTION_FILE, GATEWAY, GATEWAY_PO
 
 _PATIENCE = 120.0
 _PIECE = 0.01
+"""Seconds that the start of the JVM may take on a busy machine, and between two looks."""
 
 MODULES: Mapping[str, Sequence[str]] = {
     "java.base": (

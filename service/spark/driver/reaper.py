@@ -16,6 +16,7 @@ from pathlib import Path
 
 _SET_CHILD_SUBREAPER = 36
 _PAUSE = 0.1
+"""PR_SET_CHILD_SUBREAPER of Linux, and seconds until a child is looked at again."""
 
 _STARTED = threading.Event()
 

@@ -1,7 +1,7 @@
 """Arguments that a template names often are written once.
 
-DuckDB computes a repeated expression once, but its text would grow with every level of nesting; and one that is not
-deterministic must be evaluated once only.
+A repeated expression would be computed each time, and its text would grow with every level of nesting; and one that is
+not deterministic must be evaluated once only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from service.plan.expressions import Call, Column, Expression, Literal, render
 
 _OFTEN = 2
+"""Times up to which a short argument is written out: to bind it to a name costs more than to compute it twice."""
 
 _LONG = 2_000
 """Characters of DuckDB text that are written once even where two would do: nested, they double with each level."""

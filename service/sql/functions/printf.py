@@ -19,6 +19,7 @@ from service.sql.functions.signature import Arguments, constant_text, template_t
 
 _SPECIFIER = re.compile(r"%(?P<flags>[-0+,]*)(?P<width>[1-9]\d{0,2})?(?:\.(?P<precision>\d{1,2}))?(?P<kind>[sdxXfb%n])")
 _DEFAULT_FRACTION = 6
+"""Digits behind the point where none are asked for: as in Java."""
 
 
 def printf(name: str, arguments: Arguments, context: Context) -> Expression:

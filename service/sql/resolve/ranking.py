@@ -23,6 +23,7 @@ OF_ALL_ROWS = frozenset(function.value for function in RankFunction if function.
 """Those that need all rows of their partition."""
 
 _MOST_BUCKETS = 2**31 - 1
+"""The greatest INT, which is the type of the argument of NTILE."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from service.observability.page.text import share
 from service.observability.page.view.markup import Markup, tag
 
 HEIGHT = 30.0
+"""The height of a line in units of the drawing, of which a slot is one wide."""
 
 
 def sparkline(values: Sequence[float | None], what: str, written: Callable[[float], str], limit: float = 0.0) -> Markup:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.sums import compensated_total, counted, narrowed, sum_accumulator, total_text
+from operators.aggregates.moments import moments, spread, untamed
+from operators.aggregates.sums import counted, narrowed, sum_accumulators, total_text
 from operators.columns import duckdb_type
 from operators.fingerprint import DUCKDB_TEXT
 from operators.names import WEIGHT
@@ -42,11 +43,13 @@ class AggregateSpec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateFunction:
     """An aggregate function: the accumulators it keeps, and its answer from their columns, one list each. `version` is
-    raised where a mend changes these so that accumulators from before would be wrong."""
+    raised where a mend changes these so that accumulators from before would be wrong, `floating` is what it is raised
+    to where the answer is a floating-point number."""
 
     accumulators: Callable[[Argument], tuple[Accumulator, ...]]
     finish: Callable[[Argument, Sequence[Sequence[str]], pa.DataType], str]
     version: int = 1
+    floating: int = 1
 
 
 def _count_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
@@ -54,23 +57,23 @@ def _count_finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataT
 
 
 def _sum_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
-    return (sum_accumulator(argument),) if argument.append else (sum_accumulator(argument), counted(argument))
+    return sum_accumulators(argument) if argument.append else (*sum_accumulators(argument), counted(argument))
 
 
 def _sum_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
-    value = total_text(argument, columns[0])
+    value = total_text(argument, columns if argument.append else columns[:-1])
     text = narrowed(value, type_) if pa.types.is_integer(type_) else f"TRY_CAST({value} AS {duckdb_type(type_)})"
-    return text if argument.append else f"CASE WHEN {columns[1][0]} > 0 THEN {text} END"
+    return text if argument.append else f"CASE WHEN {columns[-1][0]} > 0 THEN {text} END"
 
 
 def _avg_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
-    return sum_accumulator(argument), counted(argument)
+    return *sum_accumulators(argument), counted(argument)
 
 
 def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
     """Integers are divided toward zero, decimals rounded half up at the scale of the answer."""
     assert argument.type is not None
-    value, count = total_text(argument, columns[0]), columns[1][0]
+    value, count = total_text(argument, columns[:-1]), columns[-1][0]
     if pa.types.is_floating(argument.type):
         text = f"{value} / {count}"
     elif pa.types.is_integer(type_):
@@ -90,34 +93,39 @@ def _avg_finish(argument: Argument, columns: Sequence[Sequence[str]], type_: pa.
 
 
 def _deviation_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
-    x = f"CAST({argument.text} AS DOUBLE)"
-    return counted(argument), compensated_total(argument, x), compensated_total(argument, f"{x} * {x}")
-
-
-def _cut_off(count: str, total: Sequence[str], square: Sequence[str], least: int, inexact: str) -> str:
-    """The whole part of a variance of integers, from whole numbers, so that 9 does not become 8.99 and then 8.
-
-    Sums of up to 38 digits are whole in the two columns that keep them; of larger ones `inexact` is cut off.
-    """
-    sums, squares = (" + ".join(f"CAST({part} AS HUGEINT)" for part in parts) for parts in (total, square))
-    exact = f"(({squares}) * {count} - ({sums}) * ({sums})) // (CAST({count} AS HUGEINT) * ({count} - {least}))"
-    return f"COALESCE(CAST(GREATEST(TRY({exact}), 0) AS DOUBLE), TRUNC({inexact}))"
+    kept = counted(argument), moments(argument)
+    if not pa.types.is_floating(argument.type):
+        return kept
+    return (*kept, counted(argument, untamed(argument.text)))
 
 
 def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
     least = 1 if sample else 0
 
     def finish(_: Argument, columns: Sequence[Sequence[str]], type_: pa.DataType) -> str:
-        (count,), (total, lost), (square, square_lost) = columns
-        mean = f"({total} + {lost}) * ({total} + {lost}) / {count}"
-        text = f"GREATEST(({square} + {square_lost}) - {mean}, 0) / ({count} - {least})"
+        (count,), (total, squares), *wild = columns
+        parts = spread(count, total, squares)
+        apart = f"({parts[0]} + {parts[1]}) + ({parts[2]} + {parts[3]})"
+        text = f"GREATEST({apart}, 0) / (CAST({count} AS DOUBLE) * ({count} - {least}))"
         if pa.types.is_integer(type_):
-            text = _cut_off(count, (total, lost), (square, square_lost), least, text)
+            text = _cut_off(count, parts, least, text)
         text = f"TRUNC(SQRT({text}))" if root and pa.types.is_integer(type_) else f"SQRT({text})" if root else text
+        if wild:
+            text = f"CASE WHEN {wild[0][0]} > 0 THEN CAST('NaN' AS DOUBLE) ELSE {text} END"
         # What is out of the range of the type is NULL, as in Flink.
         return f"CASE WHEN {count} > {least} THEN TRY_CAST({text} AS {duckdb_type(type_)}) END"
 
-    return AggregateFunction(accumulators=_deviation_accumulators, finish=finish)
+    return AggregateFunction(accumulators=_deviation_accumulators, finish=finish, version=2)
+
+
+def _cut_off(count: str, parts: Sequence[str], least: int, inexact: str) -> str:
+    """The whole part of a variance of integers, from whole numbers, so that 9 does not become 8.99 and then 8.
+
+    Numbers of up to 30 digits are whole in the `parts` of the `spread`; of larger ones `inexact` is cut off.
+    """
+    whole = " + ".join(f"CAST({part} AS HUGEINT)" for part in parts)
+    exact = f"({whole}) // (CAST({count} AS HUGEINT) * ({count} - {least}))"
+    return f"COALESCE(CAST(GREATEST(TRY({exact}), 0) AS DOUBLE), TRUNC({inexact}))"
 
 
 def _kept(argument: Argument, function: str, merge: str, *conditions: str) -> Accumulator:
@@ -227,8 +235,8 @@ def _present(argument: Argument, function: str, merge: str) -> tuple[Accumulator
 
 AGGREGATES: Mapping[str, AggregateFunction] = {
     "COUNT": AggregateFunction(accumulators=lambda a: (counted(a),), finish=_count_finish),
-    "SUM": AggregateFunction(accumulators=_sum_accumulators, finish=_sum_finish),
-    "AVG": AggregateFunction(accumulators=_avg_accumulators, finish=_avg_finish),
+    "SUM": AggregateFunction(accumulators=_sum_accumulators, finish=_sum_finish, floating=2),
+    "AVG": AggregateFunction(accumulators=_avg_accumulators, finish=_avg_finish, floating=2),
     "MIN": AggregateFunction(accumulators=lambda a: (_kept(a, "MIN", "LEAST({a0}, {b0})"),), finish=_as_is),
     "MAX": AggregateFunction(accumulators=lambda a: (_kept(a, "MAX", "GREATEST({a0}, {b0})"),), finish=_as_is),
     "APPROX_COUNT_DISTINCT": AggregateFunction(accumulators=lambda a: (counted(a),), finish=_count_finish),
@@ -295,9 +303,13 @@ DEVIATIONS = ("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "S
 """Aggregates of how far values lie from their average."""
 
 
-def version_of(function: str) -> int:
-    """Return the version of an aggregate; that of other functions of OVER is that of the operator."""
-    return AGGREGATES[function].version if function in AGGREGATES else 1
+def version_of(function: str, *, floating: bool) -> int:
+    """Return the version of an aggregate, whose answer is a `floating`-point number or not; that of other functions of
+    OVER is that of the operator."""
+    if function not in AGGREGATES:
+        return 1
+    found = AGGREGATES[function]
+    return max(found.version, found.floating) if floating else found.version
 
 
 WRITES_JSON = ("JSON_ARRAYAGG", "JSON_OBJECTAGG")

@@ -19,13 +19,13 @@ _SAFE_DIGITS = 28
 """So many digits leave room in 38 for the sum of ten billion rows."""
 
 
-def counted(argument: Argument) -> Accumulator:
-    """Return how many rows (or values that are not NULL) there are."""
+def counted(argument: Argument, *conditions: str) -> Accumulator:
+    """Return how many rows (or values that are not NULL) there are, of those that meet the conditions."""
     if argument.append:
-        start = f"COUNT({'*' if argument.x is None else argument.taken(argument.x)}){argument.where()}"
+        start = f"COUNT({'*' if argument.x is None else argument.taken(argument.x)}){argument.where(*conditions)}"
     else:
         present = [] if argument.x is None else [f"{argument.x} IS NOT NULL"]
-        start = f"CAST(COALESCE(SUM({WEIGHT}){argument.where(*present)}, 0) AS BIGINT)"
+        start = f"CAST(COALESCE(SUM({WEIGHT}){argument.where(*present, *conditions)}, 0) AS BIGINT)"
     return Accumulator(
         create=(start,),
         combine=("CAST(COALESCE(SUM({0}), 0) AS BIGINT)",),
@@ -95,14 +95,20 @@ def _wide_total(argument: Argument) -> Accumulator:
     )
 
 
-def compensated_total(argument: Argument, x: str) -> Accumulator:
-    """Return the sum of floating-point values `x` in two columns: the sum, and what rounding has lost of it
-    (Neumaier)."""
+_NOT_FINITE = ("isnan({0})", "{0} = CAST('Infinity' AS DOUBLE)", "{0} = CAST('-Infinity' AS DOUBLE)")
+"""The conditions of values that no sum can be taken back from: those of each kind are counted instead."""
+
+
+def _floating_total(argument: Argument) -> tuple[Accumulator, ...]:
+    """The sum of finite numbers in two columns, itself and what rounding has lost of it (Neumaier), and apart from it
+    what is not finite: a sum with Infinity can lose neither it nor anything else again."""
+    x = f"CAST({argument.text} AS DOUBLE)"
     weighted = x if argument.append else f"{x} * {WEIGHT}"
+    finite = argument.where(f"isfinite({argument.text})")
     error = "({a0} - (({a0} + {b0}) - (({a0} + {b0}) - {a0}))) + ({b0} - (({a0} + {b0}) - {a0}))"
     lost = f"CASE WHEN isfinite({{a0}} + {{b0}}) THEN {error} ELSE 0 END"
-    return Accumulator(
-        create=(f"FSUM({argument.taken(weighted)}){argument.where()}", "CAST(0 AS DOUBLE)"),
+    total = Accumulator(
+        create=(f"FSUM({argument.taken(weighted)}){finite}", "CAST(0 AS DOUBLE)"),
         combine=("FSUM({0})", "COALESCE(FSUM({1}), 0)"),
         merge=(
             "COALESCE({a0} + {b0}, {a0}, {b0})",
@@ -110,28 +116,46 @@ def compensated_total(argument: Argument, x: str) -> Accumulator:
         ),
         types=(pa.float64(), pa.float64()),
     )
+    if not argument.append:
+        return total, *(counted(argument, condition.format(x)) for condition in _NOT_FINITE)
+    rest = Accumulator(
+        create=(f"SUM({x}){argument.where(f'NOT isfinite({argument.text})')}",),
+        combine=("SUM({0})",),
+        merge=("COALESCE({a0} + {b0}, {a0}, {b0})",),
+        types=(pa.float64(),),
+    )
+    return total, rest
 
 
-def sum_accumulator(argument: Argument) -> Accumulator:
+def sum_accumulators(argument: Argument) -> tuple[Accumulator, ...]:
     """Return the sum of the argument in whatever columns its type needs."""
     assert argument.type is not None
     if pa.types.is_decimal(argument.type):
         wide = argument.type.precision > _SAFE_DIGITS and not argument.distinct
-        return _wide_total(argument) if wide else _decimal_total(argument)
+        return (_wide_total(argument) if wide else _decimal_total(argument),)
     if pa.types.is_floating(argument.type):
-        return compensated_total(argument, f"CAST({argument.text} AS DOUBLE)")
-    return _whole_total(argument)
+        return _floating_total(argument)
+    return (_whole_total(argument),)
 
 
-def total_text(argument: Argument, columns: Sequence[str]) -> str:
-    """Return the value of a total from its columns; NULL where a decimal has more than 38 digits."""
+def total_text(argument: Argument, columns: Sequence[Sequence[str]]) -> str:
+    """Return the value of a total from the columns of its accumulators; NULL where a decimal has more than 38
+    digits."""
     match columns:
-        case (high, low, fraction):
+        case ((high, low, fraction),):
             assert argument.type is not None
             whole = f"CAST(CAST({high} AS HUGEINT) * {_LIMB} + CAST({low} AS HUGEINT) AS {duckdb_type(_WHOLE)})"
             kind = duckdb_type(pa.decimal128(38, argument.type.scale))
             return f"TRY(CAST({whole} AS {kind}) + {fraction})"
-        case (value, lost):
-            return f"({value} + {lost})"
+        case ((value, lost), (rest,)):
+            return f"COALESCE({rest}, {value} + {lost})"
+        case ((value, lost), (nan,), (above,), (below,)):
+            kinds = [
+                (f"{nan} > 0 OR ({above} > 0 AND {below} > 0)", "NaN"),
+                (f"{above} > 0", "Infinity"),
+                (f"{below} > 0", "-Infinity"),
+            ]
+            cases = " ".join(f"WHEN {condition} THEN CAST('{kind}' AS DOUBLE)" for condition, kind in kinds)
+            return f"(CASE {cases} ELSE {value} + {lost} END)"
         case _:
-            return columns[0]
+            return columns[0][0]

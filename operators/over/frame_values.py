@@ -20,6 +20,7 @@ from operators.aggregates.functions import (
     json_item,
     separator_of,
 )
+from operators.aggregates.moments import moments_of_list, tamed
 from operators.columns import duckdb_type
 from operators.sql_text import comma
 
@@ -105,12 +106,13 @@ def _members(argument: Argument, values: str, type_: pa.DataType) -> str:
 
 def _deviation(function: str) -> Callable[[Argument, str, pa.DataType], str]:
     def read(argument: Argument, values: str, type_: pa.DataType) -> str:
-        count = f"COALESCE(LEN({values}), 0)"
-        total, squares = (
-            (f"LIST_AGGREGATE(LIST_TRANSFORM({values}, lambda x: {x}), 'fsum')", "CAST(0 AS DOUBLE)")
-            for x in ("CAST(x AS DOUBLE)", "CAST(x AS DOUBLE) * CAST(x AS DOUBLE)")
-        )
-        return AGGREGATES[function].finish(argument, [[count], total, squares], type_)
+        doubles = f"LIST_TRANSFORM({values}, lambda x: CAST(x AS DOUBLE))"
+        tame = f"LIST_FILTER({doubles}, lambda x: {tamed('x')})"
+        counts = [f"COALESCE(LEN({values}), 0)"]
+        columns = [counts, moments_of_list(tame)]
+        if pa.types.is_floating(argument.type):
+            columns.append([f"(LEN({values}) - LEN({tame}))"])
+        return AGGREGATES[function].finish(argument, columns, type_)
 
     return read
 

@@ -17,11 +17,12 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any
 
-from operators.aggregates.functions import told_constants, version_of
+from operators.aggregates.functions import told_constants
 from operators.fingerprint import is_default
 from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import AggregateCall, Field, Job, Node, OverCall, Place, Sink
 from service.plan.table import Connector, Table
+from service.plan.versions import version_of_call
 
 _SILENT = {"place", "half_windowed", "waits", "faster"}
 """Attributes that do not change what a node or an expression computes from its rows."""
@@ -88,8 +89,8 @@ class MeaningText:
             if part.name == "constants" and isinstance(value, AggregateCall | OverCall):
                 told = told_constants(value.function, value.constants)
             yield f"{part.name}={self.of(told)}"
-        if isinstance(value, AggregateCall | OverCall) and self._versions and version_of(value.function) > 1:
-            yield f"version={version_of(value.function)}"
+        if isinstance(value, AggregateCall | OverCall) and self._versions and version_of_call(value) > 1:
+            yield f"version={version_of_call(value)}"
 
     def _table(self, table: Table) -> str:
         columns = ",".join(

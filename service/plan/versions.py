@@ -9,12 +9,17 @@ from typing import Any
 from operators.aggregates.functions import version_of
 from service.plan.expressions import Call
 from service.plan.nodes import AggregateCall, Node, OverCall, Sink
-from service.plan.types import flink
+from service.plan.types import DOUBLE, FLOAT, flink
 
 
 def versions_in(node: Node | Sink) -> dict[str, int]:
     """Return the version of each function and aggregate that a step calls itself, by what people call it."""
     return dict(_versions(tuple(getattr(node, part.name) for part in fields(node))))
+
+
+def version_of_call(call: AggregateCall | OverCall) -> int:
+    """Return the version of the aggregate that is called."""
+    return version_of(call.function, floating=call.type in (FLOAT, DOUBLE))
 
 
 def _versions(value: Any) -> Iterator[tuple[str, int]]:
@@ -23,7 +28,8 @@ def _versions(value: Any) -> Iterator[tuple[str, int]]:
             to = f" to {flink(type_)}" if name in ("CAST", "TRY_CAST") else ""
             yield from ((f"function {known}{to}", version) for known, version in raised or ((name, 1),))
         case AggregateCall(function=function) | OverCall(function=function):
-            yield f"aggregate {function}", version_of(function)
+            version, others = version_of_call(value), version_of(function, floating=False)
+            yield f"aggregate {function}{'' if version == others else f' of {flink(value.type)}'}", version
     if isinstance(value, tuple):
         for each in value:
             yield from _versions(each)

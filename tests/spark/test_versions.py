@@ -66,6 +66,7 @@ MENDED: Mapping[str, Mend] = {
     "how an aggregate is read": aggregate(
         "COUNT", finish=lambda _, columns, type_: f"CAST({columns[0][0]} + 0 AS BIGINT)"
     ),
+    "how an aggregate is kept of floating-point numbers, of which there are none": aggregate("SUM", floating=3),
 }
 
 
@@ -84,7 +85,7 @@ def test_state_is_kept_where_a_mend_changes_duckdb_text_alone(
     assert going.upgrade is None
     assert going.program.meaning == before.meaning
     kernels = [[repr(o.kernel) for o in program.operators] for program in (before, going.program)]
-    assert name == "how an aggregate is read" or kernels[0] != kernels[1], "the mend is in the program"
+    assert name.startswith("how an aggregate") or kernels[0] != kernels[1], "the mend is in the program"
     for _ in range(2):
         assert going.do(2) == always.do(2)
 

@@ -53,7 +53,9 @@ def is_default(part: Field[Any], value: object) -> bool:
     return part.default is not MISSING and bool(value == part.default)
 
 
-_LATER: Set[tuple[str, str]] = frozenset({("SettleOperator", "processing")})
+_LATER: Set[tuple[str, str]] = frozenset(
+    {("SettleOperator", "processing"), ("WindowPartial", "each_window"), ("GroupedWindowPartial", "each_window")}
+)
 """Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""
 
 
@@ -72,8 +74,9 @@ class _Text:
 
     def told(self, value: Any) -> Iterator[tuple[str, object]]:
         for part in fields(value):
-            if (type(value).__name__, part.name) not in _LATER:
-                yield part.name, getattr(value, part.name)
+            told = getattr(value, part.name)
+            if (type(value).__name__, part.name) not in _LATER or not is_default(part, told):
+                yield part.name, told
 
     def _part(self, name: str, value: object) -> str:
         if name != _LIVES:

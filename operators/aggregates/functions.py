@@ -279,6 +279,12 @@ ENDS = ("FIRST_VALUE", "LAST_VALUE")
 """Aggregates that repeat no matter how often a value occurs, and that are of no meaning without an order of arrival."""
 
 
+def follows_arrival(function: str, *, distinct: bool, append: bool) -> bool:
+    """Return whether the answer depends on the order in which rows arrive, which are never taken back (`append`) or
+    may be."""
+    return function in ENDS or (append and function in LISTS and not distinct)
+
+
 ARRIVED_END = AggregateFunction(
     accumulators=lambda a: (),
     finish=lambda _, columns, type_: f"CAST(struct_extract({columns[0][0]}, 'v') AS {duckdb_type(type_)})",

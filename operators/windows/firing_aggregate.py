@@ -113,11 +113,11 @@ class FiringAggregateOperator(KernelDefaults):
         if partials.num_rows == 0:
             nothing = [partials.column(n) if n in types else pa.array([], pa.int64()) for n in columns]
             return weigh(pa.table(nothing, names=columns), 1), 0
-        late, attached = 0, isinstance(partial.window, Attached)
+        late, attached = 0, isinstance(partial.told, Attached)
         slices = distinct(partials.column(START).to_numpy())
         windows = Windows(slices, slices, slices)
-        if not isinstance(partial.window, Attached):
-            windows = windows_of(partial.window, slices)
+        if not isinstance(partial.told, Attached):
+            windows = windows_of(partial.told, slices)
         if previous > MIN_TIME and not partial.processing:
             open_ = ~closed_at(previous - self.firing.lateness, windows.ends, partial.zone)
             windows = Windows(windows.slices[open_], windows.starts[open_], windows.ends[open_])
@@ -131,7 +131,7 @@ class FiringAggregateOperator(KernelDefaults):
         }
         items = [texts.get(name, f"partials.{name}") for name in columns]
         # The order of arrival is lost in a join.
-        order = [of("partials", [AT])[0]] if layout_of(partial).ordered else []
+        order = [of("partials", [AT])[0]] if partial.in_order else []
         partials = numbered(partials) if order else partials
         statement = select(items, join("partials", "windows", f"partials.{START} = windows.{START}"), order_by=order)
         return weigh(sql(statement, {"partials": partials, "windows": taking}), 1), late

@@ -115,6 +115,34 @@ def windows_of(window: Hop | Cumulate, slices: Times) -> Windows:
     return Windows(owners[inside], starts[inside], ends[inside])
 
 
+class InWindows(NamedTuple):
+    """Rows by window: the row at position `rows[i]` is in the window from `starts[i]` to `ends[i]`."""
+
+    rows: Times
+    starts: Times
+    ends: Times
+
+
+def rows_in_windows(window: Hop | Cumulate, slices: Times) -> InWindows:
+    """Return the windows of rows that are in `slices`, a row's from the first to the last to end, in the order of the
+    rows.
+
+    >>> found = rows_in_windows(Hop(size=10, slide=5), np.array([5, 0]))
+    >>> [(int(r), int(s), int(e)) for r, s, e in zip(*found)]
+    [(0, 0, 10), (0, 5, 15), (1, -5, 5), (1, 0, 10)]
+    """
+    different = distinct(slices)
+    owner = np.searchsorted(different, slices)
+    windows = windows_of(window, different)
+    counts = np.bincount(np.searchsorted(different, windows.slices), minlength=len(different))
+    firsts = np.cumsum(counts) - counts
+    repeats = counts[owner]
+    rows = np.repeat(np.arange(len(owner)), repeats)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    chosen = np.repeat(firsts[owner], repeats) + nth
+    return InWindows(rows, windows.starts[chosen], windows.ends[chosen])
+
+
 def instants(walls: Times, zone: str | None) -> Times:
     """Return the instant (ms since the epoch) of each wall-clock time; of two the later; a skipped one as if it were
     not."""

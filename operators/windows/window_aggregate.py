@@ -18,9 +18,10 @@ from operators.aggregates.partial import key_names, layout_of, partial_types
 from operators.arrays import distinct, in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
-from operators.columns import as_changes, no_changes
+from operators.columns import as_changes, no_changes, numbered
 from operators.kernel import Step
 from operators.names import (
+    AT,
     ATTACHED_START,
     SORT_KEY,
     START,
@@ -33,7 +34,7 @@ from operators.names import (
     value_of,
 )
 from operators.sql import Sql
-from operators.sql_text import inner, join, named, select, total
+from operators.sql_text import inner, join, named, of, select, total
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.table import specs_of
 from operators.state.tables.timed import TimedTable
@@ -78,7 +79,7 @@ class WindowAggregateOperator(KernelDefaults):
         if rows.num_rows:
             slices.add(state, rows, rows.column(START).to_numpy())
         slices.combine(state, lambda merged: _combined(partial, merged, sql))
-        after, upto = reach(partial.window, clock.previous, clock.watermark, partial.zone)
+        after, upto = reach(partial.told, clock.previous, clock.watermark, partial.zone)
         changes, unmatched = [no_changes(self.output)], 0
         if partial.processing and rows.num_rows:
             # The clock was set back: the window has answered already, and answers once more for these rows.
@@ -89,14 +90,14 @@ class WindowAggregateOperator(KernelDefaults):
             if due.num_rows:
                 closing, unmatched = self._closing(due, clock, sql)
                 changes.append(closing)
-            slices.expire_upto(state, horizon(partial.window, clock.watermark, partial.zone))
+            slices.expire_upto(state, horizon(partial.told, clock.watermark, partial.zone))
         return Step(changes=pa.concat_tables(changes), late_count=late_count, unmatched_retractions=unmatched)
 
     def split_late(self, rows: pa.Table, previous: int) -> tuple[pa.Table, int]:
         """Keep the partials of slices that are in a window still open; count the rows that the late ones stand for."""
         if previous == MIN_TIME or self.partial.processing or rows.num_rows == 0:
             return rows, 0
-        window = self.partial.window
+        window = self.partial.told
         ends = rows.column(START).to_numpy()
         ends = ends if isinstance(window, Attached) else last_ends(window, ends)
         rows, late = split_closed(rows, ends, previous, self.partial.zone)
@@ -104,7 +105,7 @@ class WindowAggregateOperator(KernelDefaults):
 
     def _windows(self, due: pa.Table, clock: Clock) -> Windows:
         """The windows that close now, by slice."""
-        window, slices = self.partial.window, due.column(START).to_numpy()
+        window, slices = self.partial.told, due.column(START).to_numpy()
         starts = distinct(slices)
         windows = Windows(starts, starts, starts) if isinstance(window, Attached) else windows_of(window, starts)
         zone = self.partial.zone
@@ -119,13 +120,16 @@ class WindowAggregateOperator(KernelDefaults):
         if len(windows.slices) == 0:
             return no_changes(self.output), 0
         layout, keys = layout_of(self.partial), key_names(self.partial)
-        start = ATTACHED_START if isinstance(self.partial.window, Attached) else f"windows.{WINDOW_START}"
+        start = ATTACHED_START if isinstance(self.partial.told, Attached) else f"windows.{WINDOW_START}"
         closing = pa.table([windows.slices, windows.starts, windows.ends], names=[START, WINDOW_START, WINDOW_END])
         by = [*keys, WINDOW_START, WINDOW_END]
         types = self.output.types[len(keys) : len(keys) + len(layout.results)]
         items = [*keys, *layout.read("", old_answers(len(types)), types), WINDOW_START, WINDOW_END, ROWS]
         in_windows = join("due", "windows", f"due.{START} = windows.{START}")
-        rows = inner(select(["due.*", named(start, WINDOW_START), WINDOW_END], in_windows))
+        # The order of arrival is lost in a join.
+        order = of("due", [AT]) if self.partial.in_order else []
+        due = numbered(due) if order else due
+        rows = inner(select(["due.*", named(start, WINDOW_START), WINDOW_END], in_windows, order_by=order))
         answers = sql(select(items, inner(totals(layout, by, rows))), {"due": due, "windows": closing})
         counts = answers.column(ROWS).to_numpy()
         answers = answers.drop_columns([ROWS])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
-from operators.aggregates.functions import AggregateSpec
+from operators.aggregates.functions import AggregateSpec, follows_arrival
 from operators.aggregates.partial import PartialAggregate, layout_of
 from operators.arrays import Times
 from operators.columns import no_changes
@@ -17,10 +17,10 @@ from operators.sql import Sql
 from operators.sql_text import inner, named, select
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
-from operators.windows.closing import split_closed
+from operators.windows.closing import closed_at, split_closed
 from operators.windows.event_time import event_clock, milliseconds, timed
-from operators.windows.shapes import Attached, SlicedWindow
-from operators.windows.slices import last_ends, local, slice_text
+from operators.windows.shapes import Attached, Cumulate, Hop, SlicedWindow
+from operators.windows.slices import InWindows, last_ends, local, rows_in_windows, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,9 @@ class WindowPartial(PartialAggregate):
     is not read. `processing` says that the time attribute is PROCTIME(). A row all of whose windows had been closed for
     `lateness` ms as of `clock.previous` comes out on `late`; where rows enter, before the exchange, pass a clock whose
     `previous` is MIN_TIME, and the operator behind counts what is late. The first columns of the output are the keys.
+
+    The rows of two slices are put together in the order of the slices. Where that of arrival is asked for, a partial is
+    of `each_window` instead, and the step stands behind the exchange, where it tells which rows are late.
     """
 
     input: pa.Schema
@@ -42,19 +45,34 @@ class WindowPartial(PartialAggregate):
     processing: bool = False
     zone: str | None = None
     lateness: int = 0
+    each_window: bool = False
 
     def times(self) -> tuple[str, ...]:
         """Return `s`, the start of a slice in ms; of attached windows `s`, the end, and `w`, the start."""
-        return (START, ATTACHED_START) if isinstance(self.window, Attached) else (START,)
+        return (START, ATTACHED_START) if isinstance(self.told, Attached) else (START,)
+
+    @property
+    def told(self) -> SlicedWindow:
+        """The windows as the partials tell them: of those with partials of their own they have the start and the
+        end."""
+        return Attached(len(self.keys) + 1, len(self.keys)) if self.each_window else self.window
+
+    @property
+    def in_order(self) -> bool:
+        """Whether an answer depends on the order of the partials."""
+        return any(follows_arrival(a.function, distinct=a.distinct, append=self.append) for a in self.aggregates)
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         rows, dead = timed(inputs[0], self.window.end if isinstance(self.window, Attached) else self.time)
-        rows, late = self.split_late(rows, event_clock(clock, self.processing).previous, sql)
+        previous = event_clock(clock, self.processing).previous
+        rows, late = self.split_late(rows, previous, sql)
         if rows.num_rows == 0:
             return Step(changes=no_changes(self.output), late=late, late_count=_count(late), dead=dead)
         source = "changes"
         if isinstance(self.window, Attached):
             times = [f"epoch_ms({column(place)})" for place in (self.window.end, self.window.start)]
+        elif self.each_window:
+            rows, times = self._in_windows(rows, self.window, previous, sql), list(self.times())
         else:
             start, inside = slice_text(self.window, local(column(self.time), self.zone))
             times = [start]
@@ -70,12 +88,26 @@ class WindowPartial(PartialAggregate):
         rows, late = split_closed(rows, self._last_ends(rows, sql), previous - self.lateness, self.zone)
         return rows, {0: late} if late.num_rows else {}
 
+    def _in_windows(self, rows: pa.Table, window: Hop | Cumulate, previous: int, sql: Sql) -> pa.Table:
+        """Each row once a window that it is in and that takes rows yet."""
+        found = rows_in_windows(window, self._slices(rows, window, sql))
+        if previous > MIN_TIME:
+            open_ = ~closed_at(previous - self.lateness, found.ends, self.zone)
+            found = InWindows(found.rows[open_], found.starts[open_], found.ends[open_])
+        rows = rows.take(pa.array(found.rows))
+        for name, bounds in zip(self.times(), (found.ends, found.starts), strict=True):
+            rows = rows.append_column(name, pa.array(bounds))
+        return rows
+
+    def _slices(self, rows: pa.Table, window: Hop | Cumulate, sql: Sql) -> Times:
+        start, _ = slice_text(window, local(column(self.time), self.zone))
+        slices: Times = sql(select([named(start, START)], "changes"), {"changes": rows}).column(START).to_numpy()
+        return slices
+
     def _last_ends(self, rows: pa.Table, sql: Sql) -> Times:
         if isinstance(self.window, Attached):
             return milliseconds(rows.column(self.window.end))
-        start, _ = slice_text(self.window, local(column(self.time), self.zone))
-        slices: Times = sql(select([named(start, START)], "changes"), {"changes": rows}).column(START).to_numpy()
-        return last_ends(self.window, slices)
+        return last_ends(self.window, self._slices(rows, self.window, sql))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

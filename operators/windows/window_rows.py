@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from operators.arrays import distinct
 from operators.base import KernelDefaults
 from operators.columns import as_changes, no_changes
 from operators.kernel import Step
@@ -19,7 +17,7 @@ from operators.state.operator_state import State
 from operators.time import Clock
 from operators.windows.event_time import timed, window_columns
 from operators.windows.shapes import Cumulate, Hop
-from operators.windows.slices import local, slice_text, windows_of
+from operators.windows.slices import local, rows_in_windows, slice_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +54,9 @@ class WindowRowsOperator(KernelDefaults):
             rows = rows.filter(slices.column("inside"))
             slices = slices.filter(slices.column("inside"))
         starts = slices.column(START).to_numpy()
-        different = distinct(starts)
-        owner = np.searchsorted(different, starts)
-        windows = windows_of(self.window, different)
-        counts = np.bincount(np.searchsorted(different, windows.slices), minlength=len(different))
-        firsts = np.cumsum(counts) - counts
-        repeats = counts[owner]
-        at = np.repeat(np.arange(len(owner)), repeats)
-        nth = np.arange(len(at)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        chosen = np.repeat(firsts[owner], repeats) + nth
-        table = rows.take(pa.array(at))
-        bounds = window_columns(windows.starts[chosen], windows.ends[chosen], self.zone)
+        found = rows_in_windows(self.window, starts)
+        table = rows.take(pa.array(found.rows))
+        bounds = window_columns(found.starts, found.ends, self.zone)
         for name, values in zip(self.output.names[len(self.input) :], bounds, strict=True):
             table = table.append_column(name, values)
         return Step(changes=as_changes(table.select([*self.output.names, WEIGHT]), self.output), dead=dead)

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,18 @@ from operators.windows.shapes import Cumulate, Hop, tumble
 from operators.windows.window_aggregate import WindowAggregateOperator
 from operators.windows.window_partial import for_groups
 from tests.operators.properties import Batch, Change, Run, holds_cut, holds_oracle, holds_restart
-from tests.operators.test_window_aggregate import AGGREGATES, DELAY, EPOCH, INPUT, arrivals, at, brute, windowed
+from tests.operators.test_window_aggregate import (
+    AGGREGATES,
+    DELAY,
+    EPOCH,
+    IN_ORDER,
+    INPUT,
+    arrivals,
+    at,
+    brute,
+    numbered,
+    windowed,
+)
 
 COUNT, SUM = AGGREGATES[:2]
 LATENESS = 40
@@ -101,6 +113,16 @@ WINDOWS = {"tumble": tumble(20), "hop": Hop(size=30, slide=10), "cumulate": Cumu
 def test_with_every_batch_the_answer_is_that_of_all_rows_so_far(window, restart: bool):
     kernels = firing(Firing(0, None, 0), window)
     holds_oracle(kernels, cut(arrivals(1, 60), steps(1)), oracle(window, False), restart)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("restart", [False, True])
+def test_rows_of_a_window_are_taken_in_the_order_in_which_they_arrived_however_they_are_cut(window, restart: bool):
+    changes = numbered(arrivals(21, 60))
+    kernels = firing(Firing(0, 0, LATENESS), WINDOWS[window], IN_ORDER, each_window=window != "tumble")
+    query = oracle(WINDOWS[window], False, IN_ORDER)
+    for sizes in (steps(3), repeat(7), repeat(60)):
+        holds_oracle(kernels, cut(changes, sizes), query, restart)
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)

@@ -152,6 +152,43 @@ def test_windows_equal_a_batch_query(window):
     assert run.state_rows() == 0
 
 
+IN_ORDER = [
+    (AggregateSpec(function="COUNT"), pa.int64(), "COUNT(*)"),
+    (AggregateSpec(function="FIRST_VALUE", arguments=(1,)), pa.int64(), "MIN(c1)"),
+    (AggregateSpec(function="LAST_VALUE", arguments=(1,)), pa.int64(), "MAX(c1)"),
+    (AggregateSpec(function="ARRAY_AGG", arguments=(1,)), pa.list_(pa.int64()), "LIST(c1 ORDER BY c1)"),
+]
+"""What follows the order of arrival, of rows whose `c1` is their number."""
+
+OVERLAPPING = [name for name in WINDOWS if name.startswith(("hop", "cumulate")) and "gaps" not in name]
+
+
+def numbered(changes: list[Change]) -> list[Change]:
+    return [Change((change.row[0], i, change.row[2])) for i, change in enumerate(changes)]
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("restart", [False, True])
+def test_rows_of_a_window_are_taken_in_the_order_in_which_they_arrived(name, restart):
+    kernels = windowed(WINDOWS[name], IN_ORDER, each_window=name in OVERLAPPING)
+    batches = cut(numbered(arrivals(21, 150)), steps(21))
+    run = holds_oracle(kernels, batches, oracle(WINDOWS[name], IN_ORDER), restart)
+    assert (run.late_count, run.state_rows()) == (0, 0)
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_a_row_is_late_once_where_each_window_has_partials_of_its_own(name):
+    dice = random.Random(5)
+    changes = [Change((dice.choice("ab"), i, at(dice.randrange(200)))) for i in range(120)]
+    batches = [Batch(changes[i : i + 12], watermark=i) for i in range(0, 120, 12)]
+    slices, windows = (Run(windowed(WINDOWS[name], IN_ORDER[:1], each_window=each)) for each in (False, True))
+    for batch in [*batches, Batch([], watermark=END_OF_TIME)]:
+        slices(batch)
+        windows(batch)
+    assert windows.applied == slices.applied
+    assert windows.late_count == slices.late_count > 0
+
+
 def taken_back(seed: int, count: int) -> list[Change]:
     """Rows that come, and that go again while their windows are open."""
     dice = random.Random(seed)

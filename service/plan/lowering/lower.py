@@ -150,7 +150,9 @@ class _Lowering:
                     self.builder.stateless("window_rows", kernel, s, same, _names(node.input))
                     for s in self._relation(node.input)
                 )
-            case WindowAggregate() if self._late_rows or mode(node.input) is Mode.RETRACT:
+            case WindowAggregate() if (
+                self._late_rows or mode(node.input) is Mode.RETRACT or kernels.in_order_of_arrival(node)
+            ):
                 return self._window_of_whole_rows(node)
             case WindowAggregate() | Aggregate():
                 return self._two_steps(node)

@@ -1,8 +1,8 @@
-"""Sessions of rows that may be taken back, with aggregates that ask which row came first or last."""
+"""Sessions with aggregates that follow the order in which rows arrived."""
 
 from __future__ import annotations
 
-from operators.aggregates.functions import ENDS
+from operators.aggregates.functions import follows_arrival
 from operators.windows.shapes import Attached
 from service.plan.nodes import Job, Mode, Node, Session, WindowAggregate, WindowRows
 from service.plan.properties import mode
@@ -10,10 +10,11 @@ from service.plan.walk import fields, rewrite
 
 
 def number_session_rows(job: Job) -> Job:
-    """Aggregate FIRST_VALUE and LAST_VALUE of a session over its rows as it closes, where rows may be taken back.
+    """Aggregate FIRST_VALUE, LAST_VALUE and lists of a session over its rows as it closes.
 
-    A session that is still open may be parted, so that its first and last values have no totals that could be merged;
-    of a closed one all rows are there, in the order in which they came.
+    Its totals are those of pieces of it, which are put together in the order of their times; and a session that is
+    still open may be parted where rows are taken back. Of a closed one all rows are there, in the order in which they
+    came.
 
     >>> from tests.sql.outline import shown
     >>> print(shown(
@@ -30,15 +31,17 @@ def number_session_rows(job: Job) -> Job:
 
 
 def _numbered(node: WindowAggregate) -> Node:
-    if not isinstance(node.window, Session) or not any(call.function in ENDS for call in node.aggregates):
-        return node
-    if mode(node.input) is Mode.APPEND:
+    append = mode(node.input) is Mode.APPEND
+    calls = node.aggregates
+    if not isinstance(node.window, Session) or not any(
+        follows_arrival(call.function, distinct=call.distinct, append=append) for call in calls
+    ):
         return node
     width = len(fields(node.input))
     rows = WindowRows(
         input=node.input,
         time=node.time,
-        window=Session(node.window.gap, node.keys, numbered=True),
+        window=Session(node.window.gap, node.keys, numbered=not append),
         fields=(*fields(node.input), *node.fields[-3:]),
         zone=node.zone,
         place=node.place,

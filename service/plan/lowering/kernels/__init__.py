@@ -12,6 +12,7 @@ from service.plan.lowering.kernels.stream_windows import stream_window
 from service.plan.lowering.kernels.windows import (
     full_session,
     full_window,
+    in_order_of_arrival,
     partial_session,
     partial_window,
     session_rows,
@@ -24,6 +25,7 @@ __all__ = [
     "full_window",
     "group",
     "group_partial",
+    "in_order_of_arrival",
     "interval",
     "join",
     "lookup",

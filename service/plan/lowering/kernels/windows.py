@@ -7,7 +7,7 @@ from typing import TypedDict, assert_never
 import pyarrow as pa
 
 import operators.windows.shapes as shapes
-from operators.aggregates.functions import ENDS
+from operators.aggregates.functions import ENDS, follows_arrival
 from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
 from operators.windows.session_aggregate import SessionAggregate
@@ -58,9 +58,23 @@ def partial_window(node: WindowAggregate) -> WindowPartial:
         keys=node.keys,
         aggregates=aggregates(node.aggregates),
         lateness=0 if firing is None else firing.lateness,
+        each_window=in_order_of_arrival(node),
         **_timed(node),
     )
     return partial if firing is None else for_groups(partial)
+
+
+def in_order_of_arrival(node: WindowAggregate) -> bool:
+    """Return whether the rows of windows that overlap are to be told in the order in which they arrived."""
+    match node.window:
+        case Hop(size, slide):
+            overlap = slide < size
+        case Cumulate(size, step):
+            overlap = step < size
+        case _:
+            overlap = False
+    ordered = any(follows_arrival(call.function, distinct=call.distinct, append=True) for call in node.aggregates)
+    return overlap and ordered and appends(node.input)
 
 
 def _firing(node: WindowAggregate) -> Firing | None:

@@ -54,7 +54,12 @@ def is_default(part: Field[Any], value: object) -> bool:
 
 
 _LATER: Set[tuple[str, str]] = frozenset(
-    {("SettleOperator", "processing"), ("WindowPartial", "each_window"), ("GroupedWindowPartial", "each_window")}
+    {
+        ("SettleOperator", "processing"),
+        ("WindowPartial", "each_window"),
+        ("GroupedWindowPartial", "each_window"),
+        ("OverOperator", "ties"),
+    }
 )
 """Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""
 

@@ -60,6 +60,7 @@ _LATER: Set[tuple[str, str]] = frozenset(
         ("GroupedWindowPartial", "each_window"),
         ("RegularJoin", "doubts"),
         ("TemporalJoinOperator", "doubts"),
+        ("OverOperator", "ties"),
     }
 )
 """Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""

@@ -41,7 +41,8 @@ class OverOperator(KernelDefaults):
     is late when a row behind it, or a frame that holds it, has been emitted for its key, over RANGE also when it is
     behind the watermark by the length of the longest frame; where a frame is unbounded, when it is not newer than the
     watermark. `ttl` ms of processing time without a row let what is kept of a key be forgotten (0 = never); rows that
-    still wait for others of that key are answered first. Raises ValueError for calls that read rows behind the current
+    still wait for others of that key are answered first. Rows of one time are in the order of the columns at `ties`,
+    where there are any, then of arrival. Raises ValueError for calls that read rows behind the current
     one both by time and by number.
     """
 
@@ -52,6 +53,7 @@ class OverOperator(KernelDefaults):
     calls: tuple[OverCallSpec, ...]
     processing: bool = False
     ttl: int = 0
+    ties: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self._rows_ahead and self._time_ahead:
@@ -92,9 +94,16 @@ class OverOperator(KernelDefaults):
     def _waiting(self) -> Waiting:
         if self._rows_ahead:
             return WaitingForRows(
-                schema=self.input, partition=self.partition, time=self.time, ahead=self._rows_ahead, ttl=self.ttl
+                schema=self.input,
+                partition=self.partition,
+                time=self.time,
+                ties=self.ties,
+                ahead=self._rows_ahead,
+                ttl=self.ttl,
             )
-        return WaitingForTime(schema=self.input, partition=self.partition, time=self.time, ahead=self._time_ahead)
+        return WaitingForTime(
+            schema=self.input, partition=self.partition, time=self.time, ties=self.ties, ahead=self._time_ahead
+        )
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         frame_states, waiting = self._frame_states(), self._waiting()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.arrays import Mask, Times, in_order
 from operators.lateness import has_passed
@@ -43,11 +44,13 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(ABC):
-    """The rows of `schema` that wait, in partitions by the columns at `partition`; `time` is that of their time."""
+    """The rows of `schema` that wait, in partitions by the columns at `partition`; `time` is that of their time, and
+    those of one time are in the order of the columns at `ties`, then of arrival."""
 
     schema: pa.Schema
     partition: tuple[int, ...]
     time: int
+    ties: tuple[int, ...] = ()
 
     @abstractmethod
     def traces(self) -> Mapping[str, TraceSpec]:
@@ -108,7 +111,7 @@ class WaitingForTime(Waiting):
         staying = rows.filter(pa.array(~at_once))
         self._by_time.add(state, staying, times[~at_once])
         answered = pa.concat_tables(due).combine_chunks() if any(each.num_rows for each in due) else self._none()
-        answered, of = in_order(answered, milliseconds(answered.column(self.time)))
+        answered, of = self._sequence(answered)
         if not self.ahead:
             return Due(answered, of, self._none(), _NO_TIMES)
         waiting = self._by_partition
@@ -123,6 +126,15 @@ class WaitingForTime(Waiting):
             behind = ahead_times > upto
             ahead, ahead_times = ahead.filter(pa.array(behind)), ahead_times[behind]
         return Due(answered, of, ahead, ahead_times)
+
+    def _sequence(self, rows: pa.Table) -> tuple[pa.Table, Times]:
+        """The rows in their order, and their times."""
+        times = milliseconds(rows.column(self.time))
+        if not self.ties:
+            return in_order(rows, times)
+        keys = pa.table([times, *(rows.column(place) for place in self.ties)], names=[ORDER_TIME, *columns(self.ties)])
+        order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
+        return rows.take(order), times[order.to_numpy()]
 
     def _answered(self, watermark: int) -> int:
         """Up to which time rows are answered: all of them once their input has ended."""
@@ -142,7 +154,7 @@ class WaitingForRows(Waiting):
     @property
     def _unreached(self) -> WaitingForTime:
         """The rows that the watermark has not reached."""
-        return WaitingForTime(schema=self.schema, partition=self.partition, time=self.time)
+        return WaitingForTime(schema=self.schema, partition=self.partition, time=self.time, ties=self.ties)
 
     @property
     def _pending(self) -> GroupedTable:

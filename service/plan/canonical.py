@@ -129,7 +129,7 @@ class TextOfFormat6(ExactText):
     """Texts of what parts of a plan were called in checkpoints of format 6. An attribute that is new since is added to
     `_later`: its default is what was before."""
 
-    _later = frozenset({("Call", "constants"), ("Call", "versions")})
+    _later = frozenset({("Call", "constants"), ("Call", "versions"), ("Over", "ties")})
 
 
 def canonical(value: object) -> str:

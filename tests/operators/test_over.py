@@ -646,3 +646,24 @@ def test_what_is_kept_of_a_key_is_forgotten_after_its_time_to_live():
     for now in (0, 99, 199):
         run(Batch([row("a", now)], now=now))
     assert [r[4] for r, _ in run.log] == [1, 2, 1]
+
+
+@pytest.mark.parametrize("sizes", [1, 5, 40])
+@pytest.mark.parametrize("name", ["ROW_NUMBER", "LAG", "LEAD"])
+def test_rows_of_one_time_are_in_the_order_of_the_columns_that_part_them(name, sizes):
+    frame, arguments = (ALL_ROWS, ()) if name == "ROW_NUMBER" else (TWO_ROWS, (1,))
+    call = OverCallSpec(function=name, frame=frame, arguments=arguments)
+    run = Run((over([(call, pa.int64(), "")], ties=(1,)),), restart=True)
+    dice = random.Random(sizes)
+    rows = [(None if i % 7 == 0 else "ab"[i % 2], i, EPOCH + timedelta(milliseconds=i // 10), 0.0) for i in range(40)]
+    dice.shuffle(rows)
+    for start in range(0, 40, sizes):
+        run(Batch([Change(row) for row in rows[start : start + sizes]], watermark=-1))
+    run(Batch([], watermark=END_OF_TIME))
+    expected = {}
+    for key in (None, "a", "b"):
+        ids = sorted(row[1] for row in rows if row[0] == key)
+        for n, i in enumerate(ids):
+            before, behind = (ids[n - 1] if n else None), (ids[n + 1] if n + 1 < len(ids) else None)
+            expected[i] = {"ROW_NUMBER": n + 1, "LAG": before, "LEAD": behind}[name]
+    assert {row[1]: row[4] for row in run.applied} == expected

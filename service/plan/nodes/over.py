@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """OVER windows sharing PARTITION BY and ORDER BY. Fields: the input's, then one a call."""
+    """OVER windows sharing PARTITION BY and ORDER BY. Fields: the input's, then one a call. Rows of one time are in the
+    order of the columns at `ties`; without any in that of arrival."""
 
     input: Node
     partition: tuple[int, ...]
@@ -22,6 +23,7 @@ class Over:
     calls: tuple[OverCall, ...]
     fields: tuple[Field, ...]
     ttl: int = 0
+    ties: tuple[int, ...] = ()
     place: Place = NOWHERE
 
     @property
@@ -35,7 +37,7 @@ class Over:
         return max((call.spec.time_ahead for call in self.calls), default=0)
 
     def __post_init__(self) -> None:
-        check_positions(self, self.input.fields, (self.time, *self.partition, *read_by(self.calls)))
+        check_positions(self, self.input.fields, (self.time, *self.partition, *self.ties, *read_by(self.calls)))
         check(
             len(self.fields) == len(self.input.fields) + len(self.calls),
             self,

@@ -1,10 +1,14 @@
-"""RAND() and UUID() become functions of the record that a row comes from.
+"""RAND() and UUID() become functions of the record that a row comes from, and rows of one time are in the order of
+their records where OVER windows of different partitions follow one another.
 
 A batch that is replayed must have the same rows, and a row that is taken back the same values. So a lot is not drawn
 but computed: from the topic, partition and offset of the row's record, and from the place of the call in the job. They
 travel with the rows as hidden columns, as far up as something is drawn. A row of a join comes from two records. A row
 of an aggregate comes from none, nor does one that a changelog may take back by a later record: what is drawn there
 stays as it is, and `validate` refuses it.
+
+A window hands its rows on in the order of its shards, so that what comes behind it, in other shards, no longer knows
+in which order rows of one time arrived: that of their records is the same however many shards there are.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from service.plan.nodes import (
     Union,
     WindowRows,
 )
+from service.plan.passes.row_order import apart, with_order
 from service.plan.properties import carries_changes
 from service.plan.table import ColumnKind, TableColumn
 from service.plan.types import BIGINT, INT, STRING
@@ -42,21 +47,33 @@ DRAWS: Mapping[str, str] = {
 
 
 def draw_from_origins(job: Job) -> Job:
-    """Replace each call that draws, where its row has an origin.
+    """Replace each call that draws, where its row has an origin, and order rows of one time by it in OVER windows of
+    different partitions.
 
     >>> from tests.sql.outline import shown
     >>> print(shown("SELECT a1, RAND() AS r FROM a", draw_from_origins))
     project a1, r
       project a1, RAND(origin('a', partition, offset)), partition, offset
         scan a
+    >>> calls = "LAG(who) OVER (PARTITION BY who ORDER BY ts), LAG(who) OVER (ORDER BY ts)"
+    >>> print(shown(f"SELECT {calls} FROM pay", draw_from_origins))
+    project LAG(who), LAG(who)
+      project who, amount, id, ts, at, LAG(who), LAG(who)
+        project who, amount, id, ts, at, LAG(who), LAG(who), partition, offset
+          over nothing on ts: LAG(who) rows None
+            project who, amount, id, ts, at, LAG(who), partition, offset
+              over who on ts: LAG(who) rows None
+                scan pay
     """
-    if not any(_draws(e) for node in in_order(job.sinks) for e in _expressions(node)):
+    nodes = in_order(job.sinks)
+    ordered = frozenset(id(over) for node in nodes if isinstance(node, Over) for over in apart(node))
+    if not ordered and not any(_draws(e) for node in nodes for e in _expressions(node)):
         return job
-    first = _Origins()
+    first = _Origins(ordered=ordered)
     for sink in job.sinks:
         first.plain(sink.input)
     # A table that needs its origins for one reader has them for all, or it would be read twice.
-    second = _Origins(first.scans)
+    second = _Origins(first.scans, ordered)
     return replace(job, sinks=tuple(replace(s, input=second.plain(s.input)) for s in job.sinks))
 
 
@@ -70,6 +87,7 @@ class _Wide(NamedTuple):
 @dataclass(slots=True)
 class _Origins:
     wide_scans: frozenset[int] = frozenset()
+    ordered: frozenset[int] = frozenset()
     scans: frozenset[int] = frozenset()
     _plain: dict[int, tuple[Node, Node]] = field(default_factory=dict)
     _wide: dict[int, tuple[Node, _Wide | None]] = field(default_factory=dict)
@@ -88,7 +106,7 @@ class _Origins:
         return self._wide[id(node)][1]
 
     def _as_plain(self, node: Node) -> Node:
-        drawing = any(map(_draws, _expressions(node)))
+        drawing = any(map(_draws, _expressions(node))) or id(node) in self.ordered
         if drawing or (isinstance(node, Scan) and id(node) in self.wide_scans):
             wide = self.wide(node)
             if wide is not None:
@@ -189,8 +207,14 @@ class _Origins:
             return None
         hidden = _hidden(below.node, node.input)
         width, added, more = len(fields(node.input)), len(node.fields) - len(fields(node.input)), len(hidden.fields)
-        made = replace(node, input=below.node, fields=(*node.fields[:width], *hidden.fields, *node.fields[width:]))
-        places = [*range(width), *range(width + more, width + more + added), *range(width, width + more)]
+        ordered = id(node) in self.ordered
+        input = with_order(below.node, hidden.columns) if ordered else below.node
+        hidden_fields = fields(input)[width:]
+        made = replace(node, input=input, fields=(*node.fields[:width], *hidden_fields, *node.fields[width:]))
+        if ordered and isinstance(made, Over):
+            made = replace(made, ties=tuple(range(width + len(hidden_fields) - more, width + len(hidden_fields))))
+        answers = width + len(hidden_fields)
+        places = [*range(width), *range(answers, answers + added), *range(width, width + more)]
         new = _picked(made, places)
         return _Wide(new, moved(below.origin, {width + i: width + added + i for i in range(more)}))
 

@@ -40,4 +40,5 @@ def over(node: Over) -> OverOperator:
         calls=tuple(call.spec for call in node.calls),
         processing=in_processing_time(node.input, node.time),
         ttl=node.ttl,
+        ties=node.ties,
     )

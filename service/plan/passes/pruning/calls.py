@@ -59,6 +59,7 @@ def narrowed_over(node: Over, needed: set[int], below: Pruned) -> Pruned:
         input=input,
         partition=at(node.partition, places),
         time=places[node.time],
+        ties=at(node.ties, places),
         calls=tuple(
             replace(
                 c,

@@ -76,7 +76,8 @@ def needed_of_inputs(node: Node, needed: set[int]) -> list[set[int]]:
         case Over():
             width = len(fields(node.input))
             over = [node.calls[i] for i in kept_over_calls(node, needed)]
-            return [{i for i in needed if i < width} | set(node.partition) | {node.time} | _read_by(over)]
+            own = {*node.partition, node.time, *node.ties}
+            return [{i for i in needed if i < width} | own | _read_by(over)]
         case PairJoin():
             width = len(fields(node.left))
             left = {i for i in needed if i < width} | set(node.left_keys)

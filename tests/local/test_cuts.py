@@ -24,7 +24,8 @@ OF_TIME = {
     *("stream_window_processing", "over_processing", "interval_joins_in_a_row", "interval_join_proctime_in_a_row"),
     *("window_early", "window_late_firing"),
     *("lookup_join", "lookup_join_cached", "lookup_join_using"),
-    "temporal_join_proctime_retract",
+    *("temporal_join_proctime_retract", "window_top_n_early", "window_top_n_retract", "top_n_several"),
+    *("window_distinct", "window_over_distinct"),
 }
 """Cases about processing time and lateness, which cuts do change."""
 

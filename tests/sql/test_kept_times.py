@@ -58,6 +58,7 @@ BEHIND = [
     "SELECT who, t FROM (SELECT who, `at` AS t, LEAD(id) OVER (PARTITION BY who ORDER BY ts) AS n FROM pay)",
     "SELECT who, t FROM (SELECT who, `at` AS t, SUM(id) OVER (PARTITION BY who ORDER BY ts) AS n FROM pay)",
     "SELECT who, `at` AS t FROM pay ORDER BY ts",
+    "SELECT who, `at` AS t FROM pay WHERE id IN (SELECT pay_id FROM ship) UNION ALL SELECT port, PROCTIME() FROM ship",
 ]
 
 

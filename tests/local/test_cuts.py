@@ -25,7 +25,8 @@ OF_TIME = {
     *("window_early", "window_late_firing", "window_top_n_early"),
     *("window_distinct", "window_over_distinct", "window_top_n_retract", "top_n_several"),
     *("lookup_join", "lookup_join_cached", "lookup_join_using"),
-    "temporal_join_proctime_retract",
+    *("temporal_join_proctime_retract", "window_top_n_early", "window_top_n_retract", "top_n_several"),
+    *("window_distinct", "window_over_distinct", "processing_time_behind"),
 }
 """Cases about processing time and lateness, which cuts do change."""
 

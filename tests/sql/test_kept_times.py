@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from service.plan.nodes import Mode
+from service.plan.passes import normalize
 from service.plan.properties import mode
-from tests.sql.outline import columns, mistakes, plan
+from tests.sql.outline import columns, mistakes, outline, plan, shown
 
 TUMBLED = "TUMBLE(TABLE v, DESCRIPTOR(ts), INTERVAL '1' MINUTE)"
 WINDOWED = "SELECT who, window_start AS s, window_end AS e FROM TUMBLE(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' MINUTE)"
@@ -43,6 +44,62 @@ def test_a_time_that_is_a_key_of_groups_is_a_time_attribute_where_one_is_needed(
 
 def test_a_time_that_is_not_gone_by_is_a_plain_column():
     assert columns(plan("SELECT DISTINCT who, ts FROM pay")) == "who STRING!, ts TIMESTAMP(3)"
+
+
+BEHIND = [
+    "SELECT who, p.`at` AS t FROM pay AS p JOIN ship ON id = pay_id",
+    "SELECT p.who, p.t FROM (SELECT who, id, `at` AS t FROM pay) AS p JOIN a ON id = a1 JOIN b ON a2 = b1",
+    "SELECT who, `at` AS t FROM pay WHERE id IN (SELECT pay_id FROM ship)",
+    "SELECT who, `at` AS t FROM pay WHERE EXISTS (SELECT * FROM ship WHERE pay_id = id AND port = who)",
+    "SELECT who, `at` AS t FROM HOP(TABLE pay, DESCRIPTOR(ts), INTERVAL '1' DAY, INTERVAL '2' DAY)",
+    "SELECT who, `at` AS t FROM TUMBLE(TABLE pay, DESCRIPTOR(`at`), INTERVAL '1' DAY)",
+    "SELECT who, `at` AS t FROM SESSION(TABLE pay PARTITION BY who, DESCRIPTOR(ts), INTERVAL '1' DAY)",
+    "SELECT who, `at` AS t FROM pay GROUP BY COUNTWINDOW(3)",
+    "SELECT who, t FROM (SELECT who, `at` AS t, LEAD(id) OVER (PARTITION BY who ORDER BY ts) AS n FROM pay)",
+    "SELECT who, t FROM (SELECT who, `at` AS t, SUM(id) OVER (PARTITION BY who ORDER BY ts) AS n FROM pay)",
+    "SELECT who, `at` AS t FROM pay ORDER BY ts",
+    "SELECT who, `at` AS t FROM pay WHERE id IN (SELECT pay_id FROM ship) UNION ALL SELECT port, PROCTIME() FROM ship",
+]
+
+
+@pytest.mark.parametrize("view", BEHIND)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT window_start, COUNT(*) FROM TUMBLE(TABLE v, DESCRIPTOR(t), INTERVAL '1' MINUTE)"
+        " GROUP BY window_start, window_end",
+        "SELECT COUNT(*) FROM v GROUP BY TUMBLE(t, INTERVAL '1' MINUTE)",
+        "SELECT COUNT(*) FROM v GROUP BY SLIDINGWINDOW(mi, 1)",
+        "SELECT COUNT(*) OVER (PARTITION BY who ORDER BY t) FROM v",
+        "SELECT v.who FROM v JOIN item FOR SYSTEM_TIME AS OF v.t AS i ON i.id = CHAR_LENGTH(v.who)",
+    ],
+)
+def test_a_processing_time_is_one_again_behind_what_holds_rows_back(view: str, query: str):
+    assert mistakes(query, f"CREATE VIEW v AS {view};") == []
+
+
+@pytest.mark.parametrize(
+    ("view", "holds"),
+    [
+        (BEHIND[0], True),
+        (BEHIND[9], True),
+        (BEHIND[10], True),
+        ("SELECT who, `at` AS t, SUM(id) OVER (PARTITION BY who ORDER BY `at`) AS n FROM pay", False),
+        ("SELECT who, `at` AS t FROM pay UNION ALL SELECT port, PROCTIME() FROM ship", False),
+    ],
+)
+def test_a_processing_time_is_that_at_which_rows_come_out(view: str, holds: bool):
+    found = outline(plan("SELECT COUNT(*) FROM v GROUP BY TUMBLE(t, INTERVAL '1' MINUTE)", f"CREATE VIEW v AS {view};"))
+    behind = found[: found.index("scan pay")].splitlines()
+    assert any("PROCTIME()" in line for line in behind[2:]) is holds
+
+
+def test_a_condition_on_the_time_at_which_rows_come_out_is_not_asked_before():
+    held = "SELECT who, `at` AS t, COUNT(*) OVER (PARTITION BY who ORDER BY ts) AS n FROM pay"
+    found = shown(f"SELECT n FROM ({held}) WHERE CONCAT(who, CAST(t AS STRING)) > 'a' AND n > 1", normalize)
+    assert found.index("PROCTIME()") < found.index("over who on ts") < found.index("scan pay")
+    before = shown(f"SELECT n FROM ({held}) WHERE who > 'a' AND n > 1", normalize)
+    assert before.index("over who on ts") < before.index("filter (who > ")
 
 
 NO_TIME = (

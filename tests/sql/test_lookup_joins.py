@@ -106,6 +106,13 @@ def test_a_row_that_may_be_taken_back_is_kept_with_what_it_met_and_others_are_no
     assert [kernel.traces() for kernel in kernels] == [{}]
 
 
+def test_the_processing_time_behind_what_holds_rows_back_may_be_looked_up_by():
+    chosen = "SELECT id, customer, at FROM orders WHERE id IN (SELECT id FROM changing)"
+    for left in (chosen, "SELECT o.id, o.customer, o.at FROM orders AS o LEFT JOIN changing AS x ON o.id = x.id"):
+        join = join_of(f"SELECT c.name FROM ({left}) AS o JOIN customers {AS_OF} ON o.customer = c.id")
+        assert [f.name for f in fields(join.right)] == ["id", "name"]
+
+
 def test_a_ttl_bounds_what_is_kept():
     join = join_of(
         f"SELECT /*+ STATE_TTL('o' = '1h') */ c.name FROM changing AS o JOIN customers {AS_OF} ON o.customer = c.id"

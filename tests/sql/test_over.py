@@ -13,8 +13,9 @@ CASES = [
 ROW) AS m FROM pay""",
         """
 project who, MAX(amount)
-  over who on ts: MAX(amount) rows 2
-    scan pay
+  project who, amount, id, ts, PROCTIME(), MAX(amount)
+    over who on ts: MAX(amount) rows 2
+      scan pay
 """,
         "who STRING!, m DECIMAL(10, 2)",
     ),
@@ -24,10 +25,11 @@ WINDOW w AS (PARTITION BY who ORDER BY ts RANGE BETWEEN INTERVAL '2' SECOND PREC
 CURRENT ROW)""",
         """
 project COUNT(*), SUM((id + 1)), MIN(id)
-  over nothing on ts: MIN(id) range None
-    over who on ts: COUNT(*) range 2000, SUM((id + 1)) range 2000
-      project who, amount, id, ts, at, (id + 1)
-        scan pay
+  project who, amount, id, ts, PROCTIME(), (id + 1), COUNT(*), SUM((id + 1)), MIN(id)
+    over nothing on ts: MIN(id) range None
+      over who on ts: COUNT(*) range 2000, SUM((id + 1)) range 2000
+        project who, amount, id, ts, at, (id + 1)
+          scan pay
 """,
         "n BIGINT!, s BIGINT, low BIGINT",
     ),
@@ -72,8 +74,10 @@ project id, LEAD(id), SUM(id), MIN(id), MAX(id), ts
 COUNT(DISTINCT id) OVER w AS n FROM pay WINDOW w AS (PARTITION BY who ORDER BY ts)""",
         """
 project RANK(*), DENSE_RANK(*), NTH_VALUE(id), COUNT(id)
-  over who on ts: RANK(*) range None, DENSE_RANK(*) range None, NTH_VALUE(id) range None, COUNT(DISTINCT id) range None
-    scan pay
+  project who, amount, id, ts, PROCTIME(), RANK(*), DENSE_RANK(*), NTH_VALUE(id), COUNT(id)
+    over who on ts: RANK(*) range None, DENSE_RANK(*) range None, NTH_VALUE(id) range None, \
+COUNT(DISTINCT id) range None
+      scan pay
 """,
         "r BIGINT!, d BIGINT!, second BIGINT, n BIGINT!",
     ),
@@ -82,8 +86,9 @@ project RANK(*), DENSE_RANK(*), NTH_VALUE(id), COUNT(id)
 FROM pay""",
         """
 project ts, COUNT(*)
-  over nothing on ts: COUNT(*) range 0 to 2000
-    scan pay
+  project who, amount, id, ts, PROCTIME(), COUNT(*)
+    over nothing on ts: COUNT(*) range 0 to 2000
+      scan pay
 """,
         "ts TIMESTAMP(3) *event, n BIGINT!",
     ),

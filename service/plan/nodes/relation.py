@@ -21,8 +21,9 @@ class Mode(Enum):
 class Field:
     """One column of a relation.
 
-    `again` is the time attribute that a key of groups was below them. It is one again where a query goes by it: what
-    changes in a group comes with the rows of its time, which the watermark has not passed.
+    `again` is the time attribute that a plain column is once more where a query goes by it: an event time that is a key
+    of groups, since what changes in a group comes with the rows of its time, which the watermark has not passed; or the
+    processing time, which is that at which rows come out.
     """
 
     name: str
@@ -34,7 +35,8 @@ class Field:
     @property
     def timeless(self) -> Field:
         """The column behind what gives its rows in another order than that of their times."""
-        return replace(self, time=TimeKind.NONE, again=TimeKind.NONE)
+        again = TimeKind.PROCESSING if TimeKind.PROCESSING in (self.time, self.again) else TimeKind.NONE
+        return replace(self, time=TimeKind.NONE, again=again)
 
     @property
     def keyed(self) -> Field:

@@ -126,6 +126,8 @@ def _through(
 ) -> Node:
     """The part of the filter that reads only columns at `places` moves under `below`, to the places they have there."""
     under, over = _split(conjuncts(node.condition), set(places))
+    if isinstance(below, WindowAggregate | Over | TopN) and any(map(_asks_proctime, under)):
+        return node  # rows come out later than they came
     if not under or not places:
         return node
     condition = both(moved(c, places) for c in under)

@@ -13,6 +13,7 @@ from service.sql.parse.query_grammar import WINDOW_FUNCTIONS
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
 from service.sql.parse.table_grammar import local_name
 from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View, not_yet
+from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected, uniquely_named
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
@@ -24,7 +25,6 @@ from service.sql.resolve.windows import (
     time_attribute,
     window_time,
     window_zone,
-    with_time,
 )
 from service.sql.scope import Scope
 from service.sql.tables.create_table import table_fields
@@ -179,7 +179,7 @@ def window_rows(call: exp.Anonymous, session: ResolveContext) -> Relation:
         relation = resolve_relation(data, session)
         name = f"the window {window.name}"
         described = described_time(window.arguments["TIMECOL"])
-        relation = with_time(relation, described, session.place(call))
+        relation = with_time(relation, described, session)
         time = time_attribute(described, relation.scope, name)
         shape = partitioned(window.window(), data, relation.scope)
     except SqlError as error:

@@ -17,6 +17,7 @@ from service.plan.walk import fields as fields_of
 from service.sql.errors import SqlError
 from service.sql.resolve.aggregate_parts import AggregateInputs
 from service.sql.resolve.context import ResolveContext
+from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.relation import Relation, WindowColumns
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.resolve.windows import (
@@ -25,7 +26,6 @@ from service.sql.resolve.windows import (
     time_attribute,
     window_time,
     window_zone,
-    with_time,
 )
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
@@ -93,7 +93,7 @@ def with_window_time(nodes: Sequence[exp.Expr], relation: Relation, session: Res
     for node in nodes:
         if call_name(node) in GROUP_WINDOWS:
             with suppress(SqlError):
-                relation = with_time(relation, group_call(node).arguments["TIMECOL"], session.place(node))
+                relation = with_time(relation, group_call(node).arguments["TIMECOL"], session)
     return relation
 
 

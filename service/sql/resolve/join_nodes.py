@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from service.plan.expressions import Call, Expression, Literal, columns_of, moved
 from service.plan.nodes import Field, IntervalJoin, Join, JoinKind, WindowJoin
+from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.join_conditions import Conditions, Equality
@@ -177,4 +178,4 @@ def joined_columns(keyed: Keyed, kind: JoinKind) -> tuple[ScopeColumn, ...]:
 
 def _nullable(column: ScopeColumn) -> ScopeColumn:
     """A column of a side that may be padded with NULLs, which are no times."""
-    return replace(column, field=replace(column.field.timeless, nullable=True))
+    return replace(column, field=replace(column.field, nullable=True, time=TimeKind.NONE, again=TimeKind.NONE))

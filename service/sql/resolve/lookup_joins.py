@@ -20,6 +20,7 @@ from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.join_conditions import Conditions, Equality, sort_conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
+from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import positions
 from service.sql.resolve.windows import time_attribute
@@ -54,6 +55,7 @@ def lookup_join(
     version = at.args.get("version")
     if version is None:
         raise SqlError(f'"{name}" has no versions by time', hint="write FOR SYSTEM_TIME AS OF <left>.<proctime>", at=at)
+    left = with_time(left, version.expression, session)
     time = left.scope.field(time_attribute(version.expression, left.scope, "FOR SYSTEM_TIME AS OF"))
     if time.time is not TimeKind.PROCESSING:
         raise SqlError(

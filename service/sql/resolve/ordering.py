@@ -12,7 +12,9 @@ from service.plan.nodes import OrderBy, Project, TimeSort, TopN
 from service.plan.table import TimeKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import ResolveContext, not_yet
-from service.sql.resolve.relation import Relation, timed_again
+from service.sql.resolve.kept_times import timed_again
+from service.sql.resolve.processing_time import timed_anew
+from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import names_of
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
@@ -99,8 +101,7 @@ def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: i
         return Relation(node, relation.scope, relation.windows)
     if not keys:
         return relation
-    if relation.scope.field(keys[0].column).again is not TimeKind.NONE:
-        relation = timed_again(relation, session.place(order))
+    relation = timed_again(relation, keys[0].column, columns[0].node, session)
     if keys[0].descending or not _is_time(relation, keys[0]):
         raise session.give_up(
             SqlError(
@@ -110,9 +111,10 @@ def ordered(query: exp.Expr, relation: Relation, session: ResolveContext, ttl: i
                 at=columns[0].node,
             )
         )
-    return Relation(
-        TimeSort(input=relation.node, order=keys, place=session.place(order)), relation.scope, relation.windows
-    )
+    place = session.place(order)
+    sorted_ = replace(relation, node=TimeSort(input=relation.node, order=keys, place=place))
+    waits = relation.scope.field(keys[0].column).time is TimeKind.EVENT
+    return timed_anew(sorted_, place, session) if waits else sorted_
 
 
 def _is_time(relation: Relation, key: OrderBy) -> bool:

@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.over_calls import FramedCall, called_by, over_call
 from service.sql.resolve.over_definition import definition, named_windows
 from service.sql.resolve.over_nodes import with_answers
 from service.sql.resolve.ranking import RANK_FUNCTIONS, RankCall, with_ranks
 from service.sql.resolve.relation import Relation
 from service.sql.resolve.syntax import canonical, reference, replaced
-from service.sql.resolve.windows import with_time
 from service.sql.scope import INTERNAL
 
 Item = tuple[str, exp.Expr]
@@ -36,7 +36,9 @@ def resolve_over(
         calls = _calls(select, relation, items, session, settled=True)
     scope, place = relation.scope, session.place(select)
     names = {text: f"{INTERNAL}over{i}" for i, text in enumerate(calls)}
-    relation = with_answers(relation, [c for c in calls.values() if isinstance(c, FramedCall)], names, ttl, place)
+    relation = with_answers(
+        relation, [c for c in calls.values() if isinstance(c, FramedCall)], names, ttl, place, session
+    )
     with session.all_or_nothing(), session.mistakes.collecting(select):
         relation = with_ranks(relation, [c for c in calls.values() if isinstance(c, RankCall)], names, ttl, place)
 
@@ -55,7 +57,7 @@ def _with_times(select: exp.Select, relation: Relation, items: list[Item], sessi
             with suppress(SqlError):
                 _, order, _ = definition(window, named)
                 if order is not None and called_by(window) not in RANK_FUNCTIONS:
-                    relation = with_time(relation, order.expressions[0].this, session.place(window))
+                    relation = with_time(relation, order.expressions[0].this, session)
     return relation
 
 

@@ -13,7 +13,9 @@ from dataclasses import replace
 from service.plan import types
 from service.plan.expressions import Column, Expression
 from service.plan.nodes import Field, Frame, Over, OverCall, PairJoin, Place
+from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.over_calls import FramedCall, Reach
+from service.sql.resolve.processing_time import timed_anew
 from service.sql.resolve.ranking import RANK_FUNCTIONS
 from service.sql.resolve.relation import Relation, column, extended, projected
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
@@ -25,21 +27,30 @@ _NEVER_NULL = ("COUNT", *RANK_FUNCTIONS)
 
 
 def with_answers(
-    relation: Relation, calls: Sequence[FramedCall], names: Mapping[str, str], ttl: int, place: Place
+    relation: Relation,
+    calls: Sequence[FramedCall],
+    names: Mapping[str, str],
+    ttl: int,
+    place: Place,
+    session: ResolveContext,
 ) -> Relation:
     """Return `relation` with a column for each of `calls`, found under the name that `names` has for its text."""
     groups: dict[tuple[Reach, tuple[Expression, ...], int], list[FramedCall]] = {}
     for call in calls:
         groups.setdefault((call.reach, call.partition, call.time), []).append(call)
     waiting: list[list[FramedCall]] = []
+    held = False
     for (reach, *_), group in sorted(groups.items(), key=lambda each: each[0][0]):
+        if held and group[0].processing:
+            relation, held = timed_anew(relation, place, session), False
         if reach.outlasts_time:
             waiting.append(group)
         else:
             relation = _over(relation, group, names, ttl, place)
+            held = held or not group[0].processing
     match waiting:
         case []:
-            return relation
+            return timed_anew(relation, place, session) if held else relation
         case [group]:
             return _over(relation, group, names, ttl, place)
         case _:

@@ -1,4 +1,4 @@
-"""PROCTIME() behind operators that hold rows back: interval joins, and what waits for a watermark.
+"""PROCTIME() behind operators that hold rows back: joins, and what waits for a watermark.
 
 Law: a processing-time attribute is the time of the batch in which its row comes out, as in Flink, which computes it
 where it is used. An attribute that kept the time of an earlier batch would be behind the clock of the operators after
@@ -16,6 +16,7 @@ from service.plan.nodes import Place, Project
 from service.plan.table import TimeKind
 from service.sql.resolve.context import ResolveContext
 from service.sql.resolve.relation import Relation, column
+from service.sql.scope import Scope
 
 
 def timed_anew(relation: Relation, place: Place, session: ResolveContext) -> Relation:
@@ -23,18 +24,20 @@ def timed_anew(relation: Relation, place: Place, session: ResolveContext) -> Rel
     scope = relation.scope
     if not any(field.time is TimeKind.PROCESSING for field in scope.fields):
         return relation
-    now = session.compile(exp.Anonymous(this="PROCTIME", expressions=[]), scope)
-    assert isinstance(now, Call), "PROCTIME() is always there"
-
-    def value(place: int) -> Expression:
-        field, own = scope.field(place), column(scope, place)
-        if field.time is not TimeKind.PROCESSING:
-            return own
-        if not field.nullable:
-            return now
-        # A row that was padded has no time.
-        return Call("PROCTIME", (own,), now.type, f"CASE WHEN {{0}} IS NOT NULL THEN {now.template} END")
-
-    expressions = tuple(value(i) for i in range(len(scope)))
+    expressions = tuple(
+        time_there(scope, i, session) if field.time is TimeKind.PROCESSING else column(scope, i)
+        for i, field in enumerate(scope.fields)
+    )
     node = Project(input=relation.node, expressions=expressions, fields=scope.fields, place=place)
     return replace(relation, node=node)
+
+
+def time_there(scope: Scope, index: int, session: ResolveContext) -> Expression:
+    """Return the processing time behind the rows of `scope`, in place of that in the column at `index`."""
+    now = session.compile(exp.Anonymous(this="PROCTIME", expressions=[]), scope)
+    assert isinstance(now, Call), "PROCTIME() is always there"
+    if not scope.field(index).nullable:
+        return now
+    # A row that was padded has no time.
+    own = column(scope, index)
+    return Call("PROCTIME", (own,), now.type, f"CASE WHEN {{0}} IS NOT NULL THEN {now.template} END")

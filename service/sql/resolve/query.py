@@ -168,10 +168,13 @@ def _union_field(
     found = Field(given[0].name, kind, any(f.nullable for f in given))
     if any(f.type != kind for f in given):
         return found
-    times, again = {f.time for f in given}, {f.keyed.again for f in given}
-    if len(times) == 1 and (time := times.pop()) is not TimeKind.NONE:
-        return replace(found, time=time)
-    return replace(found, again=again.pop()) if len(again) == 1 else found
+    kinds = {f.again if f.time is TimeKind.NONE else f.time for f in given}
+    if len(kinds) > 1:
+        return found
+    (kind_of_time,) = kinds
+    if all(f.time is kind_of_time for f in given):
+        return replace(found, time=kind_of_time)
+    return replace(found, again=kind_of_time)
 
 
 def _cast_to(relation: Relation, fields: tuple[Field, ...], session: ResolveContext) -> Node:

@@ -91,21 +91,6 @@ def filtered(relation: Relation, condition: Expression, place: Place) -> Relatio
     return replace(relation, node=Filter(input=relation.node, condition=condition, place=place))
 
 
-def timed_again(relation: Relation, place: Place) -> Relation:
-    """Return `relation`, in which the times that are keys of groups are time attributes again."""
-    scope = relation.scope
-    if all(field.again is TimeKind.NONE for field in scope.fields):
-        return relation
-    columns = tuple(
-        c if c.field.again is TimeKind.NONE else replace(c, field=replace(c.field.timeless, time=c.field.again))
-        for c in scope.columns
-    )
-    again = Scope(columns)
-    own = tuple(column(scope, i) for i in range(len(scope)))
-    node = Project(input=relation.node, expressions=own, fields=again.fields, place=place)
-    return replace(relation, node=node, scope=again)
-
-
 def projected(
     relation: Relation, items: Sequence[tuple[str, Expression]], place: Place, qualifier: str = ""
 ) -> Relation:

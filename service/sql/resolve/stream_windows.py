@@ -165,7 +165,7 @@ def _event_time(call: StreamWindowCall, relation: Relation) -> int | None:
         )
     if found:
         return found[0]
-    if isinstance(call.shape, CountShape) or any(f.time is TimeKind.PROCESSING for f in fields):
+    if isinstance(call.shape, CountShape) or any(TimeKind.PROCESSING in (f.time, f.again) for f in fields):
         return None
     timed = [n for n in in_order([relation.node]) if isinstance(n, Scan) and n.table.watermark is not None]
     if timed:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from service.plan.expressions import Call, Column, Expression
-from service.plan.nodes import JoinKind, Place, TemporalJoin
+from service.plan.nodes import JoinKind, TemporalJoin
 from service.plan.properties import event_time
 from service.plan.table import TimeKind
 from service.plan.types import BOOLEAN
@@ -21,6 +21,7 @@ from service.sql.resolve.from_clause import resolve_relation
 from service.sql.resolve.join_conditions import Conditions, Equality, sort_conditions
 from service.sql.resolve.join_inputs import Keyed
 from service.sql.resolve.join_nodes import compared, compiled_conditions, joined_columns
+from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.lookup_joins import looked_up, lookup_join
 from service.sql.resolve.processing_time import timed_anew
 from service.sql.resolve.relation import Relation
@@ -32,7 +33,7 @@ from service.sql.resolve.temporal_functions import (
     resolve_function,
 )
 from service.sql.resolve.versions import NoVersions, VersionStream, version_stream
-from service.sql.resolve.windows import time_attribute, with_time
+from service.sql.resolve.windows import time_attribute
 from service.sql.scope import INTERNAL, Scope, ScopeColumn
 
 _AS_OF = "FOR SYSTEM_TIME AS OF"
@@ -94,7 +95,7 @@ def _joined(
     session: ResolveContext,
 ) -> Relation:
     name = right.scope.qualifiers[0] if right.scope.qualifiers else "the right input"
-    left, left_time = _left_time(at, left, session.place(at))
+    left, left_time = _left_time(at, left, session)
     stream, version_time = _versions(right, name, at, session)
     right_time = _right_time(left.scope.field(left_time).time, right, version_time, name, at)
     right = _with_versions(right, stream)
@@ -139,14 +140,14 @@ def _joined(
     return joined if right_time is None else timed_anew(joined, session.place(at), session)
 
 
-def _left_time(at: exp.Expr, left: Relation, place: Place) -> tuple[Relation, int]:
+def _left_time(at: exp.Expr, left: Relation, session: ResolveContext) -> tuple[Relation, int]:
     """The left input, and the position of its time attribute that the versions are asked for by."""
     call = function_call(at)
     if call is not None and len(call.expressions) != 1:
         raise SqlError(f"{call.name} takes one argument, a time attribute of the left input", at=call)
     user = _AS_OF if call is None else f"the temporal table function {call.name}"
     node = at.args["version"].expression if call is None else call.expressions[0]
-    left = with_time(left, node, place)
+    left = with_time(left, node, session)
     return left, time_attribute(node, left.scope, user)
 
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from service.plan.nodes import Cumulate, Field, Hop, Place, Session, Tumble, Window
+from service.plan.nodes import Cumulate, Field, Hop, Session, Tumble, Window
 from service.plan.table import TimeKind
 from service.plan.types import TimestampLtz
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions.literals import interval_value
 from service.sql.parse.stream_window_grammar import STREAM_WINDOWS
-from service.sql.resolve.relation import Relation, timed_again
 from service.sql.resolve.syntax import call_name, names_of
 from service.sql.scope import Scope
 
@@ -160,15 +159,6 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
         if found.index not in positions:
             positions.append(found.index)
     return replace(window, partition=tuple(positions))
-
-
-def with_time(relation: Relation, node: exp.Expr, place: Place) -> Relation:
-    """Return `relation`, in which the column that `node` names is a time attribute, if it can be one again."""
-    try:
-        found = relation.scope.lookup(names_of(node)) if isinstance(node, exp.Column) else None
-    except SqlError:
-        return relation
-    return relation if found is None or found.field.again is TimeKind.NONE else timed_again(relation, place)
 
 
 def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:

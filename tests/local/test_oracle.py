@@ -180,6 +180,26 @@ QUERIES = {
         "v BIGINT, x BIGINT",
         "SELECT v, (SELECT DISTINCT b.k FROM b WHERE b.k = a.k) FROM a",
     ),
+    "lateral, a join": (
+        "g STRING, h STRING, x BIGINT",
+        "SELECT g, t.h, t.x FROM a, LATERAL"
+        " (SELECT b.h, c.v AS x FROM b JOIN a AS c ON b.k = c.k WHERE b.w > a.v AND c.g = a.g) AS t",
+    ),
+    "lateral, an aggregate of any rows, after another": (
+        "v BIGINT, s BIGINT, n BIGINT",
+        "SELECT a.v, t.s, u.n FROM a, LATERAL (SELECT SUM(w) AS s FROM b WHERE b.k = a.k) AS t"
+        " LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM b WHERE b.w < t.s) AS u ON TRUE",
+    ),
+    "lateral, the last two of what is smaller": (
+        "k BIGINT, x BIGINT",
+        "SELECT a.k, t.x FROM a LEFT JOIN LATERAL"
+        " (SELECT b.w * 10 AS x FROM b WHERE b.w <= a.v ORDER BY b.w DESC, b.k, b.h LIMIT 2) AS t ON TRUE",
+    ),
+    "lateral, joined on": (
+        "k BIGINT, h STRING",
+        "SELECT c.k, t.h FROM a AS c JOIN b AS d ON c.k = d.k,"
+        " LATERAL (SELECT h FROM b WHERE b.w = c.v AND b.k <> d.w) AS t",
+    ),
     "in, tied": ("g STRING, v BIGINT", "SELECT g, v FROM a WHERE v IN (SELECT w FROM b WHERE k = a.k)"),
     "exists in an aggregate": (
         "g STRING, n BIGINT",

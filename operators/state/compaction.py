@@ -82,7 +82,8 @@ def taken(run: Run, below: int | None, store: BlockStore) -> tuple[list[pa.Recor
     left: list[Block] = []
     used: list[Block] = []
     for block in run:
-        if below is not None and block.low >= below:
+        # A block that another merge has already taken further, before slots changed, must not be seen again from here.
+        if below is not None and max(block.low, block.start) >= below:
             left.append(block)
             continue
         loaded = store.load(block)

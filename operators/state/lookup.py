@@ -88,7 +88,9 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
             if block.high < lowest or block.low > highest:
                 continue
             rows, sort_keys = trace.load(block)
-            base = int(np.searchsorted(sort_keys, np.uint64(block.start))) if block.start > block.low else 0
+            # The first key of a clipped block is the first that is seen, behind others that have been merged.
+            moved = block.start > block.low or block.clip is not None
+            base = int(np.searchsorted(sort_keys, np.uint64(block.start))) if moved else 0
             starts = np.maximum(np.searchsorted(sort_keys, lows), base)
             counts = np.maximum(np.searchsorted(sort_keys, highs, "right") - starts, 0)
             positions = spread(starts, counts)

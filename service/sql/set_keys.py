@@ -93,7 +93,8 @@ SETTINGS: Mapping[str, OptionSpec] = {
     "table.optimizer.reuse-sub-plan-enabled": ignored(_INNER, BOOLEAN),
     "table.optimizer.reuse-source-enabled": ignored(_INNER, BOOLEAN),
     "table.optimizer.join-reorder-enabled": ignored(
-        "joins run in the order in which they are written, or in that of the hint LEADING", BOOLEAN
+        "joins run in the order in which they are written, unless nothing compares two tables, or in that of LEADING",
+        BOOLEAN,
     ),
     "table.optimizer.multiple-input-enabled": ignored(_INNER, BOOLEAN),
     "execution.checkpointing.interval": ignored("every batch is a checkpoint", DURATION),

@@ -87,6 +87,15 @@ QUERIES = {
         "v BIGINT, w BIGINT, x STRING",
         "SELECT a.v, b.w, c.g FROM a LEFT JOIN (b JOIN a AS c ON b.h = 'p' AND b.w = c.v) ON a.k = b.k",
     ),
+    "two that only the third compares": (
+        "v BIGINT, w BIGINT, x BIGINT",
+        "SELECT a.v, b.w, c.v FROM a, b, a AS c WHERE a.k = c.k AND b.k = c.k AND a.v < b.w AND c.g = 'x'",
+    ),
+    "two that only the third compares, all columns": (
+        "k BIGINT, g STRING, v BIGINT, n BIGINT, h STRING, w BIGINT",
+        "SELECT * FROM a, (SELECT k AS n FROM b WHERE w > 3) AS c, (SELECT h, w FROM b) AS d"
+        " WHERE a.v = d.w AND c.n < d.w AND c.n + 2 = d.w",
+    ),
     "full, no equality": ("v BIGINT, w BIGINT", "SELECT a.v, b.w FROM a FULL JOIN b ON a.v < b.w AND a.g = 'x'"),
     "in, in ON": (
         "v BIGINT, w BIGINT",

@@ -19,7 +19,7 @@ from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.from_clause import aliased, resolve_relation
 from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
-from service.sql.resolve.join_order import by_leading
+from service.sql.resolve.join_order import by_leading, by_links, found_later, on_conditions, source_name
 from service.sql.resolve.relation import Relation, filtered, visible
 from service.sql.resolve.skew import Skew, check_taken, skews, spread_all
 from service.sql.resolve.syntax import conjuncts, has_query, is_lateral, positions
@@ -43,19 +43,26 @@ def resolve_from(select: exp.Select, session: ResolveContext) -> From:
     where = list(conjuncts(select.args["where"].this)) if select.args.get("where") else []
     joins: list[exp.Join] = select.args.get("joins") or []
     first = select.args["from_"].this
+    sources = [first, *(j.this for j in joins)]
+    relations = _all(sources, select, session)
     wanted = leading(select)
-    led = None if wanted is None else by_leading(first, joins, wanted, session)
-    if led is None:
-        return _chain(first, joins, where, select, session)
-    where = [c for condition in led.conditions for c in conjuncts(condition)] + where
-    joined, where, hot = _chain(led.first, led.joins, where, select, session)
-    written = [i for name in led.written for i, c in enumerate(joined.scope) if c.qualifier == name]
+    if wanted is None:
+        order = by_links(first, joins, relations, where)
+    else:
+        order = by_leading(first, joins, relations, wanted, session)
+    if order is None:
+        return _chain(relations, joins, where, select, session)
+    moved = [exp.Join(this=sources[i]) for i in order[1:]]
+    where = on_conditions(joins) + where
+    joined, where, hot = _chain([relations[i] for i in order], moved, where, select, session)
+    names = map(source_name, sources)
+    written = [i for name in names for i, c in enumerate(joined.scope) if c.qualifier == name]
     hidden = [i for i in range(len(joined.scope)) if i not in set(written)]
     return From(reordered(joined, [*written, *hidden], session.place(select)), where, hot)
 
 
 def _chain(
-    first: exp.Expr,
+    relations: Sequence[Relation],
     joins: Sequence[exp.Join],
     where: list[exp.Expr],
     select: exp.Select,
@@ -63,24 +70,21 @@ def _chain(
     *,
     inner: bool = False,
 ) -> From:
-    """Tables that are joined from left to right, and the conditions of `where` that no join has taken.
+    """`relations` that are joined from left to right, and the conditions of `where` that no join has taken.
 
     Hints are those of `select`, of which this may be an `inner` part.
     """
-    sources = [first, *(j.this for j in joins)]
     # Queries nest, so the modules do.
     from service.sql.resolve.lateral_queries import lateral_join
     from service.sql.resolve.semi_joins import resolve_query_condition
 
-    relations = _all(sources, select, session)
-    _check_names(relations, sources, session)
     qualifiers = [q for r in relations for q in r.scope.qualifiers]
     ttls = state_ttls(select, qualifiers, session, inner=inner)
     hot = [] if inner else skews(select, qualifiers, session)
     movable = all(_kind(j, session) in (JoinKind.INNER, JoinKind.LEFT) for j in joins)
     joined = relations[0]
     left_ttl = _ttl(joined, ttls, session)
-    for join, right in zip(joins, relations[1:], strict=True):
+    for place, (join, right) in enumerate(zip(joins, relations[1:], strict=True), 1):
         kind = _kind(join, session)
         if isinstance(join.this, exp.Unnest):
             joined = _unnested(joined, join, join.this, kind, session)
@@ -93,6 +97,7 @@ def _chain(
         if movable and kind is JoinKind.INNER:
             scope, width = joined.scope.beside(right.scope), len(joined.scope)
             taken = [c for c in where if not has_query(c) and _spans(positions(c, scope), width)]
+            taken = [c for c in taken if not found_later(c, joins[place:], relations[place + 1 :])]
             where = [c for c in where if not any(c is t for t in taken)]
             conditions += taken
         kept = (left_ttl, _ttl(right, ttls, session))
@@ -139,6 +144,7 @@ def _all(sources: Sequence[exp.Expr], select: exp.Select, session: ResolveContex
             continue
     if len(found) < len(sources):
         raise QueryRejected
+    _check_names(found, sources, session)
     return found
 
 
@@ -149,7 +155,8 @@ def _in_parentheses(source: exp.Expr, select: exp.Select, session: ResolveContex
     first = source.this.copy()
     joins = first.args.get("joins") or []
     first.set("joins", None)
-    joined, _, _ = _chain(first, joins, [], select, session, inner=True)
+    relations = _all([first, *(j.this for j in joins)], select, session)
+    joined, _, _ = _chain(relations, joins, [], select, session, inner=True)
     if source.args.get("alias") is None:
         return joined
     return aliased(visible(joined, session.place(source)), source, session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,7 +20,11 @@ class KernelDefaults:
     """The defaults of `operators.kernel.Kernel`; a kernel is a frozen dataclass that extends this."""
 
     __slots__ = ()
-    version: ClassVar[int] = 1
+
+    @property
+    def version(self) -> int:
+        """The first version."""
+        return 1
 
     def traces(self) -> Mapping[str, TraceSpec]:
         """Return no table: without one of its own a kernel keeps no state."""

@@ -53,7 +53,9 @@ def is_default(part: Field[Any], value: object) -> bool:
     return part.default is not MISSING and bool(value == part.default)
 
 
-_LATER: Set[tuple[str, str]] = frozenset({("SettleOperator", "processing")})
+_LATER: Set[tuple[str, str]] = frozenset(
+    {("SettleOperator", "processing"), ("RegularJoin", "doubts"), ("TemporalJoinOperator", "doubts")}
+)
 """Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -85,11 +85,12 @@ class Kernel(Protocol):
 
     The same inputs, state and clock give bit-identical answers: a batch may be replayed after a crash when part of
     its output is already committed.
-
-    `version` is raised where a mend changes its answers, or what it keeps, so that state from before would be wrong.
     """
 
-    version: ClassVar[int]
+    @property
+    def version(self) -> int:
+        """The version, raised where a mend changes answers, or what is kept, so that state from before would be
+        wrong."""
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:

@@ -54,6 +54,9 @@ RIGHT_COPIES = "_right"
 DEGREE = "_degree"
 """How many rows of the other side of a join a row matches (BIGINT)."""
 
+DOUBTS = "_doubts"
+"""How many rows of the other side of a join a row perhaps matches, as the condition cannot be computed (BIGINT)."""
+
 MATCHES = "_times"
 """How often a row of a lookup join has met a row (BIGINT); 0 of one that has met none and is not shown."""
 

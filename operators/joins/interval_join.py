@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, Pairs, condition, taken
 from operators.joins.shown import joined_types
 from operators.joins.side import Side, Touched, TouchedRows, matches_of
+from operators.joins.undecided import UndecidedPairs
 from operators.kernel import Step, in_steps, together
 from operators.lateness import has_passed, out_of_reach
 from operators.names import WEIGHT, column, columns
@@ -71,7 +73,7 @@ class IntervalJoinOperator(KernelDefaults):
 
     def traces(self) -> Mapping[str, TraceSpec]:
         tables: list[StateTable] = []
-        for side, asks in zip(self._sides(), self._asks(), strict=True):
+        for side, asks in zip(self._sides(), self.kind.shows_alone, strict=True):
             tables += [side.table, *([self._open(side)] if asks else [])]
         return specs_of(*tables)
 
@@ -91,11 +93,6 @@ class IntervalJoinOperator(KernelDefaults):
         """The rows of a side that wait until their last possible partner has passed."""
         name = ("left_open", "right_open")[side.port]
         return TimedTable(name=name, schema=side.schema, key=tuple(columns(side.keys)))
-
-    def _asks(self) -> tuple[bool, bool]:
-        """Whether left and right rows wait to learn that nothing matched them."""
-        left = (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
-        return self.kind in left, self.kind in (JoinKind.RIGHT, JoinKind.FULL)
 
     def _reach(self) -> tuple[int, int]:
         """How long after its time a left and a right row can meet a new partner."""
@@ -124,12 +121,10 @@ class IntervalJoinOperator(KernelDefaults):
             _touched(state, sides[1], arrived[1], sides[0].hashes(state, arrived[0].rows)),
         )
         met = [np.zeros(rows.split, dtype=np.bool_) for rows in touched]
-        failed: list[pa.Table] = [] if 0 not in dead else [dead[0]]
-        tables = list((yield from in_steps(self._together(touched, met, failed, state, clock.now, sql))))
-        if failed:
-            dead[0] = pa.concat_tables(failed)
+        undecided = UndecidedPairs(self.kind, dead)
+        tables = list((yield from in_steps(self._together(touched, met, undecided, state, clock.now, sql))))
         late: dict[int, pa.Table] = {}
-        for side, asks, reach in zip(sides, self._asks(), self._reach(), strict=True):
+        for side, asks, reach in zip(sides, self.kind.shows_alone, self._reach(), strict=True):
             port, rows = side.port, arrived[side.port].rows
             closed = out_of_reach(times[port], reach, clock.previous)
             if asks:
@@ -139,12 +134,13 @@ class IntervalJoinOperator(KernelDefaults):
             elif (hopeless := closed & ~met[port] & has_passed(times[port], clock.previous)).any():
                 late[port] = weigh(rows.filter(pa.array(hopeless)), 1)
             side.keep_timed(state, rows, times[port])
-        for side, asks in zip(sides, self._asks(), strict=True):
+        for side, asks in zip(sides, self.kind.shows_alone, strict=True):
             if asks:
                 tables.append(self._expired(state, side, clock.watermark, sql))
         self._forget(state, clock.watermark)
         changes = pa.concat_tables([no_changes(self.output), *tables])
-        yield Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
+        count = sum(rows.num_rows for rows in late.values())
+        yield Step(changes=changes, late=late, late_count=count, dead=undecided.dead())
 
     def _near(self) -> str:
         width = len(self.left)
@@ -163,21 +159,20 @@ class IntervalJoinOperator(KernelDefaults):
         self,
         touched: tuple[TouchedRows, TouchedRows],
         met: Sequence[Mask],
-        failed: list[pa.Table],
+        undecided: UndecidedPairs,
         state: State,
         now: int,
         sql: Sql,
     ) -> Iterator[pa.Table]:
-        """The pairs, in pieces. Meanwhile the fresh rows that have `met` a partner are marked, and rows whose condition
-        cannot be computed are added to `failed`."""
+        """The pairs, in pieces. Meanwhile the fresh rows that have `met` a partner are marked, and those of `undecided`
+        pairs as well: none of these is alone."""
         left, right = touched
         for matches in self._matches(touched, now, sql):
             pairs = matches.pairs
-            for places, mine in zip(pairs, met, strict=True):
-                mine[places[places < len(mine)]] = True
-            dead = matches.dead(left.rows, np.ones(len(matches.failed.left), dtype=np.bool_))
-            if dead is not None:
-                failed.append(dead)
+            for found in (pairs, matches.failed):
+                for places, mine in zip(found, met, strict=True):
+                    mine[places[places < len(mine)]] = True
+            undecided.add(matches, left.rows, right.rows)
             if self.kind is JoinKind.SEMI:
                 yield self._weighed(left.rows.take(pa.array(self._first(left, pairs, state, sql))).columns)
             elif self.kind is not JoinKind.ANTI:
@@ -189,39 +184,48 @@ class IntervalJoinOperator(KernelDefaults):
         first = distinct(pairs.left)
         before = first[first >= left.split]
         if len(before):
-            had = self._matched(left.rows.take(pa.array(before)), state, sql)
+            had = self._met(left.rows.take(pa.array(before)), state, sql).matched
             first = np.concatenate([first[first < left.split], before[~had]])
         return first
 
-    def _matched(self, rows: pa.Table, state: State, sql: Sql, port: int = 0) -> Mask:
-        """Which `rows` of the side `port` match a row that is kept of the other side."""
+    def _met(self, rows: pa.Table, state: State, sql: Sql, port: int = 0) -> _Met:
+        """Which `rows` of the side `port` match a row that is kept of the other side, and which may."""
         sides = self._sides()
         side, other = sides[port], sides[1 - port]
         asking = TouchedRows(Touched.logged(rows, old=1), _no_rows(side), counted=False)
         kept = other.matching(state, side.hashes(state, rows))
         known = TouchedRows(_no_rows(other), kept, counted=False)
-        matched = np.zeros(rows.num_rows, dtype=np.bool_)
+        matched, doubtful = (np.zeros(rows.num_rows, dtype=np.bool_) for _ in range(2))
         # Of inner joins alone a condition asks for the time, and they do not come here.
         for found in self._matches((known, asking) if port else (asking, known), 0, sql):
             matched[found.pairs[port]] = True
-        return matched
+            doubtful[found.failed[port]] = True
+        return _Met(matched, doubtful)
 
     def _expired(self, state: State, side: Side, watermark: int, sql: Sql) -> pa.Table:
         """The rows whose last possible partner has passed and that have met none."""
         rows = self._open(side).take(state, watermark)
         if rows.num_rows:
-            rows = rows.filter(pa.array(~self._matched(rows, state, sql, side.port)))
+            met = self._met(rows, state, sql, side.port)
+            rows = rows.filter(pa.array(~(met.matched | met.doubtful)))
         return self._weighed(side.alone(rows))
 
     def _forget(self, state: State, watermark: int) -> None:
         """Rows go when no new partner can come, and, where the other side asks for its matches, nobody can ask."""
-        asks, span = self._asks(), max(self.upper - self.lower, 0)
+        asks, span = self.kind.shows_alone, max(self.upper - self.lower, 0)
         asked = asks[1], asks[0] or self.kind is JoinKind.SEMI
         for side, reach, is_asked in zip(self._sides(), self._reach(), asked, strict=True):
             side.table.expire_upto(state, watermark - (max(reach, span) if is_asked else reach))
 
     def _weighed(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:
         return as_changes(weigh(pa.table(list(columns), names=self.output.names), 1), self.output)
+
+
+class _Met(NamedTuple):
+    """Which rows have a partner, and which have one for which the condition cannot be computed."""
+
+    matched: Mask
+    doubtful: Mask
 
 
 def _touched(state: State, side: Side, arrived: Touched, hashes: Hashes) -> TouchedRows:

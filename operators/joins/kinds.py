@@ -21,6 +21,12 @@ class JoinKind(StrEnum):
     MARK = "mark"
 
     @property
+    def shows_alone(self) -> tuple[bool, bool]:
+        """Whether left and right rows that match nothing are shown."""
+        left = self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI, JoinKind.MARK)
+        return left, self in (JoinKind.RIGHT, JoinKind.FULL)
+
+    @property
     def shows_right(self) -> bool:
         """Whether the columns of the right input are among those of the join."""
         return self not in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK)

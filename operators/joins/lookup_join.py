@@ -24,6 +24,7 @@ from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import condition, match, match_in_pieces, taken
 from operators.joins.shown import beside_nulls, joined_types
+from operators.joins.undecided import UndecidedPairs
 from operators.kernel import Step, together
 from operators.names import AT, COUNT, MATCHES, REASON, WEIGHT, columns
 from operators.sql import Sql
@@ -110,13 +111,15 @@ class LookupJoinOperator(KernelDefaults):
         if dead is not None:
             yield Step(changes=no_changes(self.output), dead={0: dead})
         weights = rows.column(WEIGHT).to_numpy()
-        met: Mask = np.zeros(rows.num_rows, dtype=np.bool_)
-        for joined, places, failed in self._joined(rows, found, clock.now, sql):
-            met[places] = True
+        alone: Mask = np.ones(rows.num_rows, dtype=np.bool_)
+        undecided = UndecidedPairs(self.kind)
+        for joined, places, doubtful in self._joined(rows, found, undecided, clock.now, sql):
+            alone[places] = alone[doubtful] = False
             table = joined.append_column(WEIGHT, pa.array(weights[places]))
-            yield Step(changes=as_changes(table, self.output), dead={} if failed is None else {0: failed})
-        if self.kind is JoinKind.LEFT and not met.all():
-            yield Step(changes=self._padded(rows.filter(pa.array(~met))))
+            yield Step(changes=as_changes(table, self.output))
+        padded = self.kind is JoinKind.LEFT and alone.any()
+        changes = self._padded(rows.filter(pa.array(alone))) if padded else no_changes(self.output)
+        yield Step(changes=changes, dead=undecided.dead())
 
     def _readable(self, rows: pa.Table, found: pa.Table, now: int, sql: Sql) -> tuple[pa.Table, pa.Table | None]:
         """The left rows that meet no row which cannot be read, and the others, for the dead letters."""
@@ -136,20 +139,21 @@ class LookupJoinOperator(KernelDefaults):
         return rows.filter(pa.array(stay)), dead.append_column(REASON, reasons)
 
     def _joined(
-        self, rows: pa.Table, found: pa.Table, now: int, sql: Sql
-    ) -> Iterator[tuple[pa.Table, Numbers, pa.Table | None]]:
-        """Left rows beside what they meet, with the places of the left rows, in pieces; and left rows for which the
-        condition cannot be computed."""
+        self, rows: pa.Table, found: pa.Table, undecided: UndecidedPairs, now: int, sql: Sql
+    ) -> Iterator[tuple[pa.Table, Numbers, Numbers]]:
+        """Left rows beside what they meet, with the places of the left rows, in pieces; and the places of left rows of
+        `undecided` pairs."""
         left, right = self._left(rows), self._right(found.filter(found.column(REASON).is_null()))
         if not left.num_rows or not right.num_rows:
             return
         parts, keys = [(left, right, 0, 0)], (self.left_keys, self.right_keys)
         for matches in match_in_pieces(sql, self._equal(), self.residual, parts, keys, len(self.left), now):
-            failed = matches.dead(left, np.ones(len(matches.failed.left), dtype=np.bool_))
-            if failed is not None:
-                yield self.output.empty_table(), np.empty(0, dtype=np.int64), failed
+            undecided.add(matches, left, None)
+            doubtful = matches.failed.left
+            if len(doubtful):
+                yield self.output.empty_table(), np.empty(0, dtype=np.int64), doubtful
             for run, mine, theirs in taken(left, right, matches.pairs):
-                yield pa.table([*mine.columns, *theirs.columns], schema=self.output), matches.pairs.left[run], None
+                yield pa.table([*mine.columns, *theirs.columns], schema=self.output), matches.pairs.left[run], doubtful
 
     def _changed(self, state: State, rows: pa.Table, found: pa.Table, clock: Clock, sql: Sql) -> Step:
         """The answers to rows that come and go, and what is kept of them from now on."""
@@ -196,14 +200,12 @@ class LookupJoinOperator(KernelDefaults):
         is taken back."""
         chosen, dead = self._readable(numbered(rows).filter(pa.array(new)), found, clock.now, sql)
         at = chosen.column(AT).to_numpy()
-        failures = [] if dead is None else [dead]
+        undecided = UndecidedPairs(self.kind, {} if dead is None else {0: dead})
         parts = [self.output.empty_table().append_column(AT, pa.array([], pa.int64()))]
-        met: Mask = np.zeros(len(at), dtype=np.bool_)
-        for joined, places, failed in self._joined(chosen, found, clock.now, sql):
-            met[places] = True
+        met, doubts = (np.zeros(len(at), dtype=np.bool_) for _ in range(2))
+        for joined, places, doubtful in self._joined(chosen, found, undecided, clock.now, sql):
+            met[places], doubts[doubtful] = True, True
             parts.append(joined.append_column(AT, pa.array(at[places])))
-            if failed is not None:
-                failures.append(failed)
         by = [*self.output.names, AT]
         matches = named("CAST(COUNT(*) AS BIGINT)", MATCHES)
         pairs = sql(
@@ -212,12 +214,11 @@ class LookupJoinOperator(KernelDefaults):
         )
         alone = chosen.filter(pa.array(~met))
         padded = self._beside_nothing(alone).append_column(AT, alone.column(AT))
-        times = np.full(alone.num_rows, 1 if self.kind is JoinKind.LEFT else 0, dtype=np.int64)
+        times = (~doubts[~met] & (self.kind is JoinKind.LEFT)).astype(np.int64)
         padded = padded.append_column(MATCHES, pa.array(times))
         whole = pa.concat_tables([pairs.cast(padded.schema), padded]).combine_chunks()
-        dead_rows = {0: pa.concat_tables(failures)} if failures else {}
         places, times = whole.column(AT).to_numpy(), whole.column(MATCHES).to_numpy()
-        return _Met(whole.select(self.output.names), places, times), dead_rows
+        return _Met(whole.select(self.output.names), places, times), undecided.dead()
 
     def _weighed(self, rows: pa.Table, weights: Numbers, chosen: Mask) -> pa.Table:
         table = rows.select(self.output.names).append_column(WEIGHT, pa.array(weights)).filter(pa.array(chosen))

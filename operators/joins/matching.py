@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from operators.arrays import Mask, Positions
+from operators.arrays import Positions
 from operators.failures import reason_of
 from operators.hashing import bucket_hash
-from operators.names import REASON, WEIGHT, column, columns
+from operators.names import column, columns
 from operators.pieces import LARGEST, row_bytes, runs
 from operators.sql import NOT_COMPUTABLE, Sql
 from operators.sql_text import every, join, select, union_all
@@ -60,19 +60,11 @@ NOTHING = Pairs(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 class Matches(NamedTuple):
-    """The pairs that match, and those of which that cannot be computed: they do not match."""
+    """The pairs that match, and those of which that cannot be computed: `undecided.py` says what follows."""
 
     pairs: Pairs
     failed: Pairs
     reason: str = ""
-
-    def dead(self, left: pa.Table, emitted: Mask) -> pa.Table | None:
-        """Return the rows of `left` in those failed pairs that `emitted` picks, each once, for the dead letters."""
-        rows = np.unique(self.failed.left[emitted])
-        if not len(rows):
-            return None
-        table = left.take(pa.array(rows)).append_column(WEIGHT, pa.array(np.ones(len(rows), dtype=np.int64)))
-        return table.append_column(REASON, pa.array([f"the condition of the join: {self.reason}"] * len(rows)))
 
 
 def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
@@ -93,7 +85,7 @@ def match(sql: Sql, on: str, parts: Parts, width: int, now: int) -> Pairs:
 def match_where_computable(sql: Sql, on: str, residual: str | None, parts: Parts, width: int, now: int) -> Matches:
     """Return the pairs of `match` for which `residual`, a condition over any columns, is true as well.
 
-    A pair for which it cannot be computed has failed, and does not match.
+    A pair for which it cannot be computed has failed.
     """
     if residual is None:
         return Matches(match(sql, on, parts, width, now), NOTHING)

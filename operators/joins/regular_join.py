@@ -4,6 +4,7 @@ A pair (l, r) was there l.old · r.old times and is there l.new · r.new times; 
 at. A row of an outer side stands alone, padded with NULLs, as long as it matches nothing, so each row is kept with its
 degree, the number of its matches, and one whose degree leaves or becomes zero loses or gets back its padded form. A
 semi join has the left rows that match, an anti join those that do not, a mark join both, and says which are which.
+A pair whose condition cannot be computed counts as one that perhaps matches (`undecided.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, taken
 from operators.joins.shown import joined_types
 from operators.joins.side import Side, TouchedRows, matches_of
+from operators.joins.undecided import UndecidedPairs
 from operators.kernel import Step, in_steps, together
 from operators.names import WEIGHT
 from operators.sql import Sql
@@ -41,7 +43,7 @@ class RegularJoin(KernelDefaults):
     `append` says of each side that its input never retracts. Rows that have not been written for `ttl` ms of processing
     time are forgotten (0 = never), a side each; that the number of its matches changes counts as a write. Port 0 is
     left, port 1 is right. The output has left's columns, then right's; of a semi or anti join left's only, of a mark
-    join left's and a BOOLEAN.
+    join left's and a BOOLEAN. `doubts` says that `residual` may fail, and that rows without a match are shown.
     """
 
     left: pa.Schema
@@ -53,11 +55,17 @@ class RegularJoin(KernelDefaults):
     residual: str | None = field(default=None, metadata=DUCKDB_TEXT)
     append: tuple[bool, bool] = (False, False)
     ttl: tuple[int, int] = (0, 0)
+    doubts: bool = field(default=False, metadata=DUCKDB_TEXT)
 
     def __post_init__(self) -> None:
         # Arrow tables without columns forget how many rows they have when they are put together.
         if not len(self.left) or not len(self.right):
             raise ValueError("an input of a join needs a column, or its rows cannot be counted")
+
+    @property
+    def version(self) -> int:
+        """2 where degrees count pairs whose condition cannot be computed, which matched nothing before."""
+        return 2 if self.doubts else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -79,7 +87,8 @@ class RegularJoin(KernelDefaults):
             keys=self.left_keys,
             null_safe=self.null_safe,
             append=self.append[0],
-            tracks_degree=self.kind in (JoinKind.LEFT, JoinKind.FULL) or not self.kind.shows_right,
+            tracks_degree=self.kind is JoinKind.SEMI or self.kind.shows_alone[0],
+            tracks_doubts=self.kind is JoinKind.MARK and self.doubts,
             ttl=self.ttl[0],
         )
         right = Side(
@@ -90,7 +99,7 @@ class RegularJoin(KernelDefaults):
             keys=self.right_keys,
             null_safe=self.null_safe,
             append=self.append[1],
-            tracks_degree=self.kind in (JoinKind.RIGHT, JoinKind.FULL),
+            tracks_degree=self.kind.shows_alone[1],
             ttl=self.ttl[1],
         )
         return left, right
@@ -117,8 +126,8 @@ class RegularJoin(KernelDefaults):
             TouchedRows(left_changed, left_matching, counted=left.tracks_degree),
             TouchedRows(right_changed, right_matching, counted=right.tracks_degree),
         )
-        failed: list[pa.Table] = []
-        held = yield from in_steps(self._pairs(touched, clock.now, sql, failed))
+        undecided = UndecidedPairs(self.kind)
+        held = yield from in_steps(self._pairs(touched, clock.now, sql, undecided))
         padded: list[pa.Table] = []
         for side, both, (_, unmatched) in zip(sides, touched, split, strict=True):
             side.keep(state, both, clock.now)
@@ -126,15 +135,15 @@ class RegularJoin(KernelDefaults):
         last = sorted([*padded, *held], key=_first_weight)
         yield Step(
             changes=pa.concat_tables([no_changes(self.output), *last]),
-            dead={0: pa.concat_tables(failed)} if failed else {},
+            dead=undecided.dead(),
             unmatched_retractions=left_changed.unmatched_retractions + right_changed.unmatched_retractions,
         )
 
     def _pairs(
-        self, touched: tuple[TouchedRows, TouchedRows], now: int, sql: Sql, failed: list[pa.Table]
+        self, touched: tuple[TouchedRows, TouchedRows], now: int, sql: Sql, undecided: UndecidedPairs
     ) -> Iterator[pa.Table]:
-        """The changes of pairs, in pieces. Meanwhile the rows of `touched` gain their matches, and rows whose condition
-        cannot be computed are added to `failed`."""
+        """The changes of pairs, in pieces. Meanwhile the rows of `touched` gain their matches, and those of `undecided`
+        pairs their doubts."""
         left, right = touched
         on = condition(self.left_keys, self.right_keys, self.null_safe, len(self.left))
         for matches in matches_of(sql, on, self.residual, touched, (self.left_keys, self.right_keys), now):
@@ -143,15 +152,25 @@ class RegularJoin(KernelDefaults):
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
             if self.kind.shows_right:
                 yield from self._together(left, right, pairs)
-            came = (left.new[matches.failed.left] > 0) & (right.new[matches.failed.right] > 0)
-            dead = matches.dead(left.rows, came)
-            if dead is not None:
-                failed.append(dead)
+            self._doubt(left, right, matches.failed)
+            before, after = _times(left.old, right.old, matches.failed), _times(left.new, right.new, matches.failed)
+            undecided.add(matches, left.rows, right.rows, (before == 0) & (after > 0))
+
+    def _doubt(self, left: TouchedRows, right: TouchedRows, pairs: Pairs) -> None:
+        """Count pairs whose condition cannot be computed: they match nothing in a semi join, in a mark join they say
+        neither, and in all others their rows are not alone."""
+        match self.kind:
+            case JoinKind.SEMI:
+                return
+            case JoinKind.MARK:
+                left.doubt(pairs.left, right.old[pairs.right], right.new[pairs.right])
+            case _:
+                left.gain(pairs.left, right.old[pairs.right], right.new[pairs.right])
+                right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
 
     def _together(self, left: TouchedRows, right: TouchedRows, pairs: Pairs) -> Iterator[pa.Table]:
         """The pairs whose number has changed, and those written again unchanged."""
-        before = left.old[pairs.left] * right.old[pairs.right]
-        after = left.new[pairs.left] * right.new[pairs.right]
+        before, after = _times(left.old, right.old, pairs), _times(left.new, right.new, pairs)
         weights = after - before
         emitted = (weights != 0) | (after > 0) & (before == after)
         weights = weights[emitted]
@@ -169,12 +188,14 @@ class RegularJoin(KernelDefaults):
         """
         if not side.tracks_degree:
             return []
-        old, new, had, has = both.old, both.new, both.degrees, both.degrees_after
+        old, new = both.old, both.new
+        had, has = both.degrees > 0, both.degrees_after > 0
+        doubted, doubts = both.doubts > 0, both.doubts_after > 0
         refreshed = np.arange(len(old)) < both.split
         rows = both.rows
         tables: list[pa.Table] = []
         for shown in _SHOWN.get(self.kind, (False,)):
-            before, after = old * ((had > 0) == shown), new * ((has > 0) == shown)
+            before, after = (old * had, new * has) if shown else (old * ~(had | doubted), new * ~(has | doubts))
             weights = after - before
             emitted = (weights != 0) | refreshed & (after > 0) & (before == after)
             gone, come = emitted & (weights < 0), emitted & (weights >= 0)
@@ -186,6 +207,12 @@ class RegularJoin(KernelDefaults):
             weights = unmatched.column(WEIGHT).to_numpy()
             tables.append(self._weighed(side.alone(unmatched.select(side.schema.names)), weights))
         return tables
+
+
+def _times(left: Numbers, right: Numbers, pairs: Pairs) -> Numbers:
+    """How often each pair is there, where rows of left and right are there so often."""
+    times: Numbers = left[pairs.left] * right[pairs.right]
+    return times
 
 
 def _first_weight(table: pa.Table) -> int:

@@ -21,7 +21,7 @@ from operators.joins.keys import split_matchable
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Matches, match_in_pieces
 from operators.joins.shown import beside_nulls
-from operators.names import COUNT, DEGREE, PREVIOUS, TIME, WEIGHT
+from operators.names import COUNT, DEGREE, DOUBTS, PREVIOUS, TIME, WEIGHT
 from operators.sql import Sql
 from operators.state.operator_state import State
 from operators.state.tables.keyed import KeyedRows, KeyedTable
@@ -30,8 +30,8 @@ from operators.state.tables.logged import LoggedTable
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Rows of one side that a batch touches: how often each was there and is there, and its degree: how many rows it
-    matched.
+    """Rows of one side that a batch touches: how often each was there and is there, its degree: how many rows it
+    matched, and how many it perhaps matched (`doubts`), where both are kept.
 
     Where they are counted, `pairs` are the rows that the batch changes, as they were read, and `kept` others that were
     read, as they were.
@@ -41,6 +41,7 @@ class Touched:
     old: Numbers
     new: Numbers
     degrees: Numbers
+    doubts: Numbers
     unmatched_retractions: int = 0
     pairs: KeyedRows | None = None
     kept: pa.Table | None = None
@@ -49,7 +50,7 @@ class Touched:
     def logged(cls, rows: pa.Table, *, old: int) -> Touched:
         """Return the rows of a log: each is there once, and was there before or not."""
         zeros = np.zeros(rows.num_rows, dtype=np.int64)
-        return cls(rows, zeros + old, zeros + 1, zeros)
+        return cls(rows, zeros + old, zeros + 1, zeros, zeros)
 
 
 class TouchedRows:
@@ -61,7 +62,7 @@ class TouchedRows:
         self.rows = pa.concat_tables([changed.rows, matching.rows])
         self.old = np.concatenate([changed.old, matching.old])
         self.new = np.concatenate([changed.new, matching.new])
-        self.gained = np.zeros(len(self.old), dtype=np.int64)
+        self.gained, self.doubted = (np.zeros(len(self.old), dtype=np.int64) for _ in range(2))
         self._counted = counted
 
     @property
@@ -79,16 +80,34 @@ class TouchedRows:
         """How many rows each row matches now."""
         return np.where(self.old > 0, self.degrees, 0) + self.gained
 
+    @property
+    def doubts(self) -> Numbers:
+        """How many rows each row perhaps matched."""
+        return np.concatenate([self.changed.doubts, self.matching.doubts])
+
+    @property
+    def doubts_after(self) -> Numbers:
+        """How many rows each row perhaps matches now."""
+        return np.where(self.old > 0, self.doubts, 0) + self.doubted
+
     def gain(self, places: Numbers, other_old: Numbers, other_new: Numbers) -> None:
         """Count matches of the rows at `places` with rows of the other side that were and are there so often."""
+        self._count(self.gained, places, other_old, other_new)
+
+    def doubt(self, places: Numbers, other_old: Numbers, other_new: Numbers) -> None:
+        """Count rows of the other side that the rows at `places` perhaps match, apart from those that they match."""
+        self._count(self.doubted, places, other_old, other_new)
+
+    def _count(self, counts: Numbers, places: Numbers, other_old: Numbers, other_new: Numbers) -> None:
         if self._counted:
-            np.add.at(self.gained, places, other_new - np.where(self.old[places] > 0, other_old, 0))
+            np.add.at(counts, places, other_new - np.where(self.old[places] > 0, other_old, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """The knowledge that a join of a `kind` has of the input at `port` (0 is left): columns, keys, whether it only
-    inserts (`append`), whether its rows have a degree; `other` are the columns of the other input.
+    inserts (`append`), whether its rows have a degree, and beside it the number of rows that they perhaps match;
+    `other` are the columns of the other input.
 
     Rows live for `ttl` ms of processing time after they were written (0 = forever). They end in `AgingTable.expire`
     (`operators/state/tables/time_to_live.py`), which `RegularJoin.steps` calls for the `table` of each side before it
@@ -104,6 +123,7 @@ class Side:
     null_safe: tuple[bool, ...]
     append: bool = True
     tracks_degree: bool = False
+    tracks_doubts: bool = False
     ttl: int = 0
     timed: bool = False
     table: KeyedTable | LoggedTable = field(init=False)
@@ -126,7 +146,7 @@ class Side:
         )
 
     def _counts(self) -> KeyedTable:
-        numbers = [COUNT, *([DEGREE] if self.tracks_degree else [])]
+        numbers = [COUNT, *([DEGREE] if self.tracks_degree else []), *([DOUBTS] if self.tracks_doubts else [])]
         schema = pa.schema([*self.schema, *(pa.field(name, pa.int64()) for name in numbers)])
         return KeyedTable(name=self.name, schema=schema, keys=len(self.schema), group=self.keys, ttl=self.ttl)
 
@@ -155,6 +175,7 @@ class Side:
             old=old,
             new=new,
             degrees=_numbers(pairs.rows, PREVIOUS + DEGREE) if self.tracks_degree else np.zeros_like(old),
+            doubts=_numbers(pairs.rows, PREVIOUS + DOUBTS) if self.tracks_doubts else np.zeros_like(old),
             unmatched_retractions=int((new - wanted).sum()),
             pairs=pairs,
         )
@@ -172,6 +193,7 @@ class Side:
             old=count,
             new=count,
             degrees=_numbers(kept, DEGREE) if self.tracks_degree else np.zeros_like(count),
+            doubts=_numbers(kept, DOUBTS) if self.tracks_doubts else np.zeros_like(count),
             kept=kept,
         )
 
@@ -185,8 +207,10 @@ class Side:
         rows = touched.rows.append_column(COUNT, pa.array(touched.new))
         if self.tracks_degree:
             rows = rows.append_column(DEGREE, pa.array(touched.degrees_after))
+        if self.tracks_doubts:
+            rows = rows.append_column(DOUBTS, pa.array(touched.doubts_after))
         fresh = np.arange(len(touched.new)) < touched.split
-        written = fresh | (touched.gained != 0) if self.tracks_degree else fresh
+        written = fresh | (touched.gained != 0) | (touched.doubted != 0) if self.tracks_degree else fresh
         stays = touched.new > 0
         table.write_beside(state, changed.pairs, matching.kept, rows, now, stays=stays, changed=written)
 

@@ -26,6 +26,7 @@ from operators.joins.deletes import UntimedDeletes
 from operators.joins.kinds import JoinKind
 from operators.joins.lookup_join import LookupJoinOperator
 from operators.joins.matching import holding
+from operators.joins.undecided import UndecidedPairs
 from operators.joins.versions import Versions, asof
 from operators.kernel import Step
 from operators.lateness import has_passed
@@ -60,6 +61,8 @@ class TemporalJoinOperator(KernelDefaults):
     `append` says that left only inserts. If it does not, a row behind the watermark meets what was met by those of its
     key and time, which are forgotten `ttl` ms of processing time after the last of them came (0 = never); it is late
     where there were none. In processing time rows are taken back with what they have met, as those of a lookup join.
+
+    `doubts` says that `residual` may fail, and that rows without a match are shown.
     """
 
     left: pa.Schema
@@ -73,6 +76,12 @@ class TemporalJoinOperator(KernelDefaults):
     append: bool = True
     ttl: int = 0
     untimed_deletes: bool = False
+    doubts: bool = field(default=False, metadata=DUCKDB_TEXT)
+
+    @property
+    def version(self) -> int:
+        """2 where a row that is taken back in event time is not shown, and was padded before."""
+        return 2 if self.doubts and not self.append and self.right_time is not None else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -199,20 +208,24 @@ class TemporalJoinOperator(KernelDefaults):
     def _answers(
         self, rows: pa.Table, versions: pa.Table, places: Positions, clock: Clock, sql: Sql, dead: dict[int, pa.Table]
     ) -> pa.Table:
-        """Each row beside the version at its place, -1 being none."""
+        """Each row beside the version at its place, -1 being none; a row that meets one perhaps is not shown."""
         meets: Mask = places >= 0
+        shown: Mask = np.ones(len(meets), dtype=np.bool_)
         if self.residual is not None and meets.any():
             pairs = self._beside(rows.filter(pa.array(meets)), versions.take(pa.array(places[meets])))
             matches = holding(sql, self.residual, pairs, clock.now)
-            whole = rows.filter(pa.array(meets)).select(self.left.names)
-            came = np.ones(len(matches.failed.left), dtype=np.bool_)
-            if (failed := matches.dead(whole, came)) is not None:
-                dead[0] = pa.concat_tables([dead[0], failed]) if 0 in dead else failed
+            asked = rows.filter(pa.array(meets))
+            undecided = UndecidedPairs(self.kind, dead)
+            came: Mask = asked.column(WEIGHT).to_numpy()[matches.failed.left] > 0
+            undecided.add(matches, asked.select(self.left.names), None, came)
+            dead |= undecided.dead()
+            shown[np.flatnonzero(meets)[matches.failed.left]] = False
             held = np.zeros(len(pairs), dtype=np.bool_)
             held[matches.pairs.left] = True
             meets[meets] = held
         if self.kind is JoinKind.INNER:
-            rows, places, meets = rows.filter(pa.array(meets)), places[meets], meets[meets]
+            shown = meets
+        rows, places, meets = rows.filter(pa.array(shown)), places[shown], meets[shown]
         table = self._beside(rows, versions.take(pa.array(places, mask=~meets)))
         return as_changes(table.append_column(WEIGHT, rows.column(WEIGHT)), self.output)
 

@@ -21,6 +21,7 @@ from operators.fingerprint import DUCKDB_TEXT
 from operators.joins.kinds import JoinKind
 from operators.joins.matching import Pairs, condition, match_in_pieces, taken
 from operators.joins.shown import beside_nulls, joined_types
+from operators.joins.undecided import UndecidedPairs
 from operators.kernel import Step, in_steps, together
 from operators.lateness import has_passed
 from operators.names import WEIGHT, columns
@@ -84,13 +85,14 @@ class WindowJoinOperator(KernelDefaults):
             closed.append(rows)
             if behind.num_rows:
                 late[port] = behind
-        met = [np.zeros(rows.num_rows, dtype=np.bool_) for rows in closed]
-        failed = [dead[0]] if 0 in dead else []
-        held = yield from in_steps(self._together(closed[0], closed[1], met, failed, clock.now, sql))
-        if failed:
-            dead[0] = pa.concat_tables(failed)
-        changes = pa.concat_tables([no_changes(self.output), *held, *self._alone(closed[0], closed[1], met)])
-        yield Step(changes=changes, late=late, late_count=sum(t.num_rows for t in late.values()), dead=dead)
+        met, doubtful = ([np.zeros(rows.num_rows, dtype=np.bool_) for rows in closed] for _ in range(2))
+        undecided = UndecidedPairs(self.kind, dead)
+        pairs = self._together(closed[0], closed[1], met, doubtful, undecided, clock.now, sql)
+        held = yield from in_steps(pairs)
+        alone = [~(mine | doubts) for mine, doubts in zip(met, doubtful, strict=True)]
+        changes = pa.concat_tables([no_changes(self.output), *held, *self._alone(closed[0], closed[1], met[0], alone)])
+        count = sum(rows.num_rows for rows in late.values())
+        yield Step(changes=changes, late=late, late_count=count, dead=undecided.dead())
 
     def _closed(
         self, state: State, waiting: TimedTable, rows: pa.Table, time: int, clock: Clock
@@ -106,19 +108,25 @@ class WindowJoinOperator(KernelDefaults):
         return pa.concat_tables([part.select(names) for part in parts]).combine_chunks(), rows.filter(pa.array(behind))
 
     def _together(
-        self, left: pa.Table, right: pa.Table, met: Sequence[Mask], failed: list[pa.Table], now: int, sql: Sql
+        self,
+        left: pa.Table,
+        right: pa.Table,
+        met: Sequence[Mask],
+        doubtful: Sequence[Mask],
+        undecided: UndecidedPairs,
+        now: int,
+        sql: Sql,
     ) -> Iterator[pa.Table]:
         """The pairs of the windows that have closed, in pieces. Meanwhile the rows that have `met` a partner are
-        marked, and rows whose condition cannot be computed are added to `failed`."""
+        marked, and those of `undecided` pairs, which are `doubtful`."""
         width, keys = len(self.left), (self.left_keys, self.right_keys)
         on = condition(self.left_keys, self.right_keys, self.null_safe, width)
         for matches in match_in_pieces(sql, on, self.residual, [(left, right, 0, 0)], keys, width, now):
             pairs = matches.pairs
-            for places, mine in zip(pairs, met, strict=True):
-                mine[places] = True
-            dead = matches.dead(left, np.ones(len(matches.failed.left), dtype=np.bool_))
-            if dead is not None:
-                failed.append(dead)
+            for found, marked in ((pairs, met), (matches.failed, doubtful)):
+                for places, mine in zip(found, marked, strict=True):
+                    mine[places] = True
+            undecided.add(matches, left, right)
             if not self.kind.shows_right:
                 continue
             # The order in which DuckDB finds pairs is its own: that of the rows is theirs.
@@ -126,19 +134,22 @@ class WindowJoinOperator(KernelDefaults):
             for _, mine_rows, others in taken(left, right, Pairs(pairs.left[order], pairs.right[order])):
                 yield self._weighed([*mine_rows.columns, *others.columns])
 
-    def _alone(self, left: pa.Table, right: pa.Table, met: Sequence[Mask]) -> list[pa.Table]:
-        """What a row says that stands alone: of an outer join that has met nothing, of a semi join that has."""
+    def _alone(self, left: pa.Table, right: pa.Table, met: Mask, alone: Sequence[Mask]) -> list[pa.Table]:
+        """What is shown of rows by themselves: of an outer join those that are `alone`, of a semi join the left rows
+        that have `met` a partner."""
         if self.kind is JoinKind.SEMI:
-            return [self._weighed(left.filter(pa.array(met[0])).columns)]
+            return [self._weighed(left.filter(pa.array(met)).columns)]
         if self.kind is JoinKind.ANTI:
-            return [self._weighed(left.filter(pa.array(~met[0])).columns)]
+            return [self._weighed(left.filter(pa.array(alone[0])).columns)]
         if self.kind is JoinKind.MARK:
-            return [self._weighed([*left.columns, pa.array(met[0])])]
+            known = pa.array(met | alone[0])
+            return [self._weighed([*left.filter(known).columns, pa.array(met).filter(known)])]
         tables: list[pa.Table] = []
-        if self.kind in (JoinKind.LEFT, JoinKind.FULL):
-            tables.append(self._weighed(beside_nulls(left.filter(pa.array(~met[0])), self.right)))
-        if self.kind in (JoinKind.RIGHT, JoinKind.FULL):
-            tables.append(self._weighed(beside_nulls(right.filter(pa.array(~met[1])), self.left, port=1)))
+        padded_left, padded_right = self.kind.shows_alone
+        if padded_left:
+            tables.append(self._weighed(beside_nulls(left.filter(pa.array(alone[0])), self.right)))
+        if padded_right:
+            tables.append(self._weighed(beside_nulls(right.filter(pa.array(alone[1])), self.left, port=1)))
         return tables
 
     def _weighed(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:

@@ -114,6 +114,19 @@ def repeatable(expression: Expression) -> bool:
             return True
 
 
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
+
+NEVER_FAIL = {*COMPARISONS, "AND", "OR", "NOT", "IS NULL", "IS TRUE", "IS FALSE", "BETWEEN", "IN"}
+"""The calls that have a value, or NULL, whatever their operands are."""
+
+
+def may_fail(expression: Expression) -> bool:
+    """Return whether `expression` may have no value for a row: whatever is more than a comparison may."""
+    if not isinstance(expression, Call):
+        return False
+    return expression.name not in NEVER_FAIL or any(map(may_fail, expression.arguments))
+
+
 WHERE_MET = "WHERE MET"
 """The name of a value that there is exactly where a condition is met, over the condition and the value."""
 

@@ -78,13 +78,46 @@ def test_a_text_may_look_like_the_parameter_of_the_time(query: str):
     assert rows(answer(query, ['{"k": 1, "v": 5}'], ['{"k": 1, "w": 1}'])) == [(1, 5, 1)]
 
 
-@pytest.mark.parametrize("on", ["a.k = b.k", NEAR])
-@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
-def test_a_pair_whose_condition_cannot_be_computed_is_no_match_and_its_left_row_a_dead_letter(on: str, kind: str):
-    a = [f'{{"k": {k}, "v": 6, "ts": "2023-11-14 22:00:00"}}' for k in (1, 2, 3)]
-    b = [f'{{"k": {k}, "w": {w}, "ts": "2023-11-14 22:13:20"}}' for k, w in ((1, 0), (2, 3), (1, 0))]
-    found = answer(f"SELECT a.k, a.v, b.w FROM a {kind} b ON {on} AND a.v / b.w >= 0", a, b)
-    assert (2, 6, 3) in rows(found)
+WINDOWS = "{0}.k = {1}.k AND {0}.window_start = {1}.window_start AND {0}.window_end = {1}.window_end"
+ANSWERS: dict[str, list[tuple[int | None, ...]]] = {
+    "JOIN": [(2, 6, 3)],
+    "LEFT JOIN": [(2, 6, 3), (3, 6, None)],
+    "RIGHT JOIN": [(2, 6, 3), (None, None, 4)],
+    "FULL JOIN": [(2, 6, 3), (3, 6, None), (None, None, 4)],
+    "EXISTS": [(2, 6, 0)],
+    "NOT EXISTS": [(3, 6, 0)],
+}
+"""What each kind of join answers to rows of a with the keys 1, 2 and 3, and rows of b with 1, 2 and 4: of the pair of
+key 1 the condition cannot be computed, of the pair of key 2 it is true."""
+
+
+@pytest.mark.parametrize("form", ["regular", "interval", "window"])
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_pair_whose_condition_cannot_be_computed_is_a_dead_letter_and_nothing_else(form: str, kind: str):
+    ends = '{"k": 9, "v": 6, "w": 6, "ts": "2023-11-15 22:00:00"}'
+    a = [*(f'{{"k": {k}, "v": 6, "ts": "2023-11-14 22:00:00"}}' for k in (1, 2, 3)), ends]
+    b = [*(f'{{"k": {k}, "w": {w}, "ts": "2023-11-14 22:13:20"}}' for k, w in ((1, 0), (2, 3), (1, 0), (4, 4))), ends]
+    left, right = [
+        f"TABLE(TUMBLE(TABLE {t}, DESCRIPTOR(ts), INTERVAL '1' HOUR))" if form == "window" else t for t in "ab"
+    ]
+    on = {"regular": "a.k = b.k", "interval": NEAR, "window": WINDOWS.format("a", "b")}[form] + " AND a.v / b.w >= 0"
+    if "EXISTS" in kind:
+        query = f"SELECT a.k, a.v, 0 FROM {left} a WHERE {kind} (SELECT 1 FROM {right} b WHERE {on})"
+    else:
+        query = f"SELECT a.k, a.v, b.w FROM {left} a {kind} {right} b ON {on}"
+    found = answer(query, a, b)
+    assert [row for row in rows(found) if 9 not in row] == sorted(ANSWERS[kind], key=str)
     dead = [row for tables in found.dead.values() for table in tables for row in table.to_pylist()]
-    assert [(row["c0"], row["_weight"]) for row in dead] == [(1, 1)]
-    assert dead[0]["_reason"].startswith("the condition of the join: ")
+    # Equal rows are one row of a regular join.
+    lefts, equal = ([1] if kind != "RIGHT JOIN" else []), [1] if form == "regular" else [1, 1]
+    rights = equal if kind in ("RIGHT JOIN", "FULL JOIN") else []
+    assert [(row["c0"], row["_weight"]) for row in dead] == [(k, 1) for k in (*lefts, *rights)]
+    assert {row["_reason"] for row in dead} == {"the condition of the join: Division by zero"}
+
+
+def test_a_value_that_is_compared_and_cannot_be_computed_costs_its_own_row_alone():
+    a, b = ['{"k": 1, "v": 6}', '{"k": 2, "v": 6}'], ['{"k": 1, "w": 0}', '{"k": 2, "w": 3}']
+    found = answer("SELECT a.k, a.v, b.w FROM a LEFT JOIN b ON a.k = b.k AND a.v / 3 = 6 / b.w", a, b)
+    assert rows(found) == [(1, 6, None), (2, 6, 3)]
+    dead = [row for tables in found.dead.values() for table in tables for row in table.to_pylist()]
+    assert [(row["c0"], row["c1"]) for row in dead] == [(1, 0)]

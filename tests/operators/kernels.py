@@ -400,6 +400,12 @@ CASES: dict[str, Case] = {
         regular_join.oracle("full"),
         lambda batches: len(live(batches)),
     ),
+    "regular join, undecided": retracting(
+        (regular_join.joined("mark", regular_join.FAILING, doubts=True),),
+        lambda seed: flat(regular_join.generated(seed, 12, keys=3)),
+        regular_join.undecided_oracle("mark"),
+        lambda batches: len(live(batches)),
+    ),
     "regular join, mark": retracting(
         (regular_join.joined("mark", "c1 = c2"),),
         lambda seed: flat(regular_join.generated(seed, 12)),

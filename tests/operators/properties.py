@@ -19,7 +19,7 @@ import pyarrow as pa
 from operators.columns import weighted
 from operators.hashing import bucket_hash
 from operators.kernel import Kernel, Step
-from operators.names import WEIGHT
+from operators.names import REASON, WEIGHT
 from operators.slots import SLOTS, slots_of
 from operators.sql import Sql
 from operators.state.clipping import StatePart, clipped
@@ -89,6 +89,8 @@ class Run:
     late: list[Row] = field(default_factory=list)
     late_count: int = 0
     unmatched_retractions: int = 0
+    dead: list[tuple[int, Row]] = field(default_factory=list)
+    """Rows that could not be computed, with their weights, by port."""
 
     def __post_init__(self) -> None:
         self._blocks: list[dict[str, pa.Buffer]] = [{} for _ in self.kernels]
@@ -123,6 +125,8 @@ class Run:
         self.late_count += step.late_count
         for rows in step.late.values():
             self.late += [row[:-1] for row in rows_of(rows)]
+        for port, rows in sorted(step.dead.items()):
+            self.dead += [(port, row) for row in rows_of(rows.drop_columns([REASON]))]
 
     def _seal(self, at: int) -> None:
         saved = self.states[at].seal()

@@ -124,6 +124,19 @@ def test_joins_equal_a_batch_query_over_a_table_that_does_not_change(kind, resid
     assert run.unmatched_retractions == 0
 
 
+@pytest.mark.parametrize("kind", ["inner", "left"])
+@pytest.mark.parametrize("append", [True, False])
+def test_a_row_for_which_the_residual_cannot_be_computed_is_a_dead_letter_and_not_padded(kind, append):
+    run = Run((asking(joined(kind, "CAST(c1 AS INTEGER) > 0", append=append), (("x", 1, 1.0),)),))
+    run(Batch([Change((1, "a")), Change((1, "7")), Change((1, "-7")), Change((2, "b"))]))
+    padded = [(1, "-7", None, None, None), (2, "b", None, None, None)] if kind == "left" else []
+    assert run.applied == Counter([(1, "7", "x", 1, 1.0), *padded])
+    assert run.dead == [(0, (1, "a", 1))]
+    if not append:
+        run(Batch([Change((1, "a"), -1), Change((1, "7"), -1), Change((1, "-7"), -1), Change((2, "b"), -1)]))
+        assert (run.applied, run.unmatched_retractions, len(run.dead)) == (Counter(), 0, 1)
+
+
 def test_a_row_is_taken_back_with_what_it_met_when_it_came():
     before, after = (("x", 1, 1.0), ("z", 1, 3.0)), (("y", 1, 2.0),)
     run = Run((asking(joined("left"), before, after),))

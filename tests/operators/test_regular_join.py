@@ -62,6 +62,33 @@ def oracle(kind: str, residual: str | None = None, null_safe: bool = False) -> s
     return f"SELECT t0.*, r.* FROM t0 {kind} JOIN {right} ON {on}"
 
 
+FAILING = (
+    "CAST(CASE WHEN c1 = 'x' AND c4 = 0.5 THEN 'bad' WHEN c2 = 'x' OR c4 = 1.5 THEN '1' ELSE '0' END AS INTEGER) = 1"
+)
+"""A condition that is true, false, or cannot be computed."""
+
+
+def undecided_oracle(kind: str) -> str:
+    """The join ON equal keys and FAILING: a row with an undecided pair is neither alone nor matched."""
+    condition = FAILING.replace("c1", "t0.c1")
+    right = "(SELECT c0 AS c2, c1 AS c3, c2 AS c4 FROM t1) r"
+    holds = f"t0.c0 = r.c3 AND TRY({condition})"
+    fails = f"(t0.c0 = r.c3 AND TRY(struct_pack(a := {condition})) IS NULL)"
+    match, perhaps = f"SELECT 1 FROM {right} WHERE {holds}", f"SELECT 1 FROM {right} WHERE {holds} OR {fails}"
+    lefts = f"SELECT t0.*, NULL, NULL, NULL FROM t0 WHERE NOT EXISTS ({perhaps})"
+    rights = f"SELECT NULL, NULL, r.* FROM {right} WHERE NOT EXISTS (SELECT 1 FROM t0 WHERE {holds} OR {fails})"
+    pairs = f"SELECT t0.*, r.* FROM t0 JOIN {right} ON {holds}"
+    return {
+        "inner": pairs,
+        "left": f"{pairs} UNION ALL {lefts}",
+        "right": f"{pairs} UNION ALL {rights}",
+        "full": f"{pairs} UNION ALL {lefts} UNION ALL {rights}",
+        "semi": f"SELECT * FROM t0 WHERE EXISTS ({match})",
+        "anti": f"SELECT * FROM t0 WHERE NOT EXISTS ({perhaps})",
+        "mark": f"SELECT *, EXISTS ({match}) FROM t0 WHERE EXISTS ({match}) OR NOT EXISTS ({perhaps})",
+    }[kind]
+
+
 def generated(seed: int, batches: int, append: bool = False, keys: int = 6) -> list[Batch]:
     dice = random.Random(seed)
     there: list[list[Row]] = [[], []]
@@ -200,6 +227,30 @@ def test_state_with_a_time_to_live_is_swept():
         run(Batch([left(at, "a"), right(at, "b")], now=at * 10))
     run(Batch([], now=1000))
     assert run.state_rows() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_is_not_answered_as_one_without_a_match_while_the_condition_of_a_pair_cannot_be_computed(kind):
+    kernel = joined(kind, FAILING, doubts=kind not in ("inner", "semi"))
+    run = holds_oracle((kernel,), generated(9, 40, keys=3), undecided_oracle(kind), restart=True)
+    assert run.unmatched_retractions == 0
+    holds_undo((kernel,), generated(10, 12, keys=3))
+    holds_cut((kernel,), [c for batch in generated(11, 12, keys=3) for c in batch.changes], [every(1), every(50)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "dead"),
+    [*((kind, {0}) for kind in KINDS if kind not in ("right", "full")), ("right", {1}), ("full", {0, 1})],
+)
+def test_the_row_that_the_answer_lacks_is_a_dead_letter_once(kind, dead):
+    kernel = joined(kind, "CAST(c1 AS INTEGER) > 0", doubts=True)
+    run = replay(kernel, [left(1, "a"), left(2, "7")], right(1, "b"), right(1, "b"), left(1, "a", 0), right(1, "b", -2))
+    rows = {0: (1, "a"), 1: ("b", 1, None)}
+    assert run.dead == [(port, (*rows[port], 1)) for port in sorted(dead)]
+
+
+def test_state_of_degrees_without_doubts_is_refused_by_its_version():
+    assert (joined("left", FAILING).version, joined("left", FAILING, doubts=True).version) == (1, 2)
 
 
 def test_a_condition_that_cannot_be_computed_is_no_match():

@@ -205,10 +205,17 @@ def test_a_residual_condition_decides_about_the_one_version_of_that_time():
     assert amounts(run) == [(1, 11), (2, None)]
 
 
-def test_a_residual_that_cannot_be_computed_does_not_match():
-    run = Run((joined("left", residual="CAST(c2 AS BIGINT) > 0"),))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_for_which_the_residual_cannot_be_computed_is_a_dead_letter_and_not_padded(kind):
+    run = Run((joined(kind, residual="CAST(c2 AS BIGINT) > 0", append=False, doubts=kind == "left"),))
     run(Batch([rate("a", 11, 5), rate("7", 9, 5), order(8, 1, "a"), order(8, 2, "7")], watermark=20))
-    assert amounts(run) == [(1, None), (2, 9)]
+    assert amounts(run) == [(2, 9)]
+    run(Batch([order(8, 1, "a", -1), order(8, 2, "7", -1)], watermark=20))
+    assert (run.applied, run.dead) == (Counter(), [(0, (at(8), 1, "a", 1))])
+
+
+def test_state_of_rows_that_were_padded_is_refused_by_its_version():
+    assert [joined("left", append=a, doubts=True).version for a in (True, False)] == [1, 2]
 
 
 def test_a_null_key_meets_nothing():

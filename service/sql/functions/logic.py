@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from service.plan import types
-from service.plan.expressions import Call, Column, Expression
+from service.plan.expressions import COMPARISONS, NEVER_FAIL, Call, Column, Expression, may_fail
 from service.plan.types import BOOLEAN, Row, Timestamp, TimestampLtz, flink
 from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
@@ -89,7 +89,7 @@ def _connected(name: str, arguments: Arguments, context: Context) -> Expression:
     DuckDB computes both operands of a connective for all rows; the branches of CASE only for the rows that reach them.
     """
     left, right = arguments
-    if not _may_fail(right):
+    if not may_fail(right):
         return Call(name, arguments, BOOLEAN, f"({{0}} {name} {{1}})")
     operands = (*left.arguments, right) if _is_chain(left, name) else arguments
     decided = ("WHEN NOT {%d} THEN false" if name == "AND" else "WHEN {%d} THEN true").__mod__
@@ -107,14 +107,7 @@ def _connected(name: str, arguments: Arguments, context: Context) -> Expression:
 
 def _is_chain(expression: Expression, name: str) -> TypeGuard[Call]:
     """Whether `expression` is what `_connected` made of operands that may fail: one more joins them."""
-    return isinstance(expression, Call) and expression.name == name and _may_fail(expression.arguments[-1])
-
-
-def _may_fail(expression: Expression) -> bool:
-    """Whether `expression` may have no value for a row: whatever is more than a comparison may."""
-    if not isinstance(expression, Call):
-        return False
-    return expression.name not in _NEVER_FAIL or any(map(_may_fail, expression.arguments))
+    return isinstance(expression, Call) and expression.name == name and may_fail(expression.arguments[-1])
 
 
 def _fails_at_times(expression: Expression) -> bool:
@@ -123,7 +116,7 @@ def _fails_at_times(expression: Expression) -> bool:
     if not isinstance(expression, Call):
         return False
     taken = expression.name.startswith(".") and isinstance(expression.arguments[0].type, Row)
-    there = taken or expression.name in _NEVER_FAIL or expression.template == "{0}"
+    there = taken or expression.name in NEVER_FAIL or expression.template == "{0}"
     return not there or any(map(_fails_at_times, expression.arguments))
 
 
@@ -177,10 +170,6 @@ def _if(name: str, arguments: Arguments, context: Context) -> Expression:
 
 
 _ORDERS = ("<", "<=", ">", ">=")
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
-
-_NEVER_FAIL = {*_COMPARISONS, "AND", "OR", "NOT", "IS NULL", "IS TRUE", "IS FALSE", "BETWEEN", "IN"}
-
 _NEVER_NULL = {"IS NULL", "IS TRUE", "IS FALSE", "IS NOT DISTINCT FROM", "IS DISTINCT FROM"}
 
 ONLY_ROW = "ONLY ROW"
@@ -200,7 +189,7 @@ def _only_row(name: str, arguments: Arguments, context: Context) -> Expression:
 
 LOGIC: Table = {
     ONLY_ROW: (built("ANY, INTEGER", _only_row),),
-    **{name: (built("ANY, ANY", _comparison),) for name in _COMPARISONS},
+    **{name: (built("ANY, ANY", _comparison),) for name in COMPARISONS},
     "AND": (built("BOOLEAN, BOOLEAN", _connected),),
     "OR": (built("BOOLEAN, BOOLEAN", _connected),),
     "NOT": (plain("BOOLEAN", BOOLEAN, "(NOT {0})"),),

@@ -13,6 +13,7 @@ from operators.joins.pair_join import PairJoinOperator
 from operators.joins.regular_join import RegularJoin
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.joins.window_join import WindowJoinOperator
+from service.plan.expressions import may_fail
 from service.plan.lowering.kernels.parts import appends, in_processing_time, schema, text_of
 from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin, TemporalJoin, WindowJoin
 
@@ -39,12 +40,18 @@ def _matched(node: AnyJoin) -> _Matched:
     }
 
 
+def _doubts(node: Join | TemporalJoin) -> bool:
+    """Whether a row that is shown if it matches nothing may meet one for which the condition cannot be computed."""
+    return any(node.kind.shows_alone) and node.residual is not None and may_fail(node.residual)
+
+
 def join(node: Join) -> RegularJoin:
     """Return the kernel of a regular join."""
     return RegularJoin(
         null_safe=node.null_safe,
         append=(appends(node.left), appends(node.right)),
         ttl=(node.left_ttl, node.right_ttl),
+        doubts=_doubts(node),
         **_matched(node),
     )
 
@@ -91,6 +98,7 @@ def temporal(node: TemporalJoin) -> TemporalJoinOperator:
         append=appends(node.left),
         ttl=node.ttl,
         untimed_deletes=node.untimed_deletes,
+        doubts=_doubts(node),
         **_matched(node),
     )
 

@@ -212,6 +212,60 @@ def test_what_cannot_be_computed_from_a_hostile_row_costs_that_row_alone(express
     assert len(made) + lost(found) == count
 
 
+LONG = 100_000
+LONG_ARRAYS = {
+    "ARRAY_DISTINCT(tags)": LONG // 2,
+    "ARRAY_UNION(tags, ARRAY['x'])": LONG // 2 + 1,
+    "ARRAY_EXCEPT(tags, ARRAY_SLICE(tags, 11))": 0,
+    "ARRAY_INTERSECT(tags, ARRAY_REVERSE(tags))": LONG // 2,
+    "STR_TO_MAP(ARRAY_JOIN(tags, ','), ',', ':')": LONG // 2,
+    "MAP_UNION(STR_TO_MAP(ARRAY_JOIN(tags, ',')), STR_TO_MAP(ARRAY_JOIN(tags, 'x,')))": LONG,
+}
+"""Functions of 100,000 texts of which each is there twice, with the number of elements that they return."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("expression", LONG_ARRAYS)
+def test_a_row_with_a_long_array_does_not_stall_its_job(expression: str):
+    query = f"INSERT INTO o SELECT id, CAST(CARDINALITY({expression}) AS STRING) FROM plain;"
+    program = compile_job(read(TABLES + query).jobs[0])
+    found = run(program, [json.dumps({**GOOD, "tags": [f"k{i % (LONG // 2)}" for i in range(LONG)]}).encode()])
+    (changes,) = found.outputs.values()
+    assert changes["c1"].to_pylist() == [str(LONG_ARRAYS[expression])]
+
+
+PATTERNS = {
+    "x" * LONG: False,
+    "x?" * LONG: False,
+    "((x{1,100}){1,100})y": False,
+    "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": True,
+    "x{3}y?": True,
+    "(((": False,
+    "": True,
+}
+"""Regular expressions from rows, and whether they are matched against a text of 100,000 characters."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "REGEXP(s, r.b)",
+        "REGEXP_EXTRACT(s, r.b)",
+        "REGEXP_REPLACE(s, r.b, 'y')",
+        "REGEXP_COUNT(s, r.b)",
+        "REGEXP_INSTR(s, r.b)",
+    ],
+)
+def test_a_regular_expression_of_a_row_that_takes_too_long_is_a_dead_letter(call: str):
+    program = compile_job(read(f"{TABLES}INSERT INTO o SELECT id, CAST({call} AS STRING) FROM plain;").jobs[0])
+    rows = [{**GOOD, "id": i, "s": "x" * LONG, "r": {"b": each}} for i, each in enumerate(PATTERNS)]
+    found = run(program, [json.dumps(row).encode() for row in rows])
+    assert ids(program, found) == [i for i, matched in enumerate(PATTERNS.values()) if matched]
+    reasons = [reason for each in found.dead.values() for table in each for reason in table["_reason"].to_pylist()]
+    assert sum("takes too long" in reason for reason in reasons) == 3
+
+
 class _Fails:
     """A decoder that has a fault nobody knows of: it does not like some records."""
 

@@ -11,6 +11,7 @@ from service.sql.expressions.casts import cast, identifier
 from service.sql.expressions.context import Context
 from service.sql.expressions.literals import string
 from service.sql.expressions.type_rules import common_type, is_integer
+from service.sql.functions.equal_elements import distinct, intersect, last_entries, united, without
 from service.sql.functions.logic import unified
 from service.sql.functions.patterns import checked_pattern, groups_of
 from service.sql.functions.signature import (
@@ -107,16 +108,6 @@ def _element(template: str) -> Callable[[str, Arguments, Context], Expression]:
     return lambda name, arguments, context: Call(name, arguments, _element_of(arguments[0].type), template)
 
 
-def _distinct(array: str) -> str:
-    """The first of equal elements, NULL among them, in their order."""
-    seen = "len(list_filter({array}[1:i - 1], lambda y: y IS NOT DISTINCT FROM e)) = 0"
-    return f"list_filter({array}, lambda e, i: {seen.replace('{array}', array)})"
-
-
-def _contained(other: str, negate: str = "") -> str:
-    return f"lambda e: {negate}(len(list_filter({other}, lambda y: y IS NOT DISTINCT FROM e)) > 0)"
-
-
 def _cardinality(name: str, arguments: tuple[Expression, ...], _: object) -> Expression:
     """How many entries a MAP has, or elements a MULTISET, each as often as it is there."""
     template = "CAST(cardinality({0}) AS INTEGER)"
@@ -126,8 +117,6 @@ def _cardinality(name: str, arguments: tuple[Expression, ...], _: object) -> Exp
     return Call(name, arguments, INT, template)
 
 
-_INTERSECT = _distinct(f"list_filter({{0}}, {_contained('{1}')})")
-_EXCEPT = _distinct(f"list_filter({{0}}, {_contained('{1}', 'NOT ')})")
 _KNOWN = "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN {what} END"
 
 
@@ -196,7 +185,8 @@ def _united(name: str, arguments: Arguments, context: Context) -> Expression:
     """MAP_UNION(a, b, ...): of a key that several have, the value of the last; NULL if one is."""
     maps = unified(arguments, context, name)
     known = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(len(maps)))
-    return Call(name, maps, maps[0].type, f"CASE WHEN {known} THEN map_concat({_places(len(maps))}) END")
+    entries = united([f"{{{i}}}" for i in range(len(maps))])
+    return Call(name, maps, maps[0].type, f"CASE WHEN {known} THEN map_from_entries({entries}) END")
 
 
 def _from_text(name: str, arguments: Arguments, context: Context) -> Expression:
@@ -216,9 +206,7 @@ def _from_text(name: str, arguments: Arguments, context: Context) -> Expression:
         " ELSE struct_pack(k := p, v := CAST(NULL AS VARCHAR)) END"
     )
     pairs = f"list_transform({parts}[1:{last}], lambda p: {pair})"
-    later = "len(list_filter(e[i + 1:], lambda o: o.k = p.k)) > 0"
-    kept = f"list_transform([{pairs}], lambda e: list_filter(e, lambda p, i: NOT ({later})))[1]"
-    template = f"CASE WHEN {{0}} IS NOT NULL THEN map_from_entries({kept}) END"
+    template = f"CASE WHEN {{0}} IS NOT NULL THEN map_from_entries({last_entries(pairs)}) END"
     return Call(name, arguments[:1], Map(STRING, STRING), template)
 
 
@@ -248,7 +236,7 @@ COLLECTIONS: Table = {
     "ARRAY_REMOVE": (built("ARRAY, ANY", _with_element("list_filter({0}, lambda x: x IS DISTINCT FROM {1})")),),
     "ARRAY_APPEND": (built("ARRAY, ANY", _with_element("CASE WHEN {0} IS NOT NULL THEN list_append({0}, {1}) END")),),
     "ARRAY_PREPEND": (built("ARRAY, ANY", _with_element("CASE WHEN {0} IS NOT NULL THEN list_prepend({1}, {0}) END")),),
-    "ARRAY_DISTINCT": (plain("ARRAY", same, _distinct("{0}")),),
+    "ARRAY_DISTINCT": (plain("ARRAY", same, distinct("{0}")),),
     "ARRAY_REVERSE": (plain("ARRAY", same, "list_reverse({0})"),),
     "ARRAY_SORT": (
         built("ARRAY", _sorted),
@@ -260,9 +248,9 @@ COLLECTIONS: Table = {
         plain("ARRAY, INT, INT", same, f"list_slice({{0}}, {_FIRST}, {_LAST})"),
     ),
     "ARRAY_CONCAT": (built("ARRAY, ARRAY*", _of_arrays("{0}")),),
-    "ARRAY_UNION": (built("ARRAY, ARRAY", _of_arrays(_known(_distinct("({0} || {1})")))),),
-    "ARRAY_INTERSECT": (built("ARRAY, ARRAY", _of_arrays(_known(_INTERSECT))),),
-    "ARRAY_EXCEPT": (built("ARRAY, ARRAY", _of_arrays(_known(_EXCEPT))),),
+    "ARRAY_UNION": (built("ARRAY, ARRAY", _of_arrays(_known(distinct("({0} || {1})")))),),
+    "ARRAY_INTERSECT": (built("ARRAY, ARRAY", _of_arrays(_known(intersect("{0}", "{1}")))),),
+    "ARRAY_EXCEPT": (built("ARRAY, ARRAY", _of_arrays(_known(without("{0}", "{1}")))),),
     "ARRAY_MAX": (built("ARRAY", _element("list_max({0})")),),
     "ARRAY_MIN": (built("ARRAY", _element("list_min({0})")),),
     "ARRAY_JOIN": (built("ARRAY, STRING", _joined), built("ARRAY, STRING, STRING", _joined)),

@@ -41,9 +41,41 @@ def checked_pattern(pattern: Expression) -> str | None:
     return text
 
 
+WORK = 100_000_000
+"""The largest product of the sizes of a row's regular expression and of its text: where RE2 has to follow all its
+states, that is a second of a core. An expression of 100,000 characters over as long a text takes minutes."""
+
+
+def _counts(expression: str) -> str:
+    """The counts that `expression` finds in a pattern, as DuckDB text over the pattern {1}."""
+    found = f"regexp_extract_all({{1}}, {template_text(expression)}, 1)"
+    return f"list_transform({found}, lambda n: CAST(n AS DOUBLE))"
+
+
+_EVERY_COUNT, _COUNT_OF_GROUP = r"[{,](\d+)", r"[)]\{(?:\d+,)?(\d+)"
+_STATES = (
+    # A counted repetition is as many copies: of a character or a class a few states, of a group all that is in it.
+    f"(length({{1}}) + 8 * coalesce(list_sum({_counts(_EVERY_COUNT)}), 0))"
+    f" * coalesce(list_product({_counts(_COUNT_OF_GROUP)}), 1)"
+)
+_LEAST_TEXT = 100
+"""A text counts as at least so long: to read a pattern costs something, too."""
+
+_AFFORDABLE = (
+    f"CASE WHEN {_STATES} * (length({{0}}) + {_LEAST_TEXT}) > {WORK}"
+    " THEN CAST('a regular expression of ' || length({1}) || ' characters for a text of ' || length({0})"
+    " || ' takes too long' AS BOOLEAN) ELSE true END"
+)
+
+
+def _bounded(pattern: Expression, template: str) -> str:
+    """`template`, of a text {0} and a pattern {1}: a pattern of a row fails the row if it takes too long."""
+    return template if constant_text(pattern) is not None else f"CASE WHEN ({_AFFORDABLE}) THEN {template} END"
+
+
 def _regexp(name: str, arguments: Arguments, context: Context) -> Expression:
     checked_pattern(arguments[1])
-    return Call(name, arguments, BOOLEAN, "({1} <> '' AND regexp_matches({0}, {1}))")
+    return Call(name, arguments, BOOLEAN, _bounded(arguments[1], "({1} <> '' AND regexp_matches({0}, {1}))"))
 
 
 def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
@@ -55,10 +87,13 @@ def _extract(name: str, arguments: Arguments, context: Context) -> Expression:
     if pattern is not None and group > groups_of(pattern):
         return Call(name, arguments[:2], STRING, "CAST(NULL AS VARCHAR)")
     found, taken = "regexp_matches({0}, {1})", f"regexp_extract({{0}}, {{1}}, {group})"
+    template = f"CASE WHEN {found} THEN {taken} END"
+    if pattern is None:
+        return Call(name, arguments[:2], STRING, _bounded(arguments[1], template))
     places = (Column(0, STRING), Column(1, STRING))
     parts = (Call("REGEXP", places, BOOLEAN, found), Call(name, places, STRING, taken, constants=(group,)))
     faster = Call(WHERE_MET, parts, STRING, "CASE WHEN {0} THEN {1} END")
-    return Call(name, arguments[:2], STRING, f"CASE WHEN {found} THEN {taken} END", faster=faster)
+    return Call(name, arguments[:2], STRING, template, faster=faster)
 
 
 def _extract_all(name: str, arguments: Arguments, context: Context) -> Expression:
@@ -86,12 +121,14 @@ def groups_of(pattern: str) -> int:
 def _replace(name: str, arguments: Arguments, context: Context) -> Expression:
     """All matches; the replacement is taken as it is, without references to groups."""
     checked_pattern(arguments[1])
-    return Call(name, arguments, STRING, r"regexp_replace({0}, {1}, replace({2}, '\', '\\'), 'g')")
+    return Call(
+        name, arguments, STRING, _bounded(arguments[1], r"regexp_replace({0}, {1}, replace({2}, '\', '\\'), 'g')")
+    )
 
 
 def _count(name: str, arguments: Arguments, context: Context) -> Expression:
     checked_pattern(arguments[1])
-    return Call(name, arguments, INT, "CAST(len(regexp_extract_all({0}, {1})) AS INTEGER)")
+    return Call(name, arguments, INT, _bounded(arguments[1], "CAST(len(regexp_extract_all({0}, {1})) AS INTEGER)"))
 
 
 def _escape(arguments: Arguments) -> str | None:
@@ -170,7 +207,8 @@ def _position(name: str, arguments: Arguments, context: Context) -> Expression:
     checked_pattern(arguments[1])
     before = "length(regexp_extract({0}, '^((?s:.*?))(?:' || {1} || ')', 1))"
     template = f"CAST(CASE WHEN regexp_matches({{0}}, {{1}}) THEN {before} + 1 ELSE 0 END AS INTEGER)"
-    return Call(name, arguments, INT, f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {template} END")
+    known = f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {template} END"
+    return Call(name, arguments, INT, _bounded(arguments[1], known))
 
 
 PATTERNS: Table = {

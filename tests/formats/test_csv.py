@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime
 from decimal import Decimal as Number
 
 import pytest
 
+from service.formats.csv.lines import LineParser, MalformedLineError
+from service.formats.csv.options import CsvOptions
 from service.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -36,6 +39,9 @@ PAYMENTS = table({"id": BIGINT, "who": STRING, "amount": DOUBLE}, "csv")
         ("1,,", (1, "", None)),
         (",x,", (None, "x", None)),
         ("1,ann,2\r\n", (1, "ann", 2.0)),
+        ('1,"ann" \t,2', (1, "ann", 2.0)),
+        ('1,ann "the first",2', (1, 'ann "the first"', 2.0)),
+        (f'1,"{"x" * 200_000}",2', (1, "x" * 200_000, 2.0)),
     ],
 )
 def test_a_line_is_read_by_the_positions_of_its_cells(line: str, row: tuple[object, ...]):
@@ -51,6 +57,11 @@ def test_a_line_is_read_by_the_positions_of_its_cells(line: str, row: tuple[obje
         ("3.7,ann,2", "wrong-type", 'column "id" is BIGINT, but the record has "3.7"'),
         ("1,ann,two", "wrong-type", 'column "amount" is DOUBLE, but the record has "two"'),
         (b"1,\xff,2", "bad-utf8", "the value is not UTF-8 text"),
+        ('1,"ann,2', "bad-csv", "the quote of cell 2 is not closed"),
+        ('1, "ann, the first",2', "bad-csv", "the table has 3 columns, but the record has 4"),
+        ('1,"ann"x,2', "bad-csv", 'the character "x" follows the closing quote of cell 2'),
+        ("1,ann,2\n2,bob,2", "bad-csv", "the record has more than one line"),
+        ('"', "bad-csv", "the quote of cell 1 is not closed"),
     ],
 )
 def test_a_line_that_cannot_be_read_says_why_and_its_neighbours_go_on(line: str | bytes, reason: str, detail: str):
@@ -85,6 +96,10 @@ def test_a_cell_is_read_as_its_type_and_written_again(type_, cell: str, value: o
         ({"quote-character": "'"}, "1,'a,b',2", (1, "a,b", 2.0)),
         ({"disable-quote-character": "true"}, '1,"ann",2', (1, '"ann"', 2.0)),
         ({"escape-character": "\\"}, '1,"a\\"b",2', (1, 'a"b', 2.0)),
+        ({"escape-character": "\\\\"}, '1,"a\\"b",2', (1, 'a"b', 2.0)),
+        ({"escape-character": "\\"}, "1,a\\,\\n\\\\b,2", (1, "a,\n\\b", 2.0)),
+        ({"escape-character": '"'}, '1,"a""b",2', (1, 'a"b', 2.0)),
+        ({"quote-character": "\\'"}, "1,'a,b',2", (1, "a,b", 2.0)),
         ({"null-literal": "n/a"}, "n/a,n/a,n/a", (None, None, None)),
     ],
 )
@@ -119,6 +134,103 @@ def test_a_row_is_written_as_a_line_that_is_read_again(row: tuple[object, ...], 
     assert written == [line]
     again = rows(PAYMENTS, line)[0]
     assert again == tuple("" if v is None and i == 1 else v for i, v in enumerate(row))
+
+
+def told_apart(line: str, options: CsvOptions) -> list[str] | None:
+    """The cells of a line, character by character; None if it has none."""
+    line, cells, at = line.rstrip("\r\n"), [""], 0
+    while True:
+        quoted = bool(options.quote) and line[at : at + 1] == options.quote
+        at += quoted
+        while at < len(line):
+            character = line[at]
+            if quoted and character == options.quote:
+                if line[at + 1 : at + 2] != options.quote:
+                    break
+                at += 1
+            elif character == options.escape:
+                at += 1
+                if at == len(line):
+                    return None
+                character = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}.get(line[at], line[at])
+            elif not quoted and character == options.delimiter:
+                break
+            elif not quoted and character in "\r\n":
+                return None
+            cells[-1] += character
+            at += 1
+        if quoted:
+            if at == len(line):
+                return None
+            at += 1
+            while at < len(line) and line[at] <= " " and line[at] not in ("\r", "\n", options.delimiter):
+                at += 1
+        if at == len(line):
+            return cells
+        if line[at] != options.delimiter:
+            return None
+        at += 1
+        cells.append("")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CsvOptions(),
+        CsvOptions(escape="\\"),
+        CsvOptions(quote=""),
+        CsvOptions(quote="", escape="n"),
+        CsvOptions(delimiter="\t", quote="^", escape="]"),
+        CsvOptions(delimiter=" ", quote="-"),
+    ],
+)
+def test_cells_are_told_apart_as_they_are_character_by_character(options: CsvOptions):
+    dice, parser = random.Random(1), LineParser(options)
+    for _ in range(5_000):
+        marks = [m for m in (options.quote, options.delimiter, options.escape) if m]
+        line = "".join(dice.choices([*marks, *marks, "a", "n", " ", "\t", "\n", "\r", "0"], k=dice.randrange(12)))
+        try:
+            found: list[str] | None = parser.cells(line)
+        except MalformedLineError:
+            found = None
+        assert found == told_apart(line, options), repr(line)
+
+
+@pytest.mark.timeout(20)
+def test_a_long_line_without_its_last_quote_is_given_up_at_once():
+    assert dead(PAYMENTS, '1,"' + 'x""' * 500_000) == [(0, "bad-csv", "the quote of cell 2 is not closed")]
+
+
+@pytest.mark.parametrize(
+    ("options", "type_", "cell", "value"),
+    [
+        ({}, Array(STRING), "", []),
+        ({}, Array(INT), " ", []),
+        ({}, Array(STRING), "a", ["a"]),
+        ({}, Array(STRING), "a;;b", ["a", "", "b"]),
+        ({}, Array(STRING), ";", ["", ""]),
+        ({}, Array(INT), " 1; 2", [1, 2]),
+        ({"null-literal": "n/a"}, Array(INT), "1;n/a", [1, None]),
+        ({"null-literal": "n/a"}, Array(STRING), "n/a", [None]),
+        ({"null-literal": "n/a"}, Array(STRING), "", []),
+    ],
+)
+def test_an_array_is_empty_where_its_cell_is_and_only_its_elements_may_be_null(options, type_, cell, value):
+    source = table({"a": type_, "b": STRING}, "csv", options)
+    assert rows(source, f"{cell},x") == [(value, "x")]
+
+
+@pytest.mark.parametrize("cell", ["1;;2", "1;x", ";"])
+def test_an_array_with_an_element_that_is_none_is_a_dead_letter(cell: str):
+    source = table({"a": Array(INT), "b": STRING}, "csv")
+    detail = f'column "a" is ARRAY<INT>, but the record has "{cell}"'
+    assert dead(source, f"{cell},x") == [(0, "wrong-type", detail)]
+
+
+@pytest.mark.parametrize(("null", "line"), [("", "1;;2,x"), ("n/a", "1;n/a;2,x")])
+def test_a_null_in_an_array_is_written_as_any_other(null: str, line: str):
+    sink = table({"a": Array(INT), "b": STRING}, "csv", {"null-literal": null} if null else {})
+    assert values(encode(sink, (1, ([1, None, 2], "x")))) == [line]
 
 
 def test_times_and_arrays_are_written_as_they_are_read():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 
 import duckdb
@@ -136,6 +137,63 @@ def test_bytes_that_are_no_record_are_dead_letters(table: str):
     good = [WRAPPED[table].format(json.dumps({**GOOD, "id": i})).encode() for i in range(2)]
     found = run(program, [good[0], *BROKEN, good[1]])
     assert (len(ids(program, found)), lost(found)) == (2, len(BROKEN))
+
+
+CSV_OPTIONS = [
+    {},
+    {"escape-character": "\\"},
+    {"escape-character": "\\\\"},
+    {"disable-quote-character": "true"},
+    {"disable-quote-character": "true", "escape-character": "\\"},
+    {"field-delimiter": "\\t", "quote-character": "''"},
+    {"null-literal": "null", "array-element-delimiter": "|"},
+]
+CSV_TYPES = ["STRING", "INT", "DOUBLE", "DECIMAL(10, 2)", "BOOLEAN", "DATE", "TIMESTAMP(3)", "BYTES", "ARRAY<STRING>"]
+
+
+@pytest.mark.parametrize("options", CSV_OPTIONS)
+def test_whatever_stands_in_a_line_of_csv_is_a_row_or_a_dead_letter(options: dict[str, str]):
+    dice = random.Random(1)
+    cells = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(CSV_TYPES))
+    given = ", ".join(f"'csv.{name}' = '{value}'" for name, value in options.items())
+    pipeline = f"""{TABLES}
+    CREATE TABLE lines (id BIGINT, {cells}) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'csv',
+      'properties.group.id' = 'g'{", " if given else ""}{given});
+    CREATE TABLE written (id BIGINT, {cells}) WITH ('connector' = 'kafka', 'topic' = 'w', 'format' = 'csv'
+      {", " if given else ""}{given});
+    INSERT INTO written SELECT * FROM lines;"""
+    program = compile_job(read(pipeline).jobs[0])
+    delimiter = "\t" if "field-delimiter" in options else ","
+    every = [
+        *STRINGS,
+        '"',
+        "'",
+        ",",
+        ";",
+        "|",
+        "\t",
+        "\n",
+        "\r\n",
+        "\\",
+        "\\n",
+        "#",
+        "null",
+        " ",
+        "1",
+        "2020-01-01",
+        "YQ==",
+    ]
+    values = []
+    for i in range(600):
+        texts = ["".join(dice.choices(every, k=dice.choice([0, 1, 1, 2, 3]))) for _ in CSV_TYPES]
+        if i % 3 == 0:
+            texts = ["x", "7", "1.5", "2.50", "true", "2020-01-01", "2020-01-01 00:00:00", "YQ==", "a"]
+        values.append(delimiter.join([str(i), *texts]).encode())
+    values += [b"", b"\xff", b"\n", b'"' * 99_999, b",", b"\x00", b"\\"]
+    found = run(program, values)
+    made = ids(program, found)
+    assert {i for i in range(600) if i % 3 == 0} <= set(made)
+    assert len(made) + lost(found) == len(values)
 
 
 NUMBERS = [0, 1, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 10**9]

@@ -316,6 +316,18 @@ def test_a_wrong_option_is_refused(options: dict[str, str], mistake: str):
     assert mistakes({**BASE, **options}) == [mistake]
 
 
+@pytest.mark.parametrize("character", ["\\", "\\\\", "^", "\\t", "\\u0001"])
+def test_a_character_of_csv_may_be_written_as_in_java(character: str):
+    table = declared({**BASE, "format": "csv", "csv.escape-character": character})
+    assert table.value_format == Format("csv", {"escape-character": character})
+
+
+@pytest.mark.parametrize("text", ["ab", "\\x", "\\u00", "\\\\\\"])
+def test_what_is_no_character_of_csv_is_refused(text: str):
+    (mistake,) = mistakes({**BASE, "format": "csv", "csv.escape-character": text})
+    assert "one character, such as ',' or '\\t'" in mistake
+
+
 def test_all_that_is_missing_is_listed():
     assert mistakes({"connector": "kafka"}) == [
         f"option '{key}' is missing\n  detail: connector 'kafka' needs it" for key in ("topic", "format")

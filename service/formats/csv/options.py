@@ -25,10 +25,13 @@ class CsvOptions:
 def csv_options(form: Format) -> CsvOptions:
     """Return the options of a CSV format."""
     values = form.options
+    quote = "" if flag(form, "disable-quote-character") else _unescaped(values.get("quote-character", '"'))
+    escape = _unescaped(values.get("escape-character", ""))
     return CsvOptions(
         delimiter=_unescaped(values.get("field-delimiter", ",")),
-        quote="" if flag(form, "disable-quote-character") else values.get("quote-character", '"'),
-        escape=values.get("escape-character", ""),
+        quote=quote,
+        # A quote is looked for first, so that an escape character that is the quote is none.
+        escape="" if escape == quote else escape,
         comments=flag(form, "allow-comments"),
         ignore_errors=flag(form, "ignore-parse-errors"),
         element_delimiter=values.get("array-element-delimiter", ";"),
@@ -38,5 +41,5 @@ def csv_options(form: Format) -> CsvOptions:
 
 
 def _unescaped(text: str) -> str:
-    """A delimiter as it is written in SQL: '\\t' and '\\u0001' stand for the character."""
-    return text.encode().decode("unicode_escape") if "\\" in text else text
+    """A character as it is written in SQL: '\\t', '\\u0001' and '\\\\' stand for one, and a single '\\' is itself."""
+    return text.encode().decode("unicode_escape") if len(text) > 1 else text

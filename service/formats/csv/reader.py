@@ -6,20 +6,19 @@ type but texts.
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.contract import PASSED_OVER, DeadLetter
-from service.formats.csv.options import CsvOptions, csv_options
+from service.formats.csv.lines import LineParser, MalformedLineError
+from service.formats.csv.options import csv_options
 from service.formats.csv.values import unreadable, value_of
 from service.formats.record_parts import Part
 from service.formats.records import BAD_UTF8, texts
 from service.plan.table import Format
-from service.plan.types import Simple, Text, arrow, flink
+from service.plan.types import Array, Simple, Text, arrow, flink
 
 
 class CsvReader:
@@ -30,6 +29,7 @@ class CsvReader:
 
     def __init__(self, part: Part, form: Format, whole: Part) -> None:
         self._options = csv_options(form)
+        self._parser = LineParser(self._options)
         self._width = len(whole.columns)
         self._places = [whole.columns.index(column) for column in part.columns]
         self._part = part
@@ -66,30 +66,40 @@ class CsvReader:
         return dict.fromkeys(found, PASSED_OVER) if self._options.ignore_errors else found
 
     def _texts(self, column: pa.Array, number: int) -> pa.Array:
-        """The texts of a column, NULL where the line says so."""
+        """The texts of a column, NULL where the line says so; of an ARRAY only its elements may be NULL."""
+        type_ = self._part.types[number]
+        if isinstance(type_, Array):
+            return column
         if self._options.null is not None:
             column = pc.if_else(pc.equal(column, self._options.null), pa.scalar(None, pa.string()), column)
-        type_ = self._part.types[number]
         if isinstance(type_, Text) or type_ == Simple("STRING"):
             return column
         column = pc.utf8_trim_whitespace(column)
         return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
     def _cells(self, lines: pa.Array, found: dict[int, DeadLetter]) -> list[pa.Array]:
-        """The texts of each column of the line; a line of another number of columns is a dead letter."""
+        """The texts of each column of the line; a line without them, or of another number of columns, is a dead
+        letter."""
         odd = self._odd(lines)
         plain = lines if not odd.any() else pc.if_else(pa.array(odd), pa.scalar(None, pa.string()), lines)
         split = pc.split_pattern(plain, self._options.delimiter)
-        counts = pc.fill_null(pc.list_value_length(split), self._width).to_numpy(zero_copy_only=False)
+        # Arrow's own numbers cannot be written to.
+        counts = pc.fill_null(pc.list_value_length(split), self._width).to_numpy(zero_copy_only=False).copy()
         rows: dict[int, list[str]] = {}
         for index in map(int, np.flatnonzero(odd)):
-            cells = _parsed(lines[index].as_py(), self._options)
-            if cells is None:
+            line = lines[index].as_py()
+            if self._options.comments and line.startswith("#"):
                 found.setdefault(index, PASSED_OVER)
-            elif len(cells) != self._width:
-                counts[index] = len(cells)
-            else:
+                continue
+            try:
+                cells = self._parser.cells(line)
+            except MalformedLineError as error:
+                found.setdefault(index, DeadLetter("bad-csv", str(error)))
+                continue
+            if len(cells) == self._width:
                 rows[index] = cells
+            else:
+                counts[index] = len(cells)
         for index in map(int, np.flatnonzero(counts != self._width)):
             found.setdefault(
                 index,
@@ -114,22 +124,3 @@ class CsvReader:
         if self._options.comments:
             odd |= pc.fill_null(pc.starts_with(lines, "#"), False).to_numpy(zero_copy_only=False)
         return odd
-
-
-def _parsed(text: str, options: CsvOptions) -> list[str] | None:
-    """The cells of one line; None of a comment."""
-    if options.comments and text.startswith("#"):
-        return None
-    reader = csv.reader(
-        [text.rstrip("\r\n")] if "\n" not in text.rstrip("\r\n") else text.splitlines(keepends=True),
-        delimiter=options.delimiter,
-        quotechar=options.quote or None,
-        quoting=csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE,
-        escapechar=options.escape or None,
-        doublequote=True,
-    )
-    try:
-        found = list(reader)
-    except csv.Error:
-        return []
-    return found[0] if len(found) == 1 else []

@@ -56,16 +56,25 @@ def value_of(x: str, type_: DataType, options: CsvOptions) -> str:
             plain = f"rtrim({x}, 'Z')"
             return f"CASE WHEN regexp_full_match({x}, '{_DAY}[ T]{_CLOCK}Z') THEN TRY_CAST({plain} AS TIMESTAMP) END"
         case Array(element):
-            cells = f"string_split({x}, {quoted(options.element_delimiter)})"
-            values = f"list_transform({cells}, lambda e: {value_of('e', element, options)})"
-            whole = f"list_bool_and(list_transform({values}, lambda e: e IS NOT NULL))"
-            return f"CASE WHEN {whole} THEN {values} END"
+            return _array_of(x, element, options)
         case Simple("NULL"):
             return "CAST(NULL AS INTEGER)"
         case Map() | Row() | Interval() | Simple():
             raise ValueError(f"a cell of CSV cannot hold a {type_}")
         case _:
             assert_never(type_)
+
+
+def _array_of(x: str, element: DataType, options: CsvOptions) -> str:
+    """As Flink reads an ARRAY: a blank text is an empty one, and an element that is the null literal is NULL."""
+    cells = f"string_split({x}, {quoted(options.element_delimiter)})"
+    cells = f"CASE WHEN regexp_full_match({x}, '\\s*') THEN CAST([] AS VARCHAR[]) ELSE {cells} END"
+    null = "false" if options.null is None else f"e = {quoted(options.null)}"
+    text = "e" if isinstance(element, Text) or element == Simple("STRING") else "trim(e)"
+    value = f"CASE WHEN NOT ({null}) THEN {value_of(text, element, options)} END"
+    # DuckDB has no value for the list of an empty array, which is whole.
+    whole = f"coalesce(list_bool_and(list_transform({cells}, lambda e: ({null}) OR ({value}) IS NOT NULL)), true)"
+    return f"CASE WHEN {x} IS NOT NULL AND {whole} THEN list_transform({cells}, lambda e: {value}) END"
 
 
 def unreadable(x: str, value: str) -> str:
@@ -80,7 +89,7 @@ def text_of(x: str, type_: DataType, options: CsvOptions) -> str:
         case Simple("STRING") | Text():
             return x
         case Array(element):
-            inner = f"coalesce({text_of('e', element, options)}, '')"
+            inner = f"coalesce({text_of('e', element, options)}, {quoted(options.null or '')})"
             return f"array_to_string(list_transform({x}, lambda e: {inner}), {quoted(options.element_delimiter)})"
         case _:
             # As JSON writes it, without the quotes around a text.

@@ -79,7 +79,10 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _character(text: str) -> str:
-    plain = text.encode().decode("unicode_escape") if text.startswith("\\") else text
+    try:
+        plain = text.encode().decode("unicode_escape") if text.startswith("\\") and len(text) > 1 else text
+    except UnicodeDecodeError:
+        plain = ""
     if len(plain) != 1:
         raise ValueError("one character, such as ',' or '\\t'")
     return text

@@ -109,7 +109,71 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
             "the table function TO_CHANGELOG does not exist\n  detail: there is TUMBLE, HOP, CUMULATE, SESSION",
         ),
         ("SELECT CAST(a1 AS VARIANT) FROM a", "the type VARIANT is not supported"),
-        ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   COUNT(*) has"),
+        ("SELECT SUM(*) FROM a", "SUM(*) has no meaning\n  hint:   write SUM(column); COUNT(*) counts all rows"),
+        (
+            "SELECT COUNT(DISTINCT *) FROM a",
+            "COUNT(DISTINCT *) has no meaning\n  detail: * stands for rows, not for a value of theirs\n"
+            "  hint:   write COUNT(DISTINCT column), or COUNT(*)",
+        ),
+        ("SELECT COUNT(a1, *) FROM a", "* is no argument beside others in COUNT\n  hint:   name the columns"),
+        (
+            "SELECT ABS(*) FROM a",
+            "* is not supported in an expression\n"
+            "  hint:   it stands for all columns in SELECT, and for all rows in COUNT(*): write the column",
+        ),
+        *(
+            (
+                f"SELECT a1 FROM a WHERE a1 {condition}",
+                "IN needs the values that it compares with\n  detail: there is none in parentheses behind it\n"
+                "  hint:   write IN (1, 2), or IN (SELECT ...)",
+            )
+            for condition in ("IN ()", "NOT IN ()", "IN b")
+        ),
+        ("SELECT a1 FROM a WHERE NOT EXISTS (b)", "EXISTS needs a query\n  hint:   write EXISTS (SELECT ...)"),
+        (
+            "SELECT a1 FROM a WHERE a1 = ALL (1, 2)",
+            "ALL needs a query\n  hint:   write = ALL (SELECT ...), or IN (1, 2) for values",
+        ),
+        (
+            "SELECT a1 FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.bb = a.a1)",
+            'column "bb" does not exist in "b"\n  detail: b has the columns b1, b2, b3',
+        ),
+        (
+            "SELECT a1 FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE b.b1 = a.b1)",
+            'column "b1" does not exist in "a"\n  detail: a has the columns a1, a2, a3',
+        ),
+        (
+            "SELECT a1 FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE nope = a1)",
+            'column "nope" does not exist in "b"\n'
+            "  detail: b has the columns b1, b2, b3; the query around it has a1, a2, a3",
+        ),
+        (
+            "SELECT a1 FROM a WHERE a1 > ANY (SELECT nope FROM b)",
+            'column "nope" does not exist in "b"\n'
+            "  detail: b has the columns b1, b2, b3; the query around it has a1, a2, a3",
+        ),
+        (
+            "SELECT a1 FROM a WHERE a1 > (SELECT MAX(nope) FROM b WHERE b1 = a1)",
+            'column "nope" does not exist in "b"\n'
+            "  detail: b has the columns b1, b2, b3; the query around it has a1, a2, a3",
+        ),
+        (
+            "SELECT a1[1:2] FROM a",
+            "a slice in brackets is not supported in an expression\n  hint:   write ARRAY_SLICE(array, start, end)",
+        ),
+        (
+            "SELECT {'x': 1} FROM a",
+            "a value in braces is not supported in an expression\n"
+            "  hint:   write MAP['key', value], or ROW(value, ...)",
+        ),
+        *(
+            (
+                f"SELECT a1, {parameter} FROM a",
+                "a parameter is not supported in an expression\n"
+                "  hint:   write the value, or ${NAME} for an environment variable",
+            )
+            for parameter in ("?", ":x", "@x")
+        ),
         ("SELECT COUNT(a1, a2) FROM a", "COUNT takes 0 or 1 argument, not 2"),
         ("SELECT SINGLE_VALUE() FROM a", "SINGLE_VALUE takes 1 argument"),
         ("SELECT SINGLE_VALUE(*) FROM a", "SINGLE_VALUE takes 1 argument"),
@@ -256,6 +320,10 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT ARRAY_AGG(id) IGNORE NULLS FROM item", "IGNORE NULLS of an aggregate"),
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT * FROM LATERAL (SELECT * FROM item) r", "LATERAL in FROM"),
+        ("SELECT a1 FROM a FOR UPDATE", "FOR UPDATE"),
+        ("SELECT a1 FROM a LATERAL VIEW EXPLODE(a1) t AS x", "LATERAL VIEW"),
+        ("SELECT * EXCEPT (a1) FROM a", "* EXCEPT"),
+        ("SELECT a2 FROM a WHERE EXISTS (SELECT b.* REPLACE (1 AS b1) FROM b WHERE b1 = a1)", "* REPLACE"),
         (
             "SELECT t.n FROM a LEFT JOIN LATERAL (SELECT COUNT(*) AS n FROM b WHERE b1 = a1) t ON n > 1",
             "LEFT JOIN LATERAL with a condition on a query that has one row for each row before it",

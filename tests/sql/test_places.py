@@ -16,6 +16,15 @@ SOURCE = """CREATE TABLE t (a INT, b STRING, ts TIMESTAMP(3), l TIMESTAMP_LTZ(3)
         ("EXPLAIN SELECT a,\n EXTRACT(MICROSECOND FROM ts) FROM t;", (3, 10), '"MICROSECOND" is no unit of EXTRACT'),
         ("EXPLAIN SELECT a,\n FLOOR(ts TO MICROSECOND) FROM t;", (3, 14), '"MICROSECOND" is no unit of FLOOR'),
         ("EXPLAIN SELECT a,\n CEIL(ts TO NANOSECOND) FROM t;", (3, 13), '"NANOSECOND" is no unit of CEIL'),
+        ("EXPLAIN SELECT a,\n ? FROM t;", (3, 2), "a parameter is not supported in an expression"),
+        ("EXPLAIN SELECT a,\n a + :x FROM t;", (3, 6), "a parameter is not supported in an expression"),
+        ("EXPLAIN SELECT a FROM t WHERE\n NOT EXISTS (b);", (3, 6), "EXISTS needs a query"),
+        (
+            "EXPLAIN SELECT a FROM t WHERE NOT EXISTS (\n SELECT a FROM t AS u WHERE u.x = t.a);",
+            (3, 29),
+            'column "x" does not exist in "u"',
+        ),
+        ("EXPLAIN SELECT a FROM t WHERE\n a NOT IN ();", (3, 2), "IN needs the values that it compares with"),
         ("EXPLAIN SELECT JSON_VALUE(b, '$' RETURNING FOO) FROM t;", (2, 44), '"FOO" is not expected here'),
         (
             "CREATE TABLE x (a INT,\n c INTERVAL DAY) WITH ('connector' = 'print');",

@@ -11,6 +11,7 @@ from service.plan.expressions import Call, Column, Expression, depth
 from service.plan.types import Row, flink
 from service.sql.compiler.chains import chained, terms
 from service.sql.compiler.function_calls import applied, unknown_function
+from service.sql.compiler.unsupported import unsupported
 from service.sql.errors import SqlError, did_you_mean
 from service.sql.expressions import literals
 from service.sql.expressions.casts import cast
@@ -27,6 +28,13 @@ MAX_DEPTH = 250
 
 # Functions that are written without parentheses and arrive as names.
 _BARE = {"LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_ROW_TIMESTAMP"}
+
+
+def names_no_column(node: exp.Column) -> bool:
+    """Return whether what looks like a column may be a function without parentheses, or the word before MAP[...]."""
+    if len(node.parts) > 1 or node.parts[0].args.get("quoted"):
+        return False
+    return node.name.upper() in _BARE or (node.name.upper() == "MAP" and isinstance(node.parent, exp.Bracket))
 
 
 def compile_expression(node: exp.Expr, scope: Scope, context: Context) -> Expression:
@@ -53,7 +61,7 @@ class _Compiler:
     def compile(self, node: exp.Expr) -> Expression:
         method = _COMPILERS.get(type(node))
         if method is None:
-            raise SqlError(f"{_shown(node)} is not supported in an expression", at=node)
+            raise unsupported(node)
         try:
             return method(self, node)
         except SqlError as error:
@@ -171,8 +179,15 @@ class _Compiler:
         return self.apply(name, node.this, node.args["low"], node.args["high"])
 
     def in_(self, node: exp.Expr) -> Expression:
-        if node.args.get("query") or not node.expressions:
+        if node.args.get("query"):
             raise SqlError("IN with a query is not supported here", at=node)
+        if not node.expressions:
+            raise SqlError(
+                "IN needs the values that it compares with",
+                detail="there is none in parentheses behind it",
+                hint="write IN (1, 2), or IN (SELECT ...)",
+                at=node,
+            )
         return self.apply("IN", node.this, *node.expressions)
 
     def like(self, node: exp.Expr, escape: exp.Expr | None = None) -> Expression:
@@ -216,22 +231,6 @@ def _dotted(node: exp.Expr) -> list[exp.Identifier] | None:
     if isinstance(node, exp.Column):
         return [*(p for p in node.parts if isinstance(p, exp.Identifier)), *parts]
     return [node, *parts] if isinstance(node, exp.Identifier) else None
-
-
-def _shown(node: exp.Expr) -> str:
-    return {
-        exp.Select: "a query",
-        exp.Subquery: "a query",
-        exp.Star: "*",
-        exp.Window: "OVER",
-        exp.Distinct: "DISTINCT",
-        exp.BitwiseAnd: "the operator &",
-        exp.BitwiseOr: "the operator |",
-        exp.BitwiseXor: "the operator ^",
-        exp.BitwiseNot: "the operator ~",
-        exp.IgnoreNulls: "IGNORE NULLS",
-        exp.RespectNulls: "RESPECT NULLS",
-    }.get(type(node), type(node).__name__.upper())
 
 
 def _chain(name: str) -> Callable[[_Compiler, exp.Expr], Expression]:

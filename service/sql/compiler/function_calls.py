@@ -45,6 +45,12 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Functions of other dialects, and how Flink SQL says the same."""
 
+_OF_QUERIES: Mapping[str, str] = {
+    "EXISTS": "EXISTS (SELECT ...)",
+    **{word: f"= {word} (SELECT ...), or IN (1, 2) for values" for word in ("ANY", "SOME", "ALL")},
+}
+"""Words that look like functions where no query follows them, and how they are written."""
+
 _GROUPING = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
@@ -78,6 +84,8 @@ def is_known(name: str) -> bool:
 
 def unknown_function(name: str) -> SqlError:
     """Return why a call of `name` cannot be compiled."""
+    if name in _OF_QUERIES:
+        return SqlError(f"{name} needs a query", hint=f"write {_OF_QUERIES[name]}")
     if name in AGGREGATES:
         return SqlError(f"the aggregate {name} is not allowed here", hint="aggregates stand in SELECT and HAVING")
     if name in _WINDOW:

@@ -190,6 +190,14 @@ def _typed_literal(name: str) -> Callable[[Parser, exp.Expr, exp.DataType], exp.
 class CallGrammar(_Base):
     """The grammar of calls, which arrive as they were written: overrides of a sqlglot parser."""
 
+    def _parse_placeholder(self) -> exp.Expr | None:
+        """?, :name and @name, which are read so that their mistake has a place."""
+        start = self._curr.start if self._curr else 0
+        found = super()._parse_placeholder()
+        if found is not None:
+            found.meta["start"] = start
+        return found
+
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
         index = self._index
         negate = self._match(TokenType.NOT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -56,6 +56,18 @@ class TypedCall:
         )
 
 
+def _star(function: str, arguments: Sequence[exp.Expr], node: exp.Expr, *, distinct: bool) -> SqlError:
+    """That * means no argument of such a call."""
+    if len(arguments) > 1:
+        return SqlError(f"* is no argument beside others in {function}", hint="name the columns", at=node)
+    if function == "COUNT":
+        detail, hint = "* stands for rows, not for a value of theirs", "write COUNT(DISTINCT column), or COUNT(*)"
+        return SqlError("COUNT(DISTINCT *) has no meaning", detail=detail, hint=hint, at=node)
+    word = "DISTINCT " if distinct else ""
+    hint = f"write {function}({word}column); COUNT(*) counts all rows"
+    return SqlError(f"{function}({word}*) has no meaning", hint=hint, at=node)
+
+
 def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCall:
     """Return the aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); QueryRejected if its mistakes are
     noted."""
@@ -72,9 +84,9 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
     if distinct:
         arguments = list(arguments[0].expressions)
-    if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-        if function != "COUNT" or distinct:
-            raise SqlError(f"{function}(*) has no meaning", hint="COUNT(*) has", at=node)
+    if any(isinstance(each, exp.Star) for each in arguments):
+        if function != "COUNT" or distinct or len(arguments) > 1:
+            raise _star(function, arguments, node, distinct=distinct)
         arguments = []
     elif not arguments:
         raise SqlError(f"{function} lacks an argument", at=node)

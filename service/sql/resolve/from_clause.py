@@ -46,7 +46,8 @@ def resolve_relation(node: exp.Expr, session: ResolveContext) -> Relation:
         case exp.Values():
             return resolve_values(node, session)
         case _:
-            raise session.give_up(not_yet(f"{type(node).__name__.upper()} in FROM", node))
+            shown = "LATERAL" if isinstance(node, exp.Lateral) else f'"{node.sql(comments=False)}"'
+            raise session.give_up(not_yet(f"{shown} in FROM", node))
 
 
 def query_inside(query: exp.Expr, session: ResolveContext) -> Relation:

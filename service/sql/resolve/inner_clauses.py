@@ -13,6 +13,9 @@ from service.sql.resolve.grouping_sets import is_grouping_sets
 from service.sql.resolve.ordering import ordinal, selected_place
 from service.sql.resolve.syntax import call_name, has_query, is_aggregate, output_name, replaced
 
+_BEHIND_STAR = {"except_": "EXCEPT", "replace": "REPLACE", "rename": "RENAME"}
+"""What other dialects write behind a star."""
+
 LIMITS = ("limit", "offset", "fetch")
 """The arguments of a query's syntax tree that say how many rows it has."""
 
@@ -102,6 +105,15 @@ def star_of(node: exp.Expr) -> tuple[bool, str]:
     if isinstance(node, exp.Star):
         return True, ""
     return isinstance(node, exp.Column) and isinstance(node.this, exp.Star), getattr(node, "table", "")
+
+
+def check_stars(query: exp.Select, session: ResolveContext) -> None:
+    """Raise QueryRejected for a star with a list of columns behind it that it leaves out, or shows otherwise."""
+    for item in query.expressions:
+        star = item.this if isinstance(item, exp.Column) else item
+        for key, word in _BEHIND_STAR.items():
+            if isinstance(star, exp.Star) and star.args.get(key):
+                raise session.give_up(not_yet(f"* {word}", star.args[key][0], "name the columns"))
 
 
 def aggregates(node: exp.Expr) -> bool:

@@ -21,6 +21,7 @@ from service.sql.resolve.inner_clauses import (
     LIMITS,
     Clauses,
     aggregates,
+    check_stars,
     check_supported,
     has_over,
     of_distinct_rows,
@@ -39,7 +40,7 @@ from service.sql.resolve.syntax import (
     replaced,
 )
 from service.sql.resolve.table_hints import state_ttls
-from service.sql.resolve.ties import by_position, places_in, renumbered, tied_by_columns, with_columns
+from service.sql.resolve.ties import by_position, check_names, places_in, renumbered, tied_by_columns, with_columns
 from service.sql.scope import Scope
 
 _MODIFIERS = ("group", "having", "with_", "limit", "offset", "fetch", "order", "qualify", "windows")
@@ -92,6 +93,7 @@ def resolve_inner(
     query = unwrapped_query(query)
     if not isinstance(query, exp.Select) or not query.args.get("from_") or query.args.get("with_"):
         return _whole(query, outer, ttls, session)
+    check_stars(query, session)
     clauses = Clauses.of(query, session)
     distinct = bool(query.args.get("distinct")) and (counts or any(map(query.args.get, LIMITS)))
     plain = not clauses.grouped and not any(map(query.args.get, _MODIFIERS)) and not has_over(query) and not distinct
@@ -151,7 +153,9 @@ def _tied(query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: 
     for each in where:
         if has_query(each):
             right = resolve_query_condition(right, each, ttls, hot, session)
-        elif _reads_outer(each, outer.scope, right.scope):
+            continue
+        check_names([each], outer.scope, right.scope, session)
+        if _reads_outer(each, outer.scope, right.scope):
             ties.append(each)
         else:
             condition = session.compile(each, right.scope)
@@ -181,6 +185,7 @@ def _with_items(
             if has_query(item):
                 continue
             node = item.unalias()
+            check_names([node], outer.scope, right.scope, session)
             inner = positions(node, right.scope) is not None
             compiled = session.compile(node, right.scope if inner else both)
             if compiled is None or not inner:
@@ -205,6 +210,7 @@ def _empty(query: exp.Expr) -> exp.Expr | None:
 def _for_each(query: exp.Select, outer: Relation, tied: _Tied, clauses: Clauses, session: ResolveContext) -> InnerQuery:
     """What a query selects, aggregates or ranks for each row of the outer one."""
     check_supported(query, clauses, session)
+    check_names((n for n in clauses.nodes if not star_of(n)[0]), outer.scope, tied.right.scope, session)
     width = len(outer.scope)
 
     def placed(node: exp.Expr) -> exp.Expr:

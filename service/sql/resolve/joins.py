@@ -228,7 +228,7 @@ def _kind(join: exp.Join, session: ResolveContext) -> JoinKind:
     if kind in ("SEMI", "ANTI"):
         raise session.give_up(not_yet(f"{kind} JOIN", join, "write WHERE [NOT] EXISTS (SELECT ...)"))
     if isinstance(join.this, exp.Lateral) and not (is_temporal(join.this) or is_lateral(join.this)):
-        raise session.give_up(not_yet(type(join.this).__name__.upper(), join))
+        raise session.give_up(not_yet("LATERAL of a function", join, "write CROSS JOIN UNNEST(array) AS t (column)"))
     if natural and (join.args.get("on") or join.args.get("using")):
         raise session.give_up(
             SqlError("NATURAL JOIN takes no condition", hint="leave out NATURAL, or the condition", at=join.this)

@@ -9,10 +9,11 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import Place, Values
 from service.plan.passes.push_filters import both
-from service.sql.errors import SqlError
+from service.sql.errors import SqlError, offset_of
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.group_by import is_grouped, resolve_grouped
+from service.sql.resolve.inner_clauses import check_stars, star_of
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.joins import From, resolve_from
 from service.sql.resolve.ordering import MODIFIERS, hidden_items, ordered, with_names
@@ -33,7 +34,22 @@ _HANDLED = {
     *("with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "qualify", "distinct", "hint"),
     *MODIFIERS,
 }
-_NAMES = {"match": "MATCH_RECOGNIZE"}
+_NAMES = {
+    "match": "MATCH_RECOGNIZE",
+    "locks": "FOR UPDATE",
+    "laterals": "LATERAL VIEW",
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "connect": "CONNECT BY",
+    "cluster": "CLUSTER BY",
+    "sort": "SORT BY",
+    "distribute": "DISTRIBUTE BY",
+    "kind": "SELECT AS",
+    "operation_modifiers": "a word between SELECT and its columns",
+}
+"""Clauses of the syntax tree that are not called as SQL calls them."""
+
+_HINTS = {"laterals": "write CROSS JOIN UNNEST(array) AS t (column)", "into": "write INSERT INTO ... SELECT"}
 
 Item = tuple[str, exp.Expr]
 """A column of a SELECT list: its name and its expression, without the alias."""
@@ -97,8 +113,10 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
 def _check_clauses(select: exp.Select, session: ResolveContext) -> None:
     for key, value in select.args.items():
         if value and key not in _HANDLED:
-            at = value if isinstance(value, exp.Expr) else select
-            raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at))
+            first = value[0] if isinstance(value, list) else value
+            at = first if isinstance(first, exp.Expr) and offset_of(first) is not None else select
+            raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at, _HINTS.get(key, "")))
+    check_stars(select, session)
 
 
 def _from(select: exp.Select, session: ResolveContext) -> From:
@@ -147,7 +165,7 @@ def _where(
 def _items(select: exp.Select, scope: Scope, session: ResolveContext) -> Iterator[Item]:
     """The columns of the SELECT list, stars spelled out."""
     for position, node in enumerate(select.expressions):
-        star, qualifier = _star(node)
+        star, qualifier = star_of(node)
         if not star:
             yield output_name(node, position), node.unalias()
             continue
@@ -159,15 +177,6 @@ def _items(select: exp.Select, scope: Scope, session: ResolveContext) -> Iterato
             )
         for index in indexes:
             yield scope.field(index).name, _column(scope, index, node)
-
-
-def _star(node: exp.Expr) -> tuple[bool, str]:
-    """Whether `node` is * or t.*, and the t."""
-    if isinstance(node, exp.Star):
-        return True, ""
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        return True, node.table
-    return False, ""
 
 
 def _column(scope: Scope, index: int, star: exp.Expr) -> exp.Column:

@@ -13,13 +13,14 @@ from sqlglot import exp
 
 from service.plan.expressions import Column
 from service.plan.nodes import JoinKind
-from service.sql.errors import SqlError
+from service.sql.compiler.compile import names_no_column
+from service.sql.errors import SqlError, did_you_mean
 from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended, projected
-from service.sql.resolve.syntax import columns_in, names_of, positional, replaced
+from service.sql.resolve.syntax import columns_in, names_of, positional, positions, replaced
 from service.sql.scope import INTERNAL, POSITION, Scope, position
 
 
@@ -43,6 +44,32 @@ def by_position(node: exp.Expr, outer: Scope, inner: Scope) -> exp.Expr:
         return None
 
     return replaced(node, part)
+
+
+def check_names(nodes: Iterable[exp.Expr], outer: Scope, inner: Scope, session: ResolveContext) -> None:
+    """Raise QueryRejected, the mistakes noted, for names that neither the inner query knows nor the one around it."""
+    rejected = False
+    for each in (found for node in nodes for found in columns_in(node)):
+        if names_no_column(each) or any(positions(each, scope) is not None for scope in (inner, outer)):
+            continue
+        session.mistakes.add_error(_unknown(names_of(each), outer, inner), each)
+        rejected = True
+    if rejected:
+        raise QueryRejected
+
+
+def _unknown(names: Sequence[str], outer: Scope, inner: Scope) -> SqlError:
+    """What is wrong with a name, said by the query that its table is of."""
+    around = names[0] in outer.qualifiers and names[0] not in inner.qualifiers
+    try:
+        (outer if around else inner).lookup(names)
+    except SqlError as error:
+        if not around and names[0] not in inner.qualifiers and "ambiguous" not in error.primary:
+            others = list(dict.fromkeys(c.name for c in outer if not c.internal))
+            error.detail += f"; the query around it has {', '.join(others)}"
+            error.hint = error.hint or did_you_mean(names[0], (*outer.qualifiers, *others))
+        return error
+    raise AssertionError("a name that is known is no mistake")
 
 
 @dataclass(frozen=True, slots=True)

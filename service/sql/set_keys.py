@@ -136,10 +136,15 @@ SETTINGS: Mapping[str, OptionSpec] = {
         "a record's timestamp is written if a METADATA column requests it", ANY
     ),
     "table.exec.simplify-operator-name-enabled": ignored(_INNER, BOOLEAN),
+    "table.exec.sink.nested-constraint-enforcer": words("NOT NULL inside a column is not checked", "IGNORE"),
+    "table.legacy-nested-row-nullability": words("fields of a ROW may be NULL as they are declared", "false"),
+    "table.column-expansion-strategy": refused("* stands for all columns of a table: name those that you want"),
     "execution.savepoint.path": refused("a Flink savepoint cannot be read"),
 }
 
 
+_BATCH = "it is for batch jobs, and a pipeline is a stream"
+_JOIN = "a join keeps the rows of both sides as state"
 _CLUSTER = "it configures a Flink cluster, which Tailrace does not have"
 
 FAMILIES: Mapping[str, str] = {
@@ -170,7 +175,31 @@ FAMILIES: Mapping[str, str] = {
     "execution.checkpointing.": "every batch is a checkpoint",
     "execution.state-recovery.": "a job continues from its own checkpoint",
     "restart-strategy.": _SERVICE,
+    "table.optimizer.non-deterministic-update.": "a row is always taken back as it was written",
+    "table.optimizer.delta-join.": _JOIN,
+    "table.optimizer.multi-join.": "joins on one key always share the exchange of their tables",
+    "table.optimizer.ptf.": "there are no process table functions",
+    "table.optimizer.source.": "what a source need not read is always left out",
+    **dict.fromkeys(
+        ("table.optimizer.runtime-filter.", "table.optimizer.dynamic-filtering.", "table.optimizer.adaptive-"), _BATCH
+    ),
+    **dict.fromkeys(("table.optimizer.join.broadcast", "table.exec.local-hash-agg."), _BATCH),
+    "table.optimizer.skewed-join-optimization.": "the hint SKEW('alias', 'key') spreads a key with most rows",
+    "table.optimizer.bushy-join-": "joins run as they are written, or in the order of the hint LEADING",
     "table.optimizer.": _INNER,
+    "table.exec.delta-join.": _JOIN,
+    "table.exec.resource.": _SERVICE,
+    "table.exec.sink.upsert-materialize-strategy.": "a sink keeps rows by key in one way",
+    "table.exec.sink.require-on-conflict": "a sink keeps the last row of a key",
+    "table.rtas-ctas.": "CREATE TABLE ... AS starts with its file",
+    "table.catalog-modification.": "there is one catalog",
+    "execution.shutdown-on-": "the service ends when its last job has ended",
+    **dict.fromkeys(
+        ("execution.allow-client-", "execution.job-", "execution.program-config.", "execution.submit-failed-"), _CLUSTER
+    ),
+    "execution.terminate-application-": "a job that gives up leaves the others running",
+    **dict.fromkeys(("execution.async-state.", "execution.sort-"), _INNER),
+    "queryable-state.": "`tailrace state` reads the state of a job from its checkpoint",
     "table.exec.async-": _INNER,
     "table.exec.deduplicate.": _INNER,
     "table.exec.rank.": _INNER,

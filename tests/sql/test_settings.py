@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from service.plan.nodes import Aggregate
 from service.plan.walk import in_order
 from service.sql.pipeline import PipelineErrors, read
-from service.sql.set_keys import SETTINGS
+from service.sql.set_keys import FAMILIES, SETTINGS
 from tests.sql.outline import TABLES
 
 INSERT = "CREATE TABLE out (n BIGINT) WITH ('connector' = 'print'); INSERT INTO out SELECT COUNT(*) FROM a;"
@@ -94,6 +96,35 @@ def test_a_setting_without_a_meaning_is_refused(text: str, mistake: str):
 )
 def test_a_zone_may_be_written_as_a_distance_from_utc(written: str, zone: str):
     assert read(f"{TABLES}SET 'table.local-time-zone' = '{written}'; {INSERT}").jobs[0].zone == zone
+
+
+@pytest.mark.parametrize("key", (Path(__file__).parent / "flink_set_keys.txt").read_text().split())
+def test_every_key_of_flink_sql_has_a_verdict(key: str):
+    assert key in SETTINGS or any(key.startswith(start) for start in FAMILIES), key
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("table.exec.local-hash-agg.adaptive.enabled", "it is for batch jobs, and a pipeline is a stream"),
+        ("table.optimizer.runtime-filter.enabled", "it is for batch jobs, and a pipeline is a stream"),
+        ("table.optimizer.non-deterministic-update.strategy", "a row is always taken back as it was written"),
+        ("table.optimizer.delta-join.strategy", "a join keeps the rows of both sides as state"),
+        ("table.optimizer.union-all-as-breakpoint-enabled", "the engine here decides this itself"),
+        ("execution.shutdown-on-application-finish", "the service ends when its last job has ended"),
+        ("queryable-state.enable", "`tailrace state` reads the state of a job from its checkpoint"),
+    ],
+)
+def test_a_key_without_effect_is_noted_with_the_reason(key: str, why: str):
+    pipeline = read(f"{TABLES}SET '{key}' = 'x';{INSERT}")
+    assert [(note.primary, note.detail) for note in pipeline.notes] == [(f"the setting '{key}' has no effect", why)]
+
+
+def test_a_key_that_would_change_what_a_star_stands_for_is_refused():
+    assert mistakes("SET 'table.column-expansion-strategy' = 'EXCLUDE_DEFAULT_VIRTUAL_METADATA_COLUMNS'") == [
+        "pipeline.sql:1:5: the setting 'table.column-expansion-strategy' is not supported\n"
+        "  detail: * stands for all columns of a table: name those that you want"
+    ]
 
 
 @pytest.mark.parametrize("key", SETTINGS)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from service.sql.functions.arithmetic import OPERATORS
 from service.sql.functions.collections import COLLECTIONS
+from service.sql.functions.encodings import ENCODINGS
 from service.sql.functions.json import JSON, JSON_FORMS
 from service.sql.functions.json_writing import JSON_WRITING, JSON_WRITING_FORMS
 from service.sql.functions.logic import LOGIC
@@ -21,6 +22,7 @@ FUNCTIONS: Table = {
     **LOGIC,
     **MATHEMATICS,
     **STRINGS,
+    **ENCODINGS,
     **PATTERNS,
     **TIMES,
     **JSON,
@@ -38,7 +40,6 @@ PLANNED: Mapping[str, str] = {
     "HASH_CODE": "MD5 and SHA256 are there",
     **dict.fromkeys(("SHA224", "SHA384", "SHA512"), "DuckDB, which computes here, has SHA256 alone"),
     **dict.fromkeys(("JSON", "PARSE_JSON", "TRY_PARSE_JSON"), "JSON_STRING and JSON_OBJECT are there"),
-    **dict.fromkeys(("URL_DECODE_RECURSIVE", "IS_VALID_UTF8", "MAKE_VALID_UTF8"), ""),
     **dict.fromkeys(("ARRAY_SUM", "OBJECT_OF", "OBJECT_UPDATE"), ""),
 }
 """Functions of Flink that are refused by name, with what to know about it."""

@@ -189,12 +189,6 @@ _DIGITS = r"coalesce(regexp_full_match({0}, '\p{{Nd}}+'), false)"
 _NUMBER = r"coalesce(regexp_full_match({0}, '[+-]?[0-9]+(\.[0-9]+)?'), false)"
 _SPLIT = "CASE WHEN {0} = '' AND {1} IS NOT NULL THEN CAST([] AS VARCHAR[]) ELSE string_split({0}, {1}) END"
 
-# Java's URLEncoder keeps * and writes ~; its decoder does not take a % without two hexadecimal digits.
-_URL_ENCODE = "replace(replace(replace(url_encode({0}), '%20', '+'), '%2A', '*'), '~', '%7E')"
-_URL_DECODE = (
-    "CASE WHEN regexp_full_match({0}, '(?s)(?:[^%]|%[0-9A-Fa-f]{{2}})*') THEN url_decode(replace({0}, '+', '%20')) END"
-)
-
 # The last characters may lack their padding.
 _FROM_BASE64 = (
     "decode(from_base64({0} || CASE WHEN ends_with({0}, '=') THEN '' ELSE repeat('=', -length({0}) & 3) END))"
@@ -254,8 +248,6 @@ STRINGS: Table = {
     "BIN": (plain("BIGINT", STRING, "bin({0})"),),
     "ENCODE": (built("STRING, STRING", _encoded),),
     "DECODE": (built("BYTES, STRING", _encoded),),
-    "URL_ENCODE": (plain("STRING", STRING, _URL_ENCODE),),
-    "URL_DECODE": (plain("STRING", STRING, _URL_DECODE),),
     "PARSE_URL": (built("STRING, STRING", _url_part), built("STRING, STRING, STRING", _url_part)),
     "PRINTF": (built("STRING, ANY*", printf),),
     "UUID": (plain("", Text(36, fixed=True), "CAST(uuid() AS VARCHAR)", deterministic=False),),

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from service.plan.expressions import Call, Expression, Literal, describe, render
 from service.plan.nodes import AggregateCall
-from service.plan.types import DataType, Row
+from service.plan.passes.push_filters import both
+from service.plan.types import BOOLEAN, DataType, Row
 from service.sql.compiler.constants import constant_value
 from service.sql.errors import SqlError
 from service.sql.expressions.aggregate_types import aggregate_type
@@ -68,6 +69,26 @@ def _star(function: str, arguments: Sequence[exp.Expr], node: exp.Expr, *, disti
     return SqlError(f"{function}({word}*) has no meaning", hint=hint, at=node)
 
 
+def _with_nulls_or_without(node: exp.Expr) -> tuple[exp.Expr, bool]:
+    """The call without RESPECT NULLS or IGNORE NULLS, in its parentheses or behind, and whether it ignores NULL."""
+    inside = node.expressions[0] if isinstance(node, exp.Anonymous) and len(node.expressions) == 1 else None
+    clause = node if type(node) in _CLAUSES else inside
+    if clause is None or type(clause) not in _CLAUSES:
+        return node, False
+    call = clause.this if clause is node else node
+    if call_name(call) != "ARRAY_AGG" or isinstance(clause, exp.WithinGroup):
+        raise not_yet(f"{_CLAUSES[type(clause)]} of an aggregate", node)
+    if inside is not None and clause is inside:
+        call = call.copy()
+        call.set("expressions", [inside.this.copy()])
+    return call, isinstance(clause, exp.IgnoreNulls)
+
+
+def _present(value: Expression) -> Expression:
+    """That a value is not NULL."""
+    return Call("NOT", (Call("IS NULL", (value,), BOOLEAN, "({0} IS NULL)"),), BOOLEAN, "(NOT {0})")
+
+
 def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCall:
     """Return the aggregate call `node`, with its DISTINCT and FILTER (WHERE ...); QueryRejected if its mistakes are
     noted."""
@@ -77,8 +98,7 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
         compiled = session.compile(where, scope)
         condition = None if compiled is None else checked_condition(compiled, where)
         node = node.this
-    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        raise not_yet(f"{_CLAUSES[type(node)]} of an aggregate", node)
+    node, ignores_nulls = _with_nulls_or_without(node)
     function = call_name(node)
     arguments = list(node.expressions)
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
@@ -96,6 +116,8 @@ def typed_call(node: exp.Expr, scope: Scope, session: ResolveContext) -> TypedCa
     known = tuple(t for t in typed if t is not None)
     if len(known) < len(typed):
         raise QueryRejected
+    if ignores_nulls:
+        condition = both([*([condition] if condition is not None else []), _present(known[0])])
     if function == "COUNT" and distinct and len(known) > 1:
         known = (_together(known, len(known)),)
     try:

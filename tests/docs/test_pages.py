@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from service.checkpoint.address import SCHEMES
+from service.checkpoint.sweep import KEPT
+from service.checkpoint.sweeper import EVERY
 from service.cli import COMMANDS
 from service.observability.metrics import KNOWN
 from service.settings import ELSEWHERE, variables
@@ -128,3 +131,9 @@ def code_in(text: str) -> list[str]:
 def words_in_code(text: str) -> list[str]:
     """The words in capitals that stand in backquotes."""
     return [word for code in code_in(text) for word in re.findall(r"[A-Z][A-Z0-9_]*", code)]
+
+
+def test_the_page_of_operations_knows_where_checkpoints_may_be_and_when_their_files_go():
+    page = " ".join((ROOT / "docs" / "operations.md").read_text().split())
+    assert [scheme for scheme in SCHEMES if scheme not in ("", "file") and f"{scheme}://" not in page] == []
+    assert f"are removed {KEPT} to {KEPT + EVERY} batches later" in page

@@ -80,8 +80,8 @@ class TemporalJoinOperator(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where a row that is taken back is not shown, and was padded before."""
-        return 2 if self.doubts and not self.append else 1
+        """2 where a row that is taken back in event time is not shown, and was padded before."""
+        return 2 if self.doubts and not self.append and self.right_time is not None else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:

@@ -74,6 +74,33 @@ def test_records_of_a_megabyte_come_in_batches_of_so_many_bytes(
     assert max(taken) * len(NOTE) <= BATCH_BYTES
 
 
+KEPT = """
+    SET 'pipeline.name' = 'kept';
+    CREATE TABLE notes (id BIGINT, note STRING) WITH ('connector' = 'kafka', 'topic' = '{source}', 'format' = 'json',
+      'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE last (id BIGINT, n BIGINT, note STRING, PRIMARY KEY (id) NOT ENFORCED)
+      WITH ('connector' = 'upsert-kafka', 'topic' = '{sink}', 'key.format' = 'json', 'value.format' = 'json');
+    INSERT INTO last SELECT id, COUNT(*), LAST_VALUE(note) FROM notes GROUP BY id;
+"""
+IDS, TIMES = 8, 4
+
+
+def test_values_of_a_megabyte_are_state_and_are_replaced_in_topics_that_take_no_more(
+    kafka: Broker, make_topic: MakeTopic, service: Callable[..., ServiceProcess]
+) -> None:
+    source, sink = make_topic("notes"), make_topic("last", cleanup_policy="compact")
+    rows = [(i % 2, {"id": i, "note": f"{time}{NOTE}"}) for time in range(TIMES) for i in range(IDS)]
+    feed(kafka.bootstrap, source, rows, largest=1_040_000)
+    running = service(KEPT.format(source=source, sink=sink), kafka.bootstrap, BATCH__BYTES=str(4 << 20))
+    running.start()
+    assert running.wait() == 0, running.log[-3000:]
+    assert failures(running) == []
+    found = upserted(read(kafka.bootstrap, sink)).values()
+    expected = [(i, TIMES, f"{TIMES - 1}{NOTE}") for i in range(IDS)]
+    assert sorted((row["id"], row["n"], row["note"]) for row in found) == expected
+    assert len([e for e in running.events() if e["event"] == "batch"]) > 1, "several batches replace what is kept"
+
+
 def failures(running: ServiceProcess) -> list[object]:
     return [e["error"] for e in running.events() if e["event"] == "batch failed"]
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 Node = TypeVar("Node", bound=Hashable)
 
 SWEEPS = 4
-"""Times that the order within each level is improved: after so many, drawings of plans stay as they are."""
+"""Times that the order within each level is improved: further ones leave drawings of plans as they are."""
 
 
 @dataclass(frozen=True, slots=True)

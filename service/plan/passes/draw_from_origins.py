@@ -58,12 +58,13 @@ def draw_from_origins(job: Job) -> Job:
     >>> calls = "LAG(who) OVER (PARTITION BY who ORDER BY ts), LAG(who) OVER (ORDER BY ts)"
     >>> print(shown(f"SELECT {calls} FROM pay", draw_from_origins))
     project LAG(who), LAG(who)
-      project who, amount, id, ts, at, LAG(who), LAG(who)
-        project who, amount, id, ts, at, LAG(who), LAG(who), partition, offset
-          over nothing on ts: LAG(who) rows None
-            project who, amount, id, ts, at, LAG(who), partition, offset
-              over who on ts: LAG(who) rows None
-                scan pay
+      project who, amount, id, ts, PROCTIME(), LAG(who), LAG(who)
+        project who, amount, id, ts, at, LAG(who), LAG(who)
+          project who, amount, id, ts, at, LAG(who), LAG(who), partition, offset
+            over nothing on ts: LAG(who) rows None
+              project who, amount, id, ts, at, LAG(who), partition, offset
+                over who on ts: LAG(who) rows None
+                  scan pay
     """
     nodes = in_order(job.sinks)
     ordered = frozenset(id(over) for node in nodes if isinstance(node, Over) for over in apart(node))

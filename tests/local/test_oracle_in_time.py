@@ -175,6 +175,14 @@ RANKS = {
         " ROW_NUMBER() OVER (PARTITION BY v ORDER BY MAX(id) DESC) AS n, DENSE_RANK() OVER (ORDER BY MIN(ts)) AS d"
         " FROM c GROUP BY k, v) AS t WHERE r <= 6 AND n <= 3 AND d < 9",
     ),
+    "QUALIFY by a key of the groups": (
+        "k BIGINT, v BIGINT",
+        "SELECT k, v FROM c WHERE k > 0 GROUP BY k, v QUALIFY ROW_NUMBER() OVER (PARTITION BY v ORDER BY k) <= 2",
+    ),
+    "totals of the groups of all times so far": (
+        "seconds BIGINT, n BIGINT",
+        "SELECT EXTRACT(SECOND FROM ts), SUM(COUNT(*)) OVER (ORDER BY ts) FROM c GROUP BY ts",
+    ),
     "QUALIFY with aggregates": (
         "k BIGINT, v BIGINT",
         "SELECT k, SUM(v) FROM c GROUP BY k QUALIFY RANK() OVER (ORDER BY COUNT(*) DESC) <= 2 AND COUNT(v) > 1",

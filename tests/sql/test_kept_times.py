@@ -42,6 +42,18 @@ def test_a_time_that_is_a_key_of_groups_is_a_time_attribute_where_one_is_needed(
     assert mistakes(query, f"CREATE VIEW v AS {view};") == []
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("SUM(COUNT(*)) OVER (PARTITION BY who ORDER BY ts)", "over who on ts: SUM(COUNT(*)) range None"),
+        ("LAG(who) OVER (ORDER BY ts)", "over nothing on ts: LAG(who) rows None"),
+    ],
+)
+def test_a_time_that_is_grouped_by_orders_the_groups(call: str, expected: str):
+    found = outline(plan(f"SELECT ts, who, {call} FROM pay GROUP BY who, ts"))
+    assert [line.strip() for line in found.splitlines() if "over" in line] == [expected]
+
+
 def test_a_time_that_is_not_gone_by_is_a_plain_column():
     assert columns(plan("SELECT DISTINCT who, ts FROM pay")) == "who STRING!, ts TIMESTAMP(3)"
 

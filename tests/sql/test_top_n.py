@@ -134,6 +134,13 @@ def test_conditions_on_a_rank_bound_it(condition: str, first: int, last: int):
       scan pay""",
         ),
         (
+            "SELECT who FROM pay GROUP BY who, id QUALIFY ROW_NUMBER() OVER (PARTITION BY id ORDER BY who) <= 3",
+            """project who
+  top 3 by (id) order by who
+    group by who, id
+      scan pay""",
+        ),
+        (
             "SELECT who, SUM(amount) AS amount FROM pay GROUP BY who HAVING COUNT(*) > 1"
             " QUALIFY RANK() OVER (ORDER BY amount DESC) <= 3 AND MAX(amount) > 5",
             """project who, SUM(amount)

@@ -10,8 +10,8 @@ from service.sql.scope import Scope
 
 
 def deduplicated(relation: Relation, session: ResolveContext, place: Place, ttl: int | None = None) -> Relation:
-    """Return the distinct rows of `relation`: a group for each, without aggregates. Where `relation` carries windows, a
-    row is given when its window closes, of which alone the time is one any more."""
+    """Return the distinct rows of `relation`: a group for each, without aggregates; those of a window, if it carries
+    any, when the window closes."""
     window = shared_window([relation])
     if window is not None:
         shown = tuple(relation.scope.field(i) for i in relation.scope.starred())

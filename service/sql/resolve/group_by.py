@@ -226,6 +226,8 @@ class GroupRewriter:
         return node
 
     def _part(self, node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Ordered):
+            return None  # without DESC it is written as the key that it orders by
         scope = self.grouped.relation.scope
         window = self.grouped.window
         if is_grouping_function(node):

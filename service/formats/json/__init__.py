@@ -6,7 +6,8 @@
    to one that takes records whose fields are missing. Flat values are taken as text or as numbers, and Arrow casts the
    column (`fast`); others by DuckDB's JSON casts (`columns`).
 2. Each mode marks *suspect* rows, which it may have read in another way than the rules say; `repeats` marks those with
-   a name that stands in them twice.
+   a name that stands in them twice, `escaped_keys` those with one that is written with escapes, `lossy_numbers` those
+   with a number that DuckDB alters, `malformed` those that are no JSON.
 3. `reference` reads the suspect rows again, one by one: it is the rules, written in Python.
 
 So what is read follows from `reference` alone, and the mode is only how fast. `text` writes; `registered` is JSON

@@ -36,9 +36,13 @@ from service.plan.types import (
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NUMBER = r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
+_NO_NULL = r"(?:[^n\s]|n[^u])"
+"""How a value begins that is not null: DuckDB knows the word nan, too."""
 _BASE64 = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{0,9})?"
+_YEARS = "TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+"""The times whose text DuckDB begins with four digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def row_suspect(x: str, name: str | None, fields: Sequence[str]) -> str:
     """Return whether a ROW in a lenient statement may have been another thing than an object, and so has nothing but
     NULLs."""
     nothing = " AND ".join(f"{f} IS NULL" for f in fields)  # which is so too where the ROW itself is NULL
-    other = "true" if name is None else found(key_pattern(name) + r"\s*:\s*[^n{\s]")
+    other = "true" if name is None else found(key_pattern(name) + r"\s*:\s*(?:[^n{\s]|n[^u])")
     return f"(CASE WHEN {nothing} THEN {other} ELSE false END)"
 
 
@@ -123,26 +127,30 @@ class _Reader:
                 value = f"CASE WHEN regexp_full_match({x}, '{_BASE64}') THEN from_base64({x}) END"
                 # A number or a word may look like base64 once it is text.
                 other = "true" if name is None else found(key_pattern(name) + r'\s*:\s*[^"\s]')
-                word = f"regexp_full_match({x}, 'true|false|[0-9]+|Infinity') AND {other}"
+                word = f"regexp_full_match({x}, '(?i:true|false|[0-9][0-9e+]*|infinity)') AND {other}"
                 wrong = f"NOT regexp_full_match({x}, '{_BASE64}') OR {word}"
                 return ColumnReading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
             case Simple("DATE"):
                 value = f"TRY_CAST({x} AS DATE)"
-                return ColumnReading("VARCHAR", value, _unless_canonical(x, value))
+                # Beyond the year 9999 and before the year 1 DuckDB has other texts, and two dates that are infinite.
+                odd = f"strlen({x}) <> 10 OR CAST({value} AS VARCHAR) IS DISTINCT FROM {x}"
+                return ColumnReading("VARCHAR", value, f"({x} IS NOT NULL AND ({odd}))")
             case Simple("NULL"):
                 return ColumnReading("VARCHAR", "CAST(NULL AS INTEGER)")
             case Simple():
                 raise ValueError(f"JSON cannot carry {type_.name}")
             case Decimal():
                 value = f"TRY_CAST({x} AS {duckdb(type_)})"
-                # The text may have come through a double, which keeps 15 digits; see also parse.long_numbers.
-                long = f"strlen({x}) > 16 AND contains({x}, '.')"
-                wrong = f"{value} IS NULL OR contains({x}, '_') OR {long}"
+                # The text may have come through a double, which keeps 15 digits; see also parse.long_numbers. Of a
+                # number with an exponent that does not fit DuckDB makes another one.
+                long = f"strlen({x}) > 16 AND regexp_matches({x}, '[.eE]')"
+                wrong = f"{value} IS NULL OR regexp_matches({x}, '_|\\+-|[eE]\\+?[0-9]') OR {long}"
                 return ColumnReading("VARCHAR", value, f"(CASE WHEN {x} IS NULL THEN false ELSE {wrong} END)")
             case Time(precision):
                 value = f"TRY_CAST({x} AS TIME)"
                 kept = value if precision >= 6 else f"TRY_CAST(left({x}, {9 + precision if precision else 8}) AS TIME)"
-                return ColumnReading("VARCHAR", kept, _unless_canonical(x, value, _CLOCK))
+                odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{_CLOCK}')"
+                return ColumnReading("VARCHAR", kept, f"(CASE WHEN {x} IS NULL THEN false ELSE {odd} END)")
             case Timestamp(precision):
                 return self._timestamp(x, precision, "")
             case TimestampLtz(precision):
@@ -159,13 +167,15 @@ class _Reader:
                 assert_never(type_)
 
     def _float(self, x: str, name: str | None, type_: DataType) -> ColumnReading:
-        if name is None or not self._strict:
-            value = f"TRY_CAST({x} AS {duckdb(type_)})"
-            return ColumnReading("VARCHAR", value, f"({x} IS NOT NULL AND ({value} IS NULL OR NOT isfinite({value})))")
+        # A FLOAT by way of a DOUBLE, as in `fast`.
+        as_text = name is None or not self._strict
+        double = f"TRY_CAST({x} AS DOUBLE)" if as_text else x
+        value = double if type_ == Simple("DOUBLE") else f"TRY_CAST({double} AS FLOAT)"
+        odd = f"{x} IS NOT NULL AND ({value} IS NULL OR NOT isfinite({value}))"
+        if as_text or name is None:
+            return ColumnReading("VARCHAR", value, f"({odd})")
         boolean = found(key_pattern(name) + r"\s*:\s*[tf]")
-        return ColumnReading(
-            duckdb(type_), x, f"(CASE WHEN {x} IN (0, 1) THEN {boolean} ELSE {x} IS NOT NULL AND NOT isfinite({x}) END)"
-        )
+        return ColumnReading("DOUBLE", value, f"(CASE WHEN {x} IN (0, 1) THEN {boolean} ELSE {odd} END)")
 
     def _text_suspect(self, x: str, name: str | None) -> str:
         """A number or a container that became text has lost how it was written, unless it is a plain whole number."""
@@ -181,8 +191,8 @@ class _Reader:
         usual = f"CAST({value} AS VARCHAR)" if separator == " " else f"replace(CAST({value} AS VARCHAR), ' ', 'T')"
         usual = usual if not zone else f"{usual} || 'Z'"
         shape = f"{_DAY}{separator}{_CLOCK}{zone}"
-        odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{shape}')"
-        suspect = f"(CASE WHEN {x} IS NULL OR {usual} = {x} THEN false ELSE {odd} END)"
+        odd = f"{usual} <> {x} AND NOT regexp_full_match({x}, '{shape}')"
+        suspect = f"(CASE WHEN {x} IS NULL THEN false WHEN {value} BETWEEN {_YEARS} THEN {odd} ELSE true END)"
         return ColumnReading("VARCHAR", _truncated(value, precision), suspect)
 
     def _array(self, x: str, name: str | None, element: DataType, depth: int) -> ColumnReading:
@@ -220,7 +230,7 @@ class _Reader:
             return "false"
         if name is None:
             return f"({x} IS NULL)"
-        present = found(key_pattern(name) + r"\s*:\s*[^n\s]")
+        present = found(key_pattern(name) + r"\s*:\s*" + _NO_NULL)
         return f"(CASE WHEN {x} IS NULL THEN {present} ELSE false END)"
 
 
@@ -238,12 +248,9 @@ def _truncated(value: str, precision: int) -> str:
             return value
 
 
-def _unless_canonical(x: str, value: str, also: str | None = None) -> str:
-    """Suspect unless the value, written back, is the text that was read, or the text has the shape `also`."""
-    if also is None:
-        return f"({x} IS NOT NULL AND CAST({value} AS VARCHAR) IS DISTINCT FROM {x})"
-    odd = f"{value} IS NULL OR NOT regexp_full_match({x}, '{also}')"
-    return f"(CASE WHEN {x} IS NULL OR CAST({value} AS VARCHAR) = {x} THEN false ELSE {odd} END)"
+def _unless_canonical(x: str, value: str) -> str:
+    """Suspect unless the value, written back, is the text that was read."""
+    return f"({x} IS NOT NULL AND CAST({value} AS VARCHAR) IS DISTINCT FROM {x})"
 
 
 def _any(elements: str, item: str, suspect: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from service.formats.json.columns import key_pattern
 from service.formats.json.options import JsonOptions
-from service.plan.types import DataType, Decimal, Simple, Text, Timestamp, TimestampLtz, arrow, duckdb
+from service.plan.types import DataType, Decimal, Simple, Text, Timestamp, TimestampLtz, arrow
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Edges = np.ndarray[Any, np.dtype[np.int32]]
@@ -37,11 +38,13 @@ class Texts:
     """The texts of the records of a block, which are asked where the values do not tell.
 
     `searched` says that keys were looked for by a pattern: one that is written with escapes may have been overlooked.
+    `zeros` says that a DOUBLE is zero: whether below zero, the texts tell.
     """
 
     def __init__(self, block: pa.Array) -> None:
         self.block = block
         self.searched = False
+        self.zeros = False
 
     def any_match(self, rows: Rows, pattern: str) -> bool:
         """Return whether one of these rows has a match of `pattern`."""
@@ -73,6 +76,8 @@ class Texts:
 FastValue = Callable[[pa.Array, Texts], pa.Array | None]
 """From a column as DuckDB took it out, and the records' texts, to the column's values."""
 
+_DECIMAL_DIGITS = 38
+"""The digits of Arrow's decimals of 128 bits."""
 _EXACT = 2**53
 """Whole numbers below are all different as DOUBLE."""
 INTEGERS = frozenset(map(Simple, ("TINYINT", "SMALLINT", "INT", "BIGINT")))
@@ -98,7 +103,7 @@ def fast(key: Key, type_: DataType, options: JsonOptions) -> FastValue | None:
         case Simple("BOOLEAN"):
             return _booleans
         case Decimal():
-            return partial(_decimals, arrow(type_))
+            return partial(_decimals, type_)
         case Simple("DATE"):
             return _dates
         case Timestamp(precision):
@@ -117,7 +122,7 @@ def whole_numbers(key: Key, type_: DataType) -> FastValue:
 def taken_as(type_: DataType, *, strict: bool) -> str:
     """Return the type that from_json gives a column that is read fast. As text, NULL is never a value of another type;
     as a number it is, but in a strict statement."""
-    return duckdb(type_) if strict and type_ in (Simple("DOUBLE"), Simple("FLOAT")) else "VARCHAR"
+    return "DOUBLE" if strict and type_ in (Simple("DOUBLE"), Simple("FLOAT")) else "VARCHAR"
 
 
 def _integers(wanted: pa.DataType, column: pa.Array, _: Texts) -> pa.Array | None:
@@ -138,13 +143,20 @@ def _whole_numbers(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts
 
 
 def _floats(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts) -> pa.Array | None:
-    if pa.types.is_string(column.type):
-        cast = _cast(column, wanted)
-        return None if cast is None or not _all_finite(cast) else cast
-    if not _all_finite(column):
+    doubles = _cast(column, pa.float64())
+    if doubles is None:
+        texts.zeros = True  # There may be some.
         return None
-    values = column.to_numpy(zero_copy_only=False)
-    return None if texts.any_boolean(np.flatnonzero((values == 0) | (values == 1)), key) else column
+    values = doubles.to_numpy(zero_copy_only=False)
+    zeros = values == 0
+    texts.zeros |= bool(zeros.any())
+    # A FLOAT by way of a DOUBLE, wherever it is read: to round once gives another number at times.
+    floats = doubles.cast(wanted)
+    if not _all_finite(floats):
+        return None
+    if pa.types.is_string(column.type):
+        return floats
+    return None if texts.any_boolean(np.flatnonzero(zeros | (values == 1)), key) else floats
 
 
 def _texts(number_or_container: str, column: pa.Array, texts: Texts) -> pa.Array | None:
@@ -167,12 +179,14 @@ def _texts(number_or_container: str, column: pa.Array, texts: Texts) -> pa.Array
     return None if len(rewritten) and texts.any_match(rewritten, number_or_container) else column
 
 
-def _decimals(wanted: pa.DataType, column: pa.Array, _: Texts) -> pa.Array | None:
-    """Text of 16 characters has 15 digits beside its point at most, which a double keeps."""
+def _decimals(type_: Decimal, column: pa.Array, _: Texts) -> pa.Array | None:
+    """Text of 16 characters has 15 digits beside its point at most, which a double keeps. Of a number that does not fit
+    into 38 digits, its scale included, Arrow makes another one."""
     data, edges = raw(column)
-    if len(column) and np.diff(edges).max() > 16 and (data == ord(".")).any():
+    longest = int(np.diff(edges).max()) if len(column) else 0
+    if longest + type_.scale > _DECIMAL_DIGITS or (longest > 16 and (data == ord(".")).any()):
         return None
-    return _cast(column, wanted)
+    return None if b"e" in characters(column).lower() else _cast(column, arrow(type_))
 
 
 def _booleans(column: pa.Array, _: Texts) -> pa.Array | None:
@@ -181,7 +195,13 @@ def _booleans(column: pa.Array, _: Texts) -> pa.Array | None:
 
 
 def _dates(column: pa.Array, _: Texts) -> pa.Array | None:
-    return _cast(column, pa.date32())
+    days = _cast(column, pa.date32())
+    return None if days is None or _before_year_1(days) else days
+
+
+def _before_year_1(times: pa.Array) -> bool:
+    """Whether one of some dates or times is in the year 0, which Arrow takes and the rules do not know."""
+    return bool(pc.less(pc.min(times), pa.scalar(date.min, pa.date32()).cast(times.type)).as_py())
 
 
 def _moments(precision: int, separator: str, zoned: bool, column: pa.Array, _: Texts) -> pa.Array | None:
@@ -199,7 +219,7 @@ def _moments(precision: int, separator: str, zoned: bool, column: pa.Array, _: T
     if np.count_nonzero(data == ord(separator)) != present or (zoned and np.count_nonzero(data == ord("Z")) != present):
         return None
     moments = _cast(column, pa.timestamp("us", "UTC") if zoned else pa.timestamp("us"))
-    if moments is None:
+    if moments is None or _before_year_1(moments):
         return None
     micros = moments.view(pa.int64())
     if precision < 6 and lengths.max() > whole + (precision + 1 if precision else 0):

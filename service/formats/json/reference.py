@@ -2,7 +2,9 @@
 
 The rules are those of Flink's JSON format (its JsonParser path): numbers are taken from strings too, a STRING takes any
 value as its JSON text, the last of a repeated name counts, names are case-sensitive. On purpose it is stricter where
-Flink alters a value silently: 3.7 is not an INT, "yes" is not a BOOLEAN, a DECIMAL that overflows is no NULL.
+Flink alters a value silently: 3.7 is not an INT, "yes" is not a BOOLEAN, a DECIMAL that overflows is no NULL. It is
+laxer where DuckDB is, if to tell would take a look at every record: "5.0" is an INT, "1_0" and "+-5" are numbers, and
+NaN may stand where it is not read.
 """
 
 from __future__ import annotations
@@ -42,6 +44,10 @@ MISSING_FIELD = "missing-field"
 
 _RANGES = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
 _WIDE = Context(prec=10_000, rounding=ROUND_HALF_UP)
+_EXACT = 2**53
+"""Whole numbers below are all different as DOUBLE."""
+_BLANK = "".join(map(chr, range(ord(" ") + 1)))
+"""What Java's `trim` takes off a text."""
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 _FLOAT_TEXT = re.compile(r"[0-9eE._+-]+\Z")
@@ -51,6 +57,8 @@ _CLOCK_TEXT = re.compile(_CLOCK + r"\Z")
 _MOMENT_TEXT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([ T])" + _CLOCK + r"(Z?)\Z")
 _SHORT_MOMENT_TEXT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(T)([0-9]{2}:[0-9]{2})()(Z?)\Z")
 _BASE64_TEXT = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")
+_NO_NUMBER = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?i:nan|inf(?:inity)?)\b', re.DOTALL)
+"""A string of JSON text, or one of the words for no number, as DuckDB reads them."""
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 
 MISSING = object()
@@ -75,7 +83,7 @@ class JsonLiteral(str):
 def parse(text: str) -> Any:
     """Return the JSON value of a record; numbers stay text (Literal), the last of a repeated name counts."""
     try:
-        value = _DECODER.decode(text)
+        value = _decoded(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         return value
@@ -87,8 +95,19 @@ def parse(text: str) -> Any:
         raise Unreadable(BAD_JSON, f"not JSON: {error}") from None
 
 
+def _decoded(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except ValueError:
+        # Python knows fewer spellings of NaN and Infinity than DuckDB.
+        spelled = _NO_NUMBER.sub(lambda found: found[1] or "NaN", text)
+        if spelled == text:
+            raise
+        return _DECODER.decode(spelled)
+
+
 class Constant:
-    """NaN, Infinity or -Infinity, which JSON does not have: tolerated where it is not read, as DuckDB does."""
+    """NaN or an infinity, which JSON does not have: tolerated where it is not read, as DuckDB does."""
 
     def __init__(self, name: str) -> None:
         self.refusal = Unreadable(BAD_JSON, f"not JSON: {name} is not a number")
@@ -206,45 +225,54 @@ def to_text(value: Any) -> str:
 def _boolean(value: Any, type_: DataType, place: str) -> bool:
     if isinstance(value, bool):
         return value
-    text = value.strip().lower() if isinstance(value, str) else ""
+    text = value.strip(_BLANK).lower() if isinstance(value, str) else ""
     if text not in ("true", "false"):
         raise _wrong(value, type_, place)
     return text == "true"
 
 
 def _integer(text: str, name: str, type_: DataType, place: str) -> int:
-    plain = text.strip()
-    if _INTEGER_TEXT.match(plain) and len(plain) < 4000:
-        value = int(plain)
-    elif isinstance(text, JsonLiteral) and _NUMBER_TEXT.match(plain):
-        number = _number(plain, type_, place)
-        if number.adjusted() > 40:
-            raise Unreadable(BAD_VALUE, f'column "{place}": {text} does not fit in {name}')
-        if number != number.to_integral_value():
-            raise Unreadable(WRONG_TYPE, f'column "{place}" is {name}, but {text} has a fraction')
-        value = int(number)
-    else:
-        raise _wrong(text, type_, place)
+    plain = text.strip(_BLANK)
+    value = int(plain) if _INTEGER_TEXT.match(plain) and len(plain) < 4000 else _whole(text, name, type_, place)
     if not -_RANGES[name] <= value < _RANGES[name]:
         raise Unreadable(BAD_VALUE, f'column "{place}": {_short(text)} does not fit in {name}')
     return value
 
 
+def _whole(text: str, name: str, type_: DataType, place: str) -> int:
+    """A number with a point or an exponent, that is whole as a DOUBLE."""
+    double = _float(text, type_, place)
+    if text.strip(_BLANK) in _NON_FINITE:
+        raise _wrong(text, type_, place)
+    number = Number(double) if abs(double) < _EXACT else _number(_one_sign(text), type_, place)
+    if number.adjusted() > 40:
+        raise Unreadable(BAD_VALUE, f'column "{place}": {_short(text)} does not fit in {name}')
+    if number != number.to_integral_value():
+        raise Unreadable(WRONG_TYPE, f'column "{place}" is {name}, but {_short(text)} has a fraction')
+    return int(number)
+
+
 def _float(text: str, type_: DataType, place: str) -> float:
-    plain = text.strip()
+    plain = text.strip(_BLANK)
     if plain in _NON_FINITE and not isinstance(text, JsonLiteral):
         return _NON_FINITE[plain]
     try:
         # Words such as "nan" are no numbers; digits with underscores between them are, since DuckDB reads them.
         if _FLOAT_TEXT.match(plain):
-            return float(plain)
+            return float(_one_sign(plain))
     except ValueError:
         pass
     raise _wrong(text, type_, place)
 
 
+def _one_sign(text: str) -> str:
+    """A number without what DuckDB passes over: blanks around it, a plus before a minus."""
+    plain = text.strip(_BLANK)
+    return plain[1:] if plain.startswith("+-") else plain
+
+
 def _decimal(text: str, precision: int, scale: int, type_: DataType, place: str) -> Number:
-    plain = text.strip()
+    plain = text.strip(_BLANK)
     if not _NUMBER_TEXT.match(plain):
         raise _wrong(text, type_, place)
     number = _number(plain, type_, place)

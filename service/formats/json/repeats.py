@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from operators.sql import Sql
 from service.formats.json.columns import key_pattern, quoted
+from service.formats.json.escaped_keys import EscapedKeys, every_name
 from service.formats.json.fast import Flags, characters, raw, words
 from service.plan.types import Array, DataType, Map, Row
 
@@ -25,8 +26,10 @@ class Repeats:
     a record's text."""
 
     def __init__(self, names: Sequence[str], types: Sequence[DataType], allowed: int) -> None:
-        places = Counter(_every_place(names, types))
+        # One inside an ARRAY repeats by right: such records are then read exactly, and no harm done.
+        places = Counter(every_name(names, types))
         self._names = list(places)
+        self._escaped = EscapedKeys(places)
         self._allowed = allowed
         # A name that is wanted in several objects may stand in a record more often than it repeats.
         counted = len(places) >= _MANY or max(places.values(), default=0) > allowed
@@ -39,7 +42,7 @@ class Repeats:
             answer: Flags = sql(self._statement, {"records": pa.table({"v": block})})["r"].to_numpy()
             return answer
         suspect = np.zeros(len(block), dtype=bool)
-        if b"\\u00" in characters(block):
+        if self._escaped.found(block).any():
             present = {}  # A key written with escapes gives a value, and would make up for one that repeats elsewhere.
         keys = _Keys(block)
         for name in self._names:
@@ -123,15 +126,3 @@ def _has_row(type_: DataType) -> bool:
     while isinstance(type_, Array | Map):
         type_ = type_.element if isinstance(type_, Array) else type_.value
     return isinstance(type_, Row)
-
-
-def _every_place(names: Sequence[str], types: Sequence[DataType]) -> Iterator[str]:
-    """Names at every depth, in each object in which they are wanted. One inside an ARRAY repeats by right: such rows
-    are then read exactly, and no harm done."""
-    yield from names
-    for type_ in types:
-        inner = type_
-        while isinstance(inner, Array | Map):
-            inner = inner.element if isinstance(inner, Array) else inner.value
-        if isinstance(inner, Row):
-            yield from _every_place(inner.names, inner.types)

@@ -1,14 +1,16 @@
 """Read wanted fields out of blocks of JSON text: with DuckDB and Arrow, and suspect rows by the reference parser.
 
-A block is read in the modes of `parse.ParseMode`, the fastest first. Where its records are not alike, they are sorted
-by the names that they lack (`shapes`), and the last mode is left to what is odd in another way. After a failure the
-next blocks begin where this one ended for a while, since a topic with optional fields has them everywhere. Each mode
+A block is read in the modes of `parse.ParseMode`, the fastest first. Where its records are not alike, those are
+believed of which every value was taken out (`counted`); the others are sorted by the names that they lack (`shapes`),
+and the last mode is left to what is odd in another way. After a failure the next blocks begin where this one ended for
+a while, since a topic with optional fields has them everywhere. Each mode
 marks the rows whose values may differ from what `reference` reads: these *suspect* rows are read again by `reference`,
 one by one. So the mode never changes what is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +18,8 @@ import pyarrow as pa
 
 from operators.sql import Sql
 from service.formats.contract import PASSED_OVER, DeadLetter
+from service.formats.json.buffers import Rows
 from service.formats.json.columns import readable
-from service.formats.json.fast import Rows
 from service.formats.json.options import JsonOptions
 from service.formats.json.parse import FastResult, Fields, ParseMode, Statement, whole
 from service.formats.json.reference import Unreadable, reference_record
@@ -30,6 +32,9 @@ attempt in vain."""
 
 _FEW = 1_000
 """Records below which it costs more to sort them than to read them as they are."""
+
+_STRICT = (ParseMode.NUMBERS, ParseMode.STRICT)
+_COUNTED = (ParseMode.COUNTED_NUMBERS, ParseMode.COUNTED)
 
 _TOO_DEEP = DeadLetter("bad-json", "its objects and arrays are nested too deep to be read")
 
@@ -49,13 +54,12 @@ class Document:
         self._options = options
         self._schema = [arrow(t) for t in fields.types]
         fast = bool(fields.names) and readable(Row(fields.names, fields.types))
-        strict = [Statement(fields, options, mode) for mode in (ParseMode.NUMBERS, ParseMode.STRICT)] if fast else []
-        # Two modes may be the same statement.
-        self._strict = tuple({s.text: s for s in strict}.values())
+        # Where a name that is missing is an error, NULL has to be told from it.
+        counted = fast and not options.fail_on_missing
+        self._strict = _Attempts([Statement(fields, options, mode) for mode in _STRICT] if fast else [])
+        self._counted = _Attempts([Statement(fields, options, mode) for mode in _COUNTED] if counted else [])
         self._lenient = Statement(fields, options, ParseMode.LENIENT) if fast else None
         self._shapes = Shapes(fields, options) if fast and expressible(fields.names, fields.types) else None
-        self._first = 0
-        self._blocks_left = 0
         self._blocks_looked_at = 0
         self._blocks_unsorted = 0
 
@@ -69,12 +73,12 @@ class Document:
         if self._blocks_looked_at > 0:
             self._blocks_looked_at -= 1
             return None
-        known = self._first, self._blocks_left
+        known = self._strict.next
         block = whole(values.cast(pa.binary())).view(pa.string())
-        answer = self._read_alike(block, sql)
+        answer = self._strict.read(block, sql)
         if answer is None:
             # It may be the bytes of one record: then the others are alike once it is set apart.
-            self._first, self._blocks_left = known
+            self._strict.next = known
             self._blocks_looked_at = _REMEMBERED_BLOCKS
             return None
         return self._with_suspects_read(answer, block)
@@ -84,26 +88,28 @@ class Document:
         if len(texts) == 0:
             return ReadFields([pa.chunked_array([], type=t) for t in self._schema], {})
         block = whole(texts)
-        answer = self._read_alike(block, sql) or self._read_apart(block, sql)
+        answer = self._strict.read(block, sql) or self._read_apart(block, sql)
         return self._with_suspects_read(answer, block)
 
-    def _read_alike(self, block: pa.Array, sql: Sql) -> FastResult | None:
-        """Read a block whose records are all alike; None for others, and for blocks that follow them."""
-        if self._blocks_left == 0:
-            self._first = 0
-        if self._first == len(self._strict):
-            return None
-        self._blocks_left -= 1
-        for number, statement in enumerate(self._strict[self._first :], self._first):
-            answer = statement.read(block, sql)
-            if answer is not None:
-                return answer
-            self._first, self._blocks_left = number + 1, _REMEMBERED_BLOCKS
-        return None
-
     def _read_apart(self, block: pa.Array, sql: Sql) -> FastResult:
+        """Read a block whose records are not alike."""
+        answer = self._counted.read(block, sql)
+        if answer is None or answer.uncounted is None:
+            return self._read_sorted(block, sql)
+        left = np.flatnonzero(answer.uncounted)
+        if 2 * len(left) > len(block):
+            # They have values that are not wanted, for example, and so will those of the next blocks.
+            self._counted.give_up()
+        if len(left) == 0:
+            return answer
+        if len(left) == len(block):
+            return self._read_sorted(block, sql)
+        others = self._read_sorted(block.take(pa.array(left)), sql)
+        answer.suspect[left] = others.suspect
+        return FastResult(_replaced(answer.columns, left, others.columns), answer.suspect)
+
+    def _read_sorted(self, block: pa.Array, sql: Sql) -> FastResult:
         """Read the records of each shape by themselves, and what is odd leniently."""
-        self._blocks_left -= 1
         if self._shapes is None or len(block) < _FEW:
             return self._read_odd(block, sql)
         if self._blocks_unsorted > 0:
@@ -173,14 +179,42 @@ class Document:
                 values = nothing
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
-        source = np.arange(len(block))
-        source[suspects] = len(block) + np.arange(len(suspects))
-        taken = pa.array(source)
         reference = [pa.array(values, type=t) for t, values in zip(self._schema, columns, strict=True)]
-        return ReadFields(
-            [
-                pa.chunked_array([pa.concat_arrays([column, correction]).take(taken)])
-                for column, correction in zip(fast_result.columns, reference, strict=True)
-            ],
-            bad,
-        )
+        replaced = _replaced(fast_result.columns, suspects, reference)
+        return ReadFields([pa.chunked_array([column]) for column in replaced], bad)
+
+
+class _Attempts:
+    """Statements, tried one after the other. After a failure the next blocks begin with the one that did not fail."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        # Two modes may be the same statement.
+        self._statements = tuple({s.text: s for s in statements}.values())
+        self.next = 0, 0
+        """The statement to begin with, and for how many blocks."""
+
+    def read(self, block: pa.Array, sql: Sql) -> FastResult | None:
+        """Return what the first statement that can reads of `block`; None if none can, or could of blocks before."""
+        first, left = self.next
+        first, left = (first, left - 1) if left > 0 else (0, 0)
+        self.next = first, left
+        for number, statement in enumerate(self._statements[first:], first):
+            answer = statement.read(block, sql)
+            if answer is not None:
+                return answer
+            self.next = number + 1, _REMEMBERED_BLOCKS
+        return None
+
+    def give_up(self) -> None:
+        """Try none for the next blocks."""
+        self.next = len(self._statements), _REMEMBERED_BLOCKS
+
+
+def _replaced(columns: Sequence[pa.Array], rows: Rows, others: Sequence[pa.Array]) -> list[pa.Array]:
+    """Columns with other values in some rows."""
+    if not columns:
+        return []
+    source = np.arange(len(columns[0]))
+    source[rows] = len(source) + np.arange(len(rows))
+    taken = pa.array(source)
+    return [pa.concat_arrays([column, other]).take(taken) for column, other in zip(columns, others, strict=True)]

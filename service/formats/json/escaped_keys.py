@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.json.fast import Flags, characters
+from service.formats.json.buffers import Flags, characters
 from service.formats.json.malformed import contains
 from service.plan.types import Array, DataType, Map, Row
 

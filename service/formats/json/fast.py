@@ -10,21 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import date
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from service.formats.json.buffers import Flags, Rows, characters, raw, words
 from service.formats.json.columns import key_pattern
+from service.formats.json.keys import Keys
+from service.formats.json.lossy_numbers import has_negative_zero, negative_zeros
 from service.formats.json.options import JsonOptions
 from service.plan.types import DataType, Decimal, Simple, Text, Timestamp, TimestampLtz, arrow
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Edges = np.ndarray[Any, np.dtype[np.int32]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Key(NamedTuple):
@@ -34,22 +32,44 @@ class Key(NamedTuple):
     outermost: bool
 
 
+_SEARCHED = 8
+"""The part of a block, one of so many, that is searched for single keys before all of them are found."""
+
+
 class Texts:
     """The texts of the records of a block, which are asked where the values do not tell.
 
     `searched` says that keys were looked for by a pattern: one that is written with escapes may have been overlooked.
-    `zeros` says that a DOUBLE is zero: whether below zero, the texts tell.
+    `zeros` are the records in which a DOUBLE is zero, or may be: whether it is -0, the texts tell.
     """
 
     def __init__(self, block: pa.Array) -> None:
         self.block = block
         self.searched = False
-        self.zeros = False
+        self.zeros: Flags = np.zeros(len(block), dtype=bool)
+        self._left_to_search = block.nbytes // _SEARCHED
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys of the texts."""
+        self.searched = True
+        return Keys(self.block)
+
+    def negative_zeros(self) -> Flags:
+        """Return the records in which a DOUBLE may be the number -0."""
+        rows = np.flatnonzero(self.zeros)
+        if len(rows) < len(self.block) // _SEARCHED:
+            found = np.zeros(len(self.block), dtype=bool)
+            found[rows] = has_negative_zero(self.block.take(pa.array(rows)))
+            return found
+        return self.keys.negative_zeros() if "keys" in self.__dict__ else negative_zeros(self.block)
 
     def any_match(self, rows: Rows, pattern: str) -> bool:
         """Return whether one of these rows has a match of `pattern`."""
         self.searched = True
-        return bool(pc.any(pc.match_substring_regex(self.block.take(pa.array(rows)), pattern)).as_py())
+        some = self.block.take(pa.array(rows))
+        self._left_to_search -= some.nbytes
+        return bool(pc.any(pc.match_substring_regex(some, pattern)).as_py())
 
     def any_boolean(self, rows: Rows, key: Key) -> bool:
         """Return whether in one of these rows, where the number of `key` is 0 or 1, it may be written as true or
@@ -58,11 +78,16 @@ class Texts:
             return False
         if key.outermost and self._begin_with(rows, f"{{{json.dumps(key.name, ensure_ascii=False)}:".encode()):
             return False
+        # Of many columns it costs less to look at all keys at once.
+        if self._left_to_search < 0 and not self.keys.may_be_boolean(key.name):
+            return False
         return self.any_match(rows, key_pattern(key.name) + r"\s*:\s*[tf]")
 
     def _begin_with(self, rows: Rows, head: bytes) -> bool:
         """Whether these rows begin with `head` and a digit: quick to see, of a key that stands first and only once."""
         data, edges = raw(self.block)
+        if data[edges[rows[0]] :][: len(head)].tobytes() != head:
+            return False
         starts = edges[rows]
         if (edges[rows + 1] - starts).min() <= len(head):
             return False
@@ -136,20 +161,22 @@ def _whole_numbers(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts
     values = _cast(column, wanted)
     if values is None:
         return None
-    plain = values.to_numpy(zero_copy_only=False) if not values.null_count else values.fill_null(2).to_numpy()
+    plain = (values.fill_null(2) if values.null_count else values).to_numpy()
     if wanted == pa.int64() and len(plain) and (plain.max() >= _EXACT or plain.min() <= -_EXACT):
         return None
-    return None if texts.any_boolean(np.flatnonzero((plain == 0) | (plain == 1)), key) else values
+    # Below zero the unsigned number is large.
+    zeros_and_ones = np.flatnonzero(plain.view(f"u{plain.itemsize}") <= 1)
+    return None if texts.any_boolean(zeros_and_ones, key) else values
 
 
 def _floats(wanted: pa.DataType, key: Key, column: pa.Array, texts: Texts) -> pa.Array | None:
     doubles = _cast(column, pa.float64())
     if doubles is None:
-        texts.zeros = True  # There may be some.
+        texts.zeros[:] = True
         return None
     values = doubles.to_numpy(zero_copy_only=False)
     zeros = values == 0
-    texts.zeros |= bool(zeros.any())
+    texts.zeros |= zeros
     # A FLOAT by way of a DOUBLE, wherever it is read: to round once gives another number at times.
     floats = doubles.cast(wanted)
     if not _all_finite(floats):
@@ -247,23 +274,3 @@ def _in_words(text: bytes) -> Iterator[tuple[int, bytes]]:
     for place in range(0, len(text), width):
         first = min(place, len(text) - width)
         yield first, text[first : first + width]
-
-
-def words(data: Bytes, width: int) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the numbers that `width` bytes from each place on are, the first byte the lowest."""
-    return np.ndarray((max(0, len(data) - width + 1),), f"<u{width}", data, strides=(1,))
-
-
-def characters(column: pa.Array) -> bytes:
-    """Return the UTF-8 bytes of a text column, one text after the other."""
-    data, edges = raw(column)
-    return data[edges[0] : edges[-1]].tobytes()
-
-
-def raw(column: pa.Array) -> tuple[Bytes, Edges]:
-    """Return the bytes that a text column shares, and where in them each text begins and the last one ends."""
-    _, offsets, data = column.buffers()
-    if offsets is None or data is None:
-        return np.zeros(0, dtype=np.uint8), np.zeros(len(column) + 1, dtype=np.int32)
-    edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    return np.frombuffer(data, np.uint8), edges

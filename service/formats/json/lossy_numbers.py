@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.json.fast import Bytes, Flags, Rows, raw
+from service.formats.json.buffers import Bytes, Flags, Rows, raw
 from service.plan.types import Array, DataType, Decimal, Map, Row, Simple
 
 _BEFORE = r'(?:"\s*:|[\[,])\s*'
@@ -67,6 +67,12 @@ def negative_zeros(block: pa.Array) -> Flags:
     data, _ = raw(block)
     signs = _pairs(block, ord("-"), ord("0"))
     return _matching(block, signs[_ENDS[data[np.minimum(signs + 2, len(data) - 1)]]], _NEGATIVE_ZERO)
+
+
+def has_negative_zero(texts: pa.Array) -> Flags:
+    """Return, for few records, whether each has the number -0."""
+    found: Flags = pc.match_substring_regex(texts, _NEGATIVE_ZERO).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _pairs(block: pa.Array, first: int, second: int) -> Rows:

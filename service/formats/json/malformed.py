@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.formats.json.fast import Bytes, Edges, Flags, raw, words
+from service.formats.json.buffers import Bytes, Edges, Flags, raw, words
 
 _SPACE = " \t\n\r"
 """White space of JSON."""

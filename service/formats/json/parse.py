@@ -13,18 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import NOT_COMPUTABLE, Sql
+from service.formats.json.buffers import Flags
 from service.formats.json.columns import ColumnReading, identifier, quoted, reading, row_suspect
+from service.formats.json.counted import Presence, uncounted
 from service.formats.json.escaped_keys import EscapedKeys, every_name
-from service.formats.json.fast import (
-    INTEGERS,
-    FastValue,
-    Flags,
-    Key,
-    Texts,
-    fast,
-    taken_as,
-    whole_numbers,
-)
+from service.formats.json.fast import INTEGERS, FastValue, Key, Texts, fast, taken_as, whole_numbers
 from service.formats.json.lossy_numbers import has_decimal, has_float, long_numbers, negative_zeros
 from service.formats.json.malformed import malformed
 from service.formats.json.options import JsonOptions
@@ -37,12 +30,21 @@ class ParseMode(Enum):
 
     STRICT fails as a whole when one record lacks a name, repeats one or has a value of another kind, so that what comes
     out is nearly certain. NUMBERS is as strict and takes integers as DOUBLE, which is quicker; it fails too when one is
-    not whole or beyond 2^53. LENIENT has to ask the texts what NULL means, and fails only on a text that is not JSON.
+    not whole or beyond 2^53. COUNTED believes records that have as many values as came out, whatever they lack, and
+    says which others are to be read in another way; COUNTED_NUMBERS too, and takes integers as DOUBLE. LENIENT has to
+    ask the texts what NULL means, and fails only on a text that is not JSON.
     """
 
     NUMBERS = "numbers"
     STRICT = "strict"
+    COUNTED_NUMBERS = "counted-numbers"
+    COUNTED = "counted"
     LENIENT = "lenient"
+
+
+_STRICT = (ParseMode.NUMBERS, ParseMode.STRICT)
+_NUMBERS = (ParseMode.NUMBERS, ParseMode.COUNTED_NUMBERS)
+_COUNTED = (ParseMode.COUNTED_NUMBERS, ParseMode.COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,12 @@ class Fields:
 
 
 class FastResult(NamedTuple):
-    """Columns as DuckDB and Arrow read them, and the rows in which they are not to be believed."""
+    """Columns as DuckDB and Arrow read them, and the rows in which they are not to be believed: `suspect` ones are for
+    the reference, `uncounted` ones for another statement (none if None)."""
 
     columns: list[pa.Array]
     suspect: Flags
+    uncounted: Flags | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class _Finished:
     """A column that the statement itself reads."""
 
     column: int
+    name: str
     wanted: pa.DataType
 
 
@@ -87,6 +92,7 @@ class _Group:
     """A ROW, put together from its fields; `absent` is the column that says where there is none."""
 
     absent: int
+    name: str
     wanted: pa.DataType
     fields: tuple[_Part, ...]
 
@@ -124,29 +130,33 @@ class Statement:
 
     def _part(self, place: str, key: Key, type_: DataType, structure: dict[str, Any]) -> _Part:
         """How the value at `place` is read; what from_json takes it as goes into `structure`."""
-        name, strict = key.name, self._way is not ParseMode.LENIENT
+        name, strict = key.name, self._way in _STRICT
         if isinstance(type_, Row):
             inner: dict[str, Any] = {}
             structure[name] = inner
             absent = self._select(f"{place} IS NULL")
             places = [f"{place}.{identifier(n)}" for n in type_.names]
-            if not strict:
+            if self._way is ParseMode.LENIENT:
                 self._suspects[row_suspect(place, name, places)] = None
             named = zip(places, type_.names, type_.types, strict=True)
-            return _Group(absent, arrow(type_), tuple(self._part(p, Key(n, False), t, inner) for p, n, t in named))
-        if self._way is ParseMode.NUMBERS and type_ in INTEGERS:
+            return _Group(
+                absent, name, arrow(type_), tuple(self._part(p, Key(n, False), t, inner) for p, n, t in named)
+            )
+        if self._way in _NUMBERS and type_ in INTEGERS:
             structure[name] = "DOUBLE"
             return _Flat(self._select(place), name, arrow(type_), whole_numbers(key, type_), None)
         fast_value = fast(key, type_, self._options)
         if fast_value is not None:
-            structure[name] = taken_as(type_, strict=strict)
-            slow = reading("x", name, type_, self._options, strict=strict)
+            # As a number, NULL may be a value of another kind; where values are counted that is seen.
+            certain = self._way is not ParseMode.LENIENT
+            structure[name] = taken_as(type_, strict=certain)
+            slow = reading("x", name, type_, self._options, strict=certain)
             return _Flat(self._select(place), name, arrow(type_), fast_value, slow)
         whole_reading = reading(place, name, type_, self._options, strict=strict)
         structure[name] = whole_reading.taken_as
         self._suspects[whole_reading.suspect] = None
         self._inner_floats |= has_float(type_)
-        return _Finished(self._select(whole_reading.value), arrow(type_))
+        return _Finished(self._select(whole_reading.value), name, arrow(type_))
 
     def _select(self, expression: str) -> int:
         self._selected.append(f"{expression} AS f{len(self._selected)}")
@@ -167,15 +177,18 @@ class Statement:
             suspect |= long_numbers(block)
         if self._way is ParseMode.LENIENT:
             suspect |= self._loosely_read(block, taken, sql)
+        odd = uncounted(texts.keys, list(_presence(self._parts, taken))) if self._way in _COUNTED else None
         try:
             columns = [self._column(part, taken, texts, suspect, sql) for part in self._parts]
         except _Unsure:
             return None
-        if texts.zeros or self._inner_floats:
+        if self._inner_floats:
             suspect |= negative_zeros(block)
+        elif texts.zeros.any():
+            suspect |= texts.negative_zeros()
         if texts.searched or self._suspects or self._way is ParseMode.LENIENT:
             suspect |= self._escaped.found(block)
-        return FastResult(columns, suspect)
+        return FastResult(columns, suspect, odd)
 
     def _column(self, part: _Part, taken: Sequence[pa.Array], texts: Texts, suspect: Flags, sql: Sql) -> pa.Array:
         """The values of a part; what they make suspect is added to `suspect`."""
@@ -225,6 +238,21 @@ def _columns(parts: Iterable[_Part]) -> Iterator[_Flat | _Finished]:
             yield part
 
 
+def _presence(parts: Iterable[_Part], taken: Sequence[pa.Array]) -> Iterator[Presence]:
+    """Where each name has a value."""
+    for part in parts:
+        if isinstance(part, _Group):
+            # Of what is no object DuckDB makes a ROW of NULLs: only one with a value is known to be one.
+            inner = list(_presence(part.fields, taken))
+            flags = [each.there for each in inner if each.there is not None]
+            yield Presence(part.name, np.logical_or.reduce(flags) if len(flags) == len(inner) else None)
+            yield from inner
+        else:
+            column = taken[part.column]
+            there = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+            yield Presence(part.name, there)
+
+
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """Return a column in one piece."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -235,5 +263,5 @@ def _inner(structure: dict[str, Any], mode: ParseMode) -> str:
     match mode:
         case ParseMode.NUMBERS | ParseMode.STRICT:
             return f"SELECT v, from_json_strict(v, {shape}) AS s FROM records"
-        case ParseMode.LENIENT:
+        case ParseMode.COUNTED_NUMBERS | ParseMode.COUNTED | ParseMode.LENIENT:
             return f"SELECT v, from_json(v, {shape}) AS s FROM records"

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.sql import Sql
+from service.formats.json.buffers import Flags, characters, raw, words
 from service.formats.json.columns import key_pattern, quoted
 from service.formats.json.escaped_keys import EscapedKeys, every_name
-from service.formats.json.fast import Flags, characters, raw, words
 from service.plan.types import Array, DataType, Map, Row
 
 _MANY = 24

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from operators.sql import NOT_COMPUTABLE, Sql
+from service.formats.json.buffers import Flags, Rows
 from service.formats.json.columns import quoted
-from service.formats.json.fast import Flags, Rows
 from service.formats.json.options import JsonOptions
 from service.formats.json.parse import FastResult, Fields, ParseMode, Statement, whole
 from service.plan.types import DataType, Row, arrow

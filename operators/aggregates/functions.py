@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from operators.aggregates.accumulator import Accumulator, Argument
-from operators.aggregates.moments import moments, spread, untamed
+from operators.aggregates.moments import LOST, moments, spread, untamed
 from operators.aggregates.sums import counted, narrowed, sum_accumulators, total_text
 from operators.columns import duckdb_type
 from operators.fingerprint import DUCKDB_TEXT
@@ -106,7 +106,8 @@ def _deviation(*, sample: bool, root: bool) -> AggregateFunction:
         (count,), (total, squares), *wild = columns
         parts = spread(count, total, squares)
         apart = f"({parts[0]} + {parts[1]}) + ({parts[2]} + {parts[3]})"
-        text = f"GREATEST({apart}, 0) / (CAST({count} AS DOUBLE) * ({count} - {least}))"
+        apart = f"CASE WHEN {apart} > {LOST} * {parts[0]} THEN {apart} ELSE 0 END"
+        text = f"({apart}) / (CAST({count} AS DOUBLE) * ({count} - {least}))"
         if pa.types.is_integer(type_):
             text = _cut_off(count, parts, least, text)
         text = f"TRUNC(SQRT({text}))" if root and pa.types.is_integer(type_) else f"SQRT({text})" if root else text

@@ -26,6 +26,9 @@ _TINY = 1e-290
 _HALF = 2**32
 """A BIGINT is squared in parts below this and above it, so that sums of their squares fit a HUGEINT."""
 
+LOST = 1e-29
+"""Less than this part of the squares is what rounding has left in two DOUBLEs: equal values have no variance."""
+
 _MOMENT = pa.struct([("high", pa.float64()), ("low", pa.float64())])
 
 

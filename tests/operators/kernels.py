@@ -373,6 +373,12 @@ CASES: dict[str, Case] = {
         group_by.query((0,), CHOSEN),
         lambda batches: len({row[0] for row in live(batches)}) + _sets(GROUPS[0]) * len(live(batches)),
     ),
+    "group by, deviations": retracting(
+        group_by.grouping((0,), group_by.SPREADS),
+        lambda seed: flat(group_by.generated(seed, 10, append=False)),
+        group_by.query((0,), group_by.SPREADS),
+        lambda batches: len({row[0] for row in live(batches)}) + len(live(batches)),
+    ),
     "group by, lists": retracting(
         LISTING,
         lambda seed: flat(group_by.generated(seed, 10, append=False)),
@@ -567,6 +573,14 @@ CASES: dict[str, Case] = {
         # A row is in a partial of its slice, and its value in one of each set; a slice lasts as long as its last
         # window.
         lambda batches: (1 + _sets(WINDOWS[0])) * since(batches, HOP.size + HOP.slide),
+        windows.cut,
+    ),
+    "window aggregate, in the order of arrival": timed(
+        windows.windowed(HOP, windows.IN_ORDER, each_window=True),
+        lambda seed: windows.numbered(windows.arrivals(seed, 60)),
+        windows.oracle(HOP, windows.IN_ORDER),
+        # A row is in a partial of each of its windows.
+        lambda batches: 3 * since(batches, HOP.size + HOP.slide),
         windows.cut,
     ),
     "firing aggregate, early": timed(

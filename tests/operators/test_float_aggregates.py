@@ -94,6 +94,13 @@ def test_rows_that_come_more_than_once_count_as_often():
     assert answer(run) == pytest.approx([exactly(values)[f] for f in DEVIATIONS], rel=1e-7)
 
 
+def test_equal_values_have_no_variance_whatever_was_there_before():
+    run = Run(grouping((0,), SPREAD, schema=INPUT))
+    run(Batch(changes([0.1, 0.1, 0.1, 4.7, -3.3])))
+    run(Batch(changes([4.7, -3.3], -1)))
+    assert answer(run) == [0.0] * len(SPREAD)
+
+
 def test_variances_of_bigints_keep_their_digits():
     values = [1_700_000_000_123 + 3 * i for i in range(10)]
     schema = pa.schema([("c0", pa.string()), ("c1", pa.int64())])

@@ -81,6 +81,23 @@ AGGREGATES = [
 ]
 
 
+SPREADS = [
+    (AggregateSpec(function="VAR_POP", arguments=(2,)), pa.float64(), "VAR_POP(c2)"),
+    (
+        AggregateSpec(function="STDDEV_SAMP", arguments=(2,), filter=4),
+        pa.float64(),
+        "STDDEV_SAMP(c2) FILTER (WHERE c4)",
+    ),
+    (
+        AggregateSpec(function="VAR_SAMP", arguments=(2,), distinct=True),
+        pa.float64(),
+        "VAR_SAMP(DISTINCT c2)",
+    ),
+    (AggregateSpec(function="VAR_SAMP", arguments=(3,)), pa.float64(), "VAR_SAMP(CAST(c3 AS DOUBLE))"),
+    (AggregateSpec(function="AVG", arguments=(2,), filter=4), pa.float64(), "AVG(c2) FILTER (WHERE c4)"),
+]
+"""Sums and deviations of numbers that are not whole."""
+
 LISTS = [
     (
         AggregateSpec(function="LISTAGG", arguments=(0,), constants=("'{|}'",)),

@@ -32,39 +32,43 @@ _TRUE_OR_FALSE = 0x12
 
 
 class Keys:
-    """The keys of a block, in order. Some that are none, within texts, may be among them; none is missing."""
+    """The keys of a block of JSON, in order. Some that are none, within texts, may be among them; none is missing."""
 
     def __init__(self, block: pa.Array) -> None:
         self._data, edges = raw(block)
         self._colons = _colons(self._data, int(edges[0]), int(edges[-1]))
         self._first = np.searchsorted(self._colons, edges)
-        values = self._colons + 1
         # One blank before the value is usual; with more of them it is not known which it is.
-        values += self._data[np.minimum(values, len(self._data) - 1)] <= ord(" ")
-        self._values = np.minimum(values, len(self._data) - len("null"))
-        self._null: Flags = words(self._data, 4)[self._values] == int.from_bytes(b"null", "little")
+        values = self._colons + 1
+        blank = self._data[values] <= ord(" ")
+        self._values = values + blank if blank.any() else values
+        self._letters = self._data[self._values]
+        """The first letter of each value."""
+        may_be = np.flatnonzero(self._letters == ord("n"))
+        last = max(0, len(self._data) - len("null"))
+        null = words(self._data, 4)[np.minimum(self._values[may_be], last)] == int.from_bytes(b"null", "little")
+        self._nulls: Rows = may_be[null]
 
     @cached_property
     def valued(self) -> Rows:
         """The number of keys of each record whose value is not null, as far as that is known."""
-        nulls = np.concatenate([[0], np.cumsum(self._null)])[self._first]
+        nulls = np.searchsorted(self._nulls, self._first)
         return np.diff(self._first) - np.diff(nulls)
 
     def nulls(self) -> tuple[Rows, Words]:
         """Return the records and the last bytes of the keys whose value is null."""
-        places = np.flatnonzero(self._null)
-        return np.searchsorted(self._first, places, side="right") - 1, self._last_bytes(self._colons[places])
+        return self._records(self._nulls), self._last_bytes(self._colons[self._nulls])
 
     def negative_zeros(self) -> Flags:
         """Return the records in which the value of a key may be the number -0, or something like it."""
-        minus = np.flatnonzero(self._data[self._values] == ord("-"))
+        minus = np.flatnonzero(self._letters == ord("-"))
         digit = self._values[minus] + 1
-        zero = (self._data[digit] == ord("0")) & ~_IN_A_NUMBER[self._data[digit + 1]]
+        behind = self._data[np.minimum(digit + 1, len(self._data) - 1)]
+        zero = (self._data[digit] == ord("0")) & ~_IN_A_NUMBER[behind]
         suspect = np.zeros(len(self._first) - 1, dtype=bool)
-        suspect[np.searchsorted(self._first, minus[zero], side="right") - 1] = True
+        suspect[self._records(minus[zero])] = True
         # Behind more than one blank it is not seen.
-        blank = np.flatnonzero(self._data[self._values] <= ord(" "))
-        suspect[np.searchsorted(self._first, blank, side="right") - 1] = True
+        suspect[self._records(np.flatnonzero(self._letters <= ord(" ")))] = True
         return suspect
 
     def may_be_boolean(self, name: str) -> bool:
@@ -76,9 +80,13 @@ class Keys:
     @cached_property
     def _booleans(self) -> frozenset[int]:
         """The last bytes of the keys whose value may be true or false."""
-        first = self._data[self._values]
-        colons = self._colons[((first | _TRUE_OR_FALSE) == ord("t") | _TRUE_OR_FALSE) | (first <= ord(" "))]
+        true_or_false = (self._letters | _TRUE_OR_FALSE) == ord("t") | _TRUE_OR_FALSE
+        colons = self._colons[true_or_false | (self._letters <= ord(" "))]
         return frozenset(np.unique(self._last_bytes(colons)).tolist())
+
+    def _records(self, keys: Rows) -> Rows:
+        """The records of some keys."""
+        return np.searchsorted(self._first, keys, side="right") - 1
 
     def _last_bytes(self, colons: Rows) -> Words:
         """The last bytes of the keys before some colons."""

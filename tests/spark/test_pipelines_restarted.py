@@ -129,10 +129,10 @@ class RestartedRunner(LocalRunner):
 
 
 def written(told: Sequence[Envelope]) -> Written:
-    """Return what of a batch goes to the topics, row by row, and into the digests of its markers."""
+    """Return what of a batch goes to the topics, as text in which NaN equals NaN, and into the digests of its markers."""
     rows = (Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS)
     return {
-        (e.shard, e.channel, e.sequence): e.payload if e.kind == Kind.OFFSETS else table_of(e).to_pylist()
+        (e.shard, e.channel, e.sequence): e.payload if e.kind == Kind.OFFSETS else repr(table_of(e).to_pylist())
         for e in told
         if e.level == EGRESS and e.kind in (*rows, Kind.OFFSETS)
     }

@@ -129,7 +129,7 @@ class RestartedRunner(LocalRunner):
 
 
 def written(told: Sequence[Envelope]) -> Written:
-    """Return what of a batch goes to the topics, as text in which NaN equals NaN, and into the digests of its markers."""
+    """Return what of a batch goes to the topics, as text (NaN equals NaN), and into the digests of its markers."""
     rows = (Kind.OUTPUT, Kind.LATE, Kind.DEAD_ROWS, Kind.DEAD_RECORDS)
     return {
         (e.shard, e.channel, e.sequence): e.payload if e.kind == Kind.OFFSETS else repr(table_of(e).to_pylist())

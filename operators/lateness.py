@@ -5,8 +5,8 @@ interval join until its last possible partner has passed, an OVER window until a
 All times and watermarks are in milliseconds.
 
 Each family of operators makes its decision of this: windows in `windows/closing.py` (`split_closed`), OVER windows in
-`over/sequence.py` (`newer`), interval joins in `joins/interval_join.py`. What they find late leaves a step beside its
-changes, as `Step.late`.
+`over/over.py` (`_late`), interval joins in `joins/interval_join.py`, others where they call the functions here. What
+they find late leaves a step beside its changes, as `Step.late`.
 """
 
 from __future__ import annotations

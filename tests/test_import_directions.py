@@ -166,7 +166,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.runtime",
     },
-    "service.deployment.record_rooms": {
+    "service.deployment.record_limits": {
         "service.deployment.bounds",
         "service.deployment.deployment",
         "service.deployment.writers",
@@ -212,7 +212,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.end_offsets",
         "service.deployment.kafka_identity",
         "service.deployment.matched_topics",
-        "service.deployment.record_rooms",
+        "service.deployment.record_limits",
         "service.deployment.replanning",
         "service.deployment.rolling_forward",
         "service.deployment.unheld_times",

@@ -1,4 +1,5 @@
-"""A join of rows that went two ways and come out at different times: each row meets the one that it was before.
+"""The two halves of a row, put together again: they went through two branches of the plan, such as OVER windows of
+different partitions, and come out of these at different times.
 
 Law: a key has one row on each side, ever. The first of the two to come is kept until the other has come; then they are
 put together, and both are forgotten.

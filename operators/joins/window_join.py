@@ -35,7 +35,7 @@ from operators.windows.event_time import milliseconds, running_clock, timed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowJoinOperator(KernelDefaults):
-    """Keys, `null_safe`, `residual`, ports and output as in `RegularJoinOperator`; both inputs only insert.
+    """Keys, `null_safe`, `residual`, ports and output as in `RegularJoin`; both inputs only insert.
 
     `left_time` and `right_time` are the positions of window_time, `processing` says that the windows are of processing
     time. A row whose window has closed is late; one without a window is dead.

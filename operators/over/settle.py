@@ -1,8 +1,7 @@
-"""Rows that may be taken back, as rows that are not: each when the watermark reaches its time, as often as it is there
-then.
+"""An input with retractions as an insert-only one.
 
-Changes wait by time. A row that is taken back before the watermark has reached its time is as if it had never come;
-taken back later, it has come out already, and the retraction is late.
+Changes wait until the watermark reaches their time; then each row is emitted as many times as it still exists. A row
+that is taken back before that is as if it had never come; a retraction that comes later is late.
 """
 
 from __future__ import annotations

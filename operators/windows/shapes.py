@@ -1,4 +1,7 @@
-"""The windows that rows are grouped by; a start is inside, an end is not. All lengths are milliseconds."""
+"""The windows that rows are grouped by; a start is inside, an end is not. All lengths are milliseconds.
+
+Which of them a row is in, `slices.py` says.
+"""
 
 from __future__ import annotations
 

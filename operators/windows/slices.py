@@ -1,4 +1,4 @@
-"""Slices: the stretches of time that no window cuts, and which windows a slice is in.
+"""Assignment of windows: slices, the stretches of time that no window cuts, and which windows a slice is in.
 
 A slice is named by its start. Windows and slices are wall-clock times (ms) of the zone they are aligned to; they close
 by the instant that their end is, since a clock tells instants.

@@ -1,8 +1,8 @@
 """The state after one batch: where the manifest of each shard is, and the clock of each level.
 
 The driver writes a version when all tasks of its batch are done, before Spark notes the batch as done. A task of batch
-N starts from version N - 1, which is settled by then; whatever a batch writes that is not done again and again counts
-for nothing, since no version names it.
+N starts from version N - 1, which is final by then. What an unfinished batch has written does not count, however often
+it was tried: no version names it.
 """
 
 from __future__ import annotations

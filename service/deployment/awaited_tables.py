@@ -24,10 +24,11 @@ AWAITED = "awaited"
 def agree_on_awaited(
     store: Store, program: Program, ends_of: Callable[[int], Ends], *, planned: bool
 ) -> dict[str, int]:
-    """Return the end offset of each channel of the sources that others are read after, as it was at the last start
-    before a batch was `planned`; nothing where that was one of a version that did not wait.
+    """Return, for each channel of the sources that others wait for, the offset to wait for.
 
-    `ends_of` asks for those of one source, once. Raises KafkaFailure.
+    Until a batch has been `planned`, each start asks Kafka and stores the answer; after that the stored one is
+    returned. It is empty if a version of Tailrace that did not wait has planned the first batch. `ends_of` asks for the
+    offsets of one source, once. Raises KafkaFailure.
     """
     if planned:
         return dict(store.read(AWAITED) or {})

@@ -133,8 +133,10 @@ def _keep_ends(store: Store, planned: int, plan: int, ends: Sequence[Mapping[int
 
 
 def _known_ends(store: Store, planned: int, plan: int) -> dict[int, dict[int, int]]:
-    """By writer, the offsets before which nothing describes what a checkpoint lacks that ends with batch `planned`: of
-    files that were copied one by one this may be newer than the rest, and then says nothing."""
+    """By writer and partition, where to start reading the marker topic: no batch after `planned` is described before.
+
+    Empty, which means everything, if the stored offsets are newer than the checkpoint, whose files were copied one by
+    one."""
     told = store.read(ENDS)
     if told is None or told["batch"] > planned or told["plan"] > plan:
         return {}
@@ -216,8 +218,11 @@ def _with_records(
 
 
 def _rank(plan: BatchPlan, keeps_state: bool) -> tuple[int, int]:
-    """With state, a batch that a task has committed was never skipped, whatever a command that was to skip it has told.
-    Without, the newest plan counts: what a part of the tasks had done was skipped by the others later. Where a command
-    that was to skip a batch was killed, the batch was done under the number that the command had taken."""
+    """The sort key of the plans that were found for one batch, of which the greatest is valid.
+
+    With state, a plan that was carried out is greater than one that skips: a batch that any task has committed cannot
+    have been skipped. Without, the highest number wins, since the remaining tasks may have been skipped later; of one
+    number the plan that was carried out, since the command that was to skip it was killed.
+    """
     done = plan.skipped is None
     return (done, plan.plan) if keeps_state else (plan.plan, done)

@@ -25,8 +25,8 @@ def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
 
 
 def settled(files: Files) -> Any:
-    """Return what a checkpoint remembers of its query, None if it is new, and end the change of its log that whoever
-    took it over has begun. The job must not run."""
+    """Return the record that a checkpoint has of its query; None for a new checkpoint. If a takeover was interrupted
+    while it rewrote Spark's offset log, finish that first. The job must not be running."""
     known = SmallFiles(files).read(QUERY)
     if _is_ours(known) and known.get("change"):
         LogChange.from_json(known["change"]).put(files)
@@ -61,8 +61,8 @@ def with_known_ids(program: Program, known: Any) -> Program:
 
 
 def meaning_of(known: Any) -> Meaning | None:
-    """Return what the query means of which a checkpoint remembers `known`; None where it is new, or of another version
-    of Tailrace, which `compared` refuses."""
+    """Return the `Meaning` that is stored in the record `known`. None if the checkpoint is new, or if this version of
+    Tailrace cannot read its format, which `compared` refuses."""
     return Meaning.from_json(known["meaning"]) if _is_ours(known) else None
 
 

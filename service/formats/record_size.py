@@ -16,7 +16,7 @@ Sizes = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRoom:
+class RecordLimit:
     """The room for one record of `topic`: the producer sends keys and values of up to `sent` bytes, and the topic takes
     batches of up to `stored` bytes, compressed by `codec` (as Arrow names it; None: not compressed). `stored` is None
     where that is not known. Of what the topic has refused is known that it takes no record of `refused` bytes, and no
@@ -34,7 +34,7 @@ class RecordRoom:
         """The bytes that the topic takes at most, as far as it is known."""
         return least(self.stored, None if self.refused is None else self.refused - 1)
 
-    def smaller(self, other: RecordRoom) -> RecordRoom:
+    def smaller(self, other: RecordLimit) -> RecordLimit:
         """Return a room in which nothing fits that does not fit into both."""
         return replace(
             self,

@@ -23,7 +23,7 @@ from service.formats.json.registered import RegisteredJsonReader, RegisteredJson
 from service.formats.print import PrintEncoder
 from service.formats.protobuf.part import ProtobufReader, ProtobufWriter
 from service.formats.record_parts import Part
-from service.formats.record_size import RecordRoom
+from service.formats.record_size import RecordLimit
 from service.formats.row_decoder import RowDecoder
 from service.formats.row_encoder import RowEncoder
 from service.plan.formats import TRAITS
@@ -141,7 +141,7 @@ def encoder(
     query: str,
     key: tuple[int, ...] | None = None,
     partitions: int | None = None,
-    room: RecordRoom | None = None,
+    room: RecordLimit | None = None,
 ) -> Encoder:
     """Return an encoder for the rows of `query`, whose c0, c1, ... fill the columns at these indexes.
 

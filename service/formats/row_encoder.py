@@ -17,7 +17,7 @@ from service.formats.headers import own_headers, row_headers
 from service.formats.json.parse import whole
 from service.formats.not_encodable import NotEncodable
 from service.formats.record_parts import Part, key_part, value_part
-from service.formats.record_size import RecordRoom
+from service.formats.record_size import RecordLimit
 from service.plan.table import ColumnKind, Format, Table
 
 _HEADERS_OPTION = "tailrace.headers"
@@ -45,7 +45,7 @@ class RowEncoder:
         partitions: int | None,
         writers: WriterOf,
         encoding: Callable[[bool], ChangeEncoding],
-        room: RecordRoom | None = None,
+        room: RecordLimit | None = None,
     ) -> None:
         place = {index: f"c{position}" for position, index in enumerate(columns)}
         self._key = key

@@ -27,8 +27,8 @@ from confluent_kafka.admin import (
     TopicDescription,
 )
 
+from service.kafka.error_codes import Answer, Troubles, failure, failure_of, patiently
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable
-from service.kafka.faults import Answer, Troubles, failure, failure_of, patiently
 from service.kafka.writer import marker
 
 RECORD_BYTES = 1_000_000

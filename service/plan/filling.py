@@ -1,9 +1,9 @@
 """The parts of a changed query that must be filled, and whether reading its sources again can do so.
 
 Law: the part that is filled holds every operator whose state the query before does not have, every table that it did
-not write, and all that feeds these. Of an operator that is kept and feeds one that is new, the new one must have been
-told what the kept one has told so far. So the kept one, made again from the same rows, must come to the same: its
-answer may depend on nothing but these rows.
+not write, and all that feeds these. A new operator that reads from one whose state is kept must receive everything that
+the kept one has emitted so far. So the filling computes the kept operator again from the same rows, which is correct
+only if its output depends on nothing but those rows.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from service.formats.contract import OUT
-from service.formats.record_size import RecordRoom
+from service.formats.record_size import RecordLimit
 from service.formats.registry import encoder
 from service.plan.table import Table
 from service.plan.types import BIGINT, STRING
@@ -23,10 +23,10 @@ RANDOM = Random(5).randbytes(2_000).hex()
 """4,000 characters that no codec makes much smaller than 2,000 bytes."""
 
 HALF, LARGE, SHORT = RANDOM[:600], RANDOM[:1_000], "short"
-ROOM = RecordRoom("t", sent=1_000)
+ROOM = RecordLimit("t", sent=1_000)
 
 
-def block(sink: Table, room: RecordRoom, *given: tuple[int, Any], key: tuple[int, ...] | None = None) -> EncodedBlock:
+def block(sink: Table, room: RecordLimit, *given: tuple[int, Any], key: tuple[int, ...] | None = None) -> EncodedBlock:
     return encode_changes(changes(sink, *given), encoder(sink, (0, 1), "q", key, room=room), SQL)
 
 
@@ -106,19 +106,19 @@ def test_an_update_that_is_too_large_only_with_both_of_its_rows_is_written_as_tw
 @pytest.mark.parametrize("codec", ["lz4", "zstd", "gzip", "snappy"])
 def test_what_the_topic_takes_is_what_is_left_when_it_is_compressed(codec: str) -> None:
     even, uneven = b"a" * 50_000, Random(7).randbytes(50_000)
-    room = RecordRoom("t", sent=1_000_000, stored=10_000, codec=codec)
+    room = RecordLimit("t", sent=1_000_000, stored=10_000, codec=codec)
     found = room.too_large(records(even, uneven, None))
     assert list(found) == [1]
     assert (
         "a value of 50000, compressed to 50128, and topic t takes 10000 at most: see its max.message.bytes" in found[1]
     )
-    plain = RecordRoom("t", sent=1_000_000, stored=10_000).too_large(records(even, uneven, b"x"))
+    plain = RecordLimit("t", sent=1_000_000, stored=10_000).too_large(records(even, uneven, b"x"))
     assert list(plain) == [0, 1]
-    assert RecordRoom("t", sent=1_000_000, codec=codec).too_large(records(even, uneven)) == {}
+    assert RecordLimit("t", sent=1_000_000, codec=codec).too_large(records(even, uneven)) == {}
 
 
 def test_headers_and_the_head_of_a_batch_count_for_the_topic_and_not_for_the_producer() -> None:
-    room = RecordRoom("t", sent=1_000, stored=1_000 + OVERHEAD)
+    room = RecordLimit("t", sent=1_000, stored=1_000 + OVERHEAD)
     headers = [{"key": "h", "value": b"12345"}]
     assert room.too_large(records(b"x" * 990, key=b"k" * 10)) == {}
     assert list(room.too_large(records(b"x" * 990, b"y" * 970, key=b"k" * 10, headers=headers))) == [0]
@@ -126,12 +126,12 @@ def test_headers_and_the_head_of_a_batch_count_for_the_topic_and_not_for_the_pro
 
 
 def test_of_two_rooms_the_smaller_takes_what_both_take() -> None:
-    one, other = RecordRoom("t", 10, 5, "lz4"), RecordRoom("t", 8, None, "zstd")
-    assert one.smaller(other) == RecordRoom("t", 8, 5, None)
-    assert one.smaller(replaced := RecordRoom("t", 20, 4, "lz4")) == replaced.smaller(one)
-    one = RecordRoom("t", 10, None, refused=7, batch=3)
-    assert one.smaller(other) == RecordRoom("t", 8, None, None, refused=7, batch=3)
-    assert one.smaller(RecordRoom("t", 10, None, refused=6, batch=4)) == RecordRoom("t", 10, None, refused=6, batch=3)
+    one, other = RecordLimit("t", 10, 5, "lz4"), RecordLimit("t", 8, None, "zstd")
+    assert one.smaller(other) == RecordLimit("t", 8, 5, None)
+    assert one.smaller(replaced := RecordLimit("t", 20, 4, "lz4")) == replaced.smaller(one)
+    one = RecordLimit("t", 10, None, refused=7, batch=3)
+    assert one.smaller(other) == RecordLimit("t", 8, None, None, refused=7, batch=3)
+    assert one.smaller(RecordLimit("t", 10, None, refused=6, batch=4)) == RecordLimit("t", 10, None, refused=6, batch=3)
 
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
@@ -140,7 +140,7 @@ def test_a_record_that_was_refused_does_not_fit_and_a_smaller_one_does(codec: st
     headers = [{"key": "h", "value": b"12345"}]
     uneven = Random(7).randbytes(50_000)
     beside = OVERHEAD + OF_A_HEADER + len(b"h12345")
-    room = RecordRoom("t", sent=1_000_000, codec=codec, refused=packed((key or b"") + uneven, beside, codec))
+    room = RecordLimit("t", sent=1_000_000, codec=codec, refused=packed((key or b"") + uneven, beside, codec))
     found = room.too_large(records(uneven, uneven[:-9], key=key, headers=headers))
     assert list(found) == [0]
     assert f"topic t has refused one of {room.refused}: see its max.message.bytes" in found[0]

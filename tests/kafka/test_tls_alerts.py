@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
+from service.kafka.error_codes import Troubles
 from service.kafka.errors import KafkaConfigError
-from service.kafka.faults import Troubles
 from service.kafka.tls_alerts import OF_A_CERTIFICATE, alert_in
 from tests.kubernetes.cluster.certificates import Authority, Certificate
 

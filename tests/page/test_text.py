@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from service.observability.metrics.catalogue import DRIVER_PHASES, TASK_PHASES
-from service.observability.page import phases
+from service.observability.page import phase_hints
 from service.observability.page.text import ago, among, count, instant, many, rate, seconds, share, size
 
 CASES: list[tuple[Callable[[float], str], float, str]] = [
@@ -66,5 +66,5 @@ def test_names_are_listed(names: list[str], text: str):
 
 
 def test_each_phase_of_the_metrics_has_words():
-    assert tuple(phases.DRIVER) == DRIVER_PHASES
-    assert tuple(phases.TASKS) == TASK_PHASES
+    assert tuple(phase_hints.DRIVER) == DRIVER_PHASES
+    assert tuple(phase_hints.TASKS) == TASK_PHASES

@@ -35,7 +35,7 @@ from service.plan.nodes import Job
 from service.plan.program import Program, Source
 from service.runtime.shard_operators import FORMAT, ShardOperators
 from service.runtime.watermarks import Tick, channel_name
-from service.spark.query import stateful
+from service.spark.query import shard_state
 from service.sql.pipeline import load
 from tests.spark.test_upgrades import QUERY_BEFORE, Rows, Service
 
@@ -230,7 +230,7 @@ def main() -> None:
     """Keep what has no kept checkpoint of the format of today."""
     folder, sql = FORMATS / str(FORMAT), Sql()
     target = folder / "pipelines"
-    stateful.worker_sql = lambda scratch: sql  # type: ignore[attr-defined]
+    shard_state.worker_sql = lambda scratch: sql  # type: ignore[attr-defined]
     if not (folder / "checkpoint").exists():
         make(folder, sql)
     kept = set().union(*(held_in(each, sql) for each in target.glob(f"*{SUFFIX}")))

@@ -22,9 +22,9 @@ from service.runtime.layout import Layout
 from service.runtime.shard import Shard
 from service.runtime.shard_operators import Ask, ShardOperators
 from service.runtime.topology import Topology
-from service.spark.query import stateful
+from service.spark.query import shard_state
 from service.spark.query.shard_cache import ShardCache
-from service.spark.query.stateful import _KeptShard
+from service.spark.query.shard_state import KeptShard
 
 
 class LevelsOnFiles:
@@ -74,7 +74,7 @@ class LevelsOnFiles:
     ) -> ShardState:
         spec = SimpleNamespace(state=self._address, scratch=self._address.url)
         job: Any = SimpleNamespace(topology=self._topology, layout=layout, spec=spec)
-        kept = _KeptShard(job, level, number, before, BlockWriter(self.files, batch, level, number), self.cache)
+        kept = KeptShard(job, level, number, before, BlockWriter(self.files, batch, level, number), self.cache)
         answers = Answers(self.files, batch, level, number)
 
         def ask(operator: Operator, keys: pa.Table, now: int) -> pa.Table:
@@ -95,4 +95,4 @@ class LevelsOnFiles:
 
 def computing_with(sql: Sql) -> AbstractContextManager[object]:
     """Have all tasks compute with `sql`."""
-    return patch.object(stateful, "worker_sql", lambda scratch: sql)
+    return patch.object(shard_state, "worker_sql", lambda scratch: sql)

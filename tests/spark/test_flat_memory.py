@@ -30,7 +30,7 @@ from service.runtime.watermarks import Tick, channel_name
 from service.spark.query.egress import Egress
 from service.spark.query.job_spec import JobSpec, WorkerJob, worker_sql
 from service.spark.query.shard_cache import ShardCache
-from service.spark.query.stateful import _KeptShard
+from service.spark.query.shard_state import KeptShard
 from service.sql.pipeline import read
 
 BATCHES = int(os.environ.get("TAILRACE_TEST_BATCHES", "200"))
@@ -100,7 +100,7 @@ class Worker:
             here.append(Envelope(0, level, Kind.TICK, 0, "tick", 0, number, 0, False, tick))
             before = Version.before(self._files, number).levels.get(level, LevelState(None, ()))
             writer = BlockWriter(self._files, number, level, 0)
-            kept = _KeptShard(job, level, 0, before, writer, self._cache)
+            kept = KeptShard(job, level, 0, before, writer, self._cache)
             shard = Shard(job.topology, level, 0, job.layout, before.clocks)
             waiting = [e for e in waiting if e.level != level] + list(shard.advance(here, kept.take))
             told.append(ShardState(level, 0, shard.save(), kept.close()))

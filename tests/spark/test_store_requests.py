@@ -21,7 +21,7 @@ import pytest
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.sweeper import EVERY
 from service.host.machine import free_ports
-from service.spark.query.stateful import _version_before
+from service.spark.query.shard_state import version_before
 from tests.brokers import Broker, MakeTopic
 from tests.spark.fake_gcs import fake_gcs
 from tests.spark.fake_s3 import fake_s3, s3_settings
@@ -234,6 +234,6 @@ def test_a_worker_reads_the_version_that_a_batch_starts_from_once_for_all_its_ta
         files = CheckpointAddress("s3a://bucket/folder", hadoop).open()
         for run, batch in (("r1", 7), ("r1", 7), ("r1", 8), ("r2", 8), ("r2", 8)):
             job: Any = SimpleNamespace(spec=SimpleNamespace(run=run, program=SimpleNamespace(name="totals")))
-            _version_before(job, files, batch)
+            version_before(job, files, batch)
     read = [each.name.rpartition("/")[2] for each in requests.all() if each.kind == "GET"]
     assert read == ["000000006.json", "000000007.json", "000000007.json"]

@@ -24,8 +24,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from service.kafka.error_codes import Troubles, failure
 from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable
-from service.kafka.faults import Troubles, failure
 from service.kafka.writer.writer_settings import WriterSettings
 
 FORMAT = 1

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 from confluent_kafka import KafkaError as Code
 
+from service.kafka.error_codes import failure
 from service.kafka.errors import (
     DigestMismatch,
     Fenced,
@@ -30,7 +31,6 @@ from service.kafka.errors import (
     TransactionExpired,
     TransactionLost,
 )
-from service.kafka.faults import failure
 from service.kafka.writer import abort_counter
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.marker import PLAN, Marker, MarkerPlace, MarkerReader

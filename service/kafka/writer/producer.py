@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import KafkaError
 
+from service.kafka.error_codes import TOO_LARGE
 from service.kafka.errors import Refused
-from service.kafka.faults import TOO_LARGE
 from service.kafka.writer import librdkafka
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.records import TopicRows

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError as Code
 
+from service.kafka.error_codes import TOO_LARGE, failure
 from service.kafka.errors import Fenced, KafkaFailure, MessageTooLarge
-from service.kafka.faults import TOO_LARGE, failure
 from service.kafka.writer.librdkafka import Fault
 from service.kafka.writer.producer import Refusal
 

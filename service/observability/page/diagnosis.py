@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from service.observability.page.document import Finding, Grade, JobStatus, Summary
-from service.observability.page.phases import COMPUTING, words
+from service.observability.page.phase_hints import COMPUTING, words
 from service.observability.page.skew import hot_partitions, watermark_holders
 from service.observability.page.text import ago, count, many, rate, seconds, share
 

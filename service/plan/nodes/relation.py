@@ -21,9 +21,9 @@ class Mode(Enum):
 class Field:
     """One column of a relation.
 
-    `again` is the time attribute that a plain column is once more where a query goes by it: an event time that is a key
-    of groups, since what changes in a group comes with the rows of its time, which the watermark has not passed; or the
-    processing time, which is that at which rows come out.
+    `again` is the kind of time attribute that this plain column becomes where a query uses it as one. An event time: it
+    is a key of groups, and a group changes only with rows of its time, which are not behind the watermark. A processing
+    time: its value is then the time at which the row comes out.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The shards that live on in a Python worker from one batch to the next.
+"""The shards that live on in a Python worker from one batch to the next; `shard_state` finds those that do not.
 
 Spark may give a shard to another worker, or to an executor on another host. Nobody tells those that had it. So it
 is taken up again only where its manifest is the one it was left with, and forgotten when it has not run for a while.

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from service.checkpoint.address import CheckpointAddress
 from service.deployment.deployment import Deployment
-from service.deployment.record_rooms import Rooms, side_bytes, with_small_batches
+from service.deployment.record_limits import Rooms, side_bytes, with_small_batches
 from service.deployment.replanning import PLAN
 from service.deployment.writers import agree_on_writers
-from service.formats.record_size import RecordRoom
+from service.formats.record_size import RecordLimit
 from service.formats.registry import decoder, encoder
 from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.program import Output, discarding
@@ -43,7 +43,7 @@ def job_spec(
 
     side = side_bytes(d, terms.rooms)
 
-    def room(output: Output) -> RecordRoom | None:
+    def room(output: Output) -> RecordLimit | None:
         """That of a record of an output that goes to Kafka."""
         number = d.writers.of_output.get(output.id)
         return None if number is None else terms.rooms[f"{number}/{output.table.connector.topics[0]}"]

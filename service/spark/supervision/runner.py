@@ -21,7 +21,7 @@ from service.deployment.bounds import agree_on_bounds
 from service.deployment.deployment import Deployment, MovingEnds
 from service.deployment.kafka_identity import agree_on_kafka
 from service.deployment.matched_topics import MatchedTopics, agree_on_topics
-from service.deployment.record_rooms import Refusals, Rooms, agree_on_rooms, rooms_now
+from service.deployment.record_limits import Refusals, Rooms, agree_on_rooms, limits_now
 from service.deployment.replanning import Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
 from service.deployment.upgrading import meaning_of, settled
@@ -111,7 +111,7 @@ class JobRunner:
         once = self._plan_missing()
         layout = self._layout()
         self._pace.begin(self._deployment, self._checkpoint)
-        self._wanted_rooms = self._refusals.applied(self._checkpoint, rooms_now(self._deployment))
+        self._wanted_rooms = self._refusals.applied(self._checkpoint, limits_now(self._deployment))
         self._rooms = agree_on_rooms(self._checkpoint, self._wanted_rooms, begun=self._checkpoint.begun() is not None)
         a = self._agreed = self._with_topics()
         limits = agree_on_bounds(self._checkpoint, a.program, a.bounded, a.limits)

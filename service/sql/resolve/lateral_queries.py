@@ -1,8 +1,8 @@
 """LATERAL (SELECT ...): a query in FROM that is evaluated for each row of the earlier items.
 
-It is taken apart like a query inside a condition: it aggregates and ranks by the columns that tie it to the rows before
-it, and its rows are joined with these. A query that aggregates without GROUP BY has one row for each of them, also for
-one that meets no rows.
+It is taken apart like a query inside a condition: it aggregates and ranks by the columns that correlate it with the
+rows before it, and its rows are joined with these. A query that aggregates without GROUP BY has one row for each of
+them, also for one that meets no rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from service.sql.errors import SqlError
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import boolean
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
+from service.sql.resolve.correlation import by_position, hidden
 from service.sql.resolve.inner_clauses import answers_over_nothing
-from service.sql.resolve.inner_queries import InnerQuery, resolve_inner, unwrapped_query
 from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended, filtered
 from service.sql.resolve.semi_joins import ttls_of
+from service.sql.resolve.subqueries import Subquery, resolve_inner, unwrapped_query
 from service.sql.resolve.syntax import conjuncts, output_name
-from service.sql.resolve.ties import by_position, hidden
 from service.sql.scope import Scope, ScopeColumn
 
 
@@ -57,7 +57,7 @@ def lateral_join(
         on = []
     right = _named(inner, query, source, session)
     if not inner.only:
-        found = sort_conditions([*inner.ties, *on], left, right, session)
+        found = sort_conditions([*inner.correlation, *on], left, right, session)
         return join_of(left, right, kind, found, ttls_of(left, inner, session), source, session)
     if on and kind is JoinKind.LEFT:
         what = "LEFT JOIN LATERAL with a condition on a query that has one row for each row before it"
@@ -65,7 +65,7 @@ def lateral_join(
     return _filtered(_with_only_row(left, right, inner, query, source, session), on, session)
 
 
-def _named(inner: InnerQuery, query: exp.Expr, source: exp.Expr, session: ResolveContext) -> Relation:
+def _named(inner: Subquery, query: exp.Expr, source: exp.Expr, session: ResolveContext) -> Relation:
     """The rows of the query, found by position, and behind them what it selects, under its names."""
     names = _names(inner, query)
     if len(names) != len(inner.values):
@@ -90,7 +90,7 @@ def _named(inner: InnerQuery, query: exp.Expr, source: exp.Expr, session: Resolv
     return replace(rows, scope=Scope((*rows.scope.columns[: len(scope)], *new)))
 
 
-def _names(inner: InnerQuery, query: exp.Expr) -> list[str]:
+def _names(inner: Subquery, query: exp.Expr) -> list[str]:
     fields = [inner.relation.scope.field(value).name for value in inner.values]
     if not isinstance(query, exp.Select) or any(item.find(exp.Star) and item.is_star for item in query.expressions):
         return fields
@@ -98,12 +98,12 @@ def _names(inner: InnerQuery, query: exp.Expr) -> list[str]:
 
 
 def _with_only_row(
-    left: Relation, right: Relation, inner: InnerQuery, query: exp.Expr, at: exp.Expr, session: ResolveContext
+    left: Relation, right: Relation, inner: Subquery, query: exp.Expr, at: exp.Expr, session: ResolveContext
 ) -> Relation:
     """`left` beside the only row of the query, which is there for every row of it."""
     place, count = session.place(at), len(inner.values)
     marked = extended(right, [boolean(True)], place)
-    found = sort_conditions(inner.ties, left, marked, session)
+    found = sort_conditions(inner.correlation, left, marked, session)
     joined = join_of(left, marked, JoinKind.LEFT, found, ttls_of(left, inner, session), at, session)
     met = column(joined.scope, len(joined.scope) - 1)
     answers: dict[int, Expression] = {}

@@ -23,21 +23,21 @@ from service.sql.expressions.aggregate_types import aggregate_type
 from service.sql.expressions.casts import cast
 from service.sql.expressions.literals import boolean
 from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
-from service.sql.resolve.inner_queries import InnerQuery, resolve_inner
+from service.sql.resolve.correlation import correlated_by_columns, hidden
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, column, extended
 from service.sql.resolve.semi_joins import (
     Quantified,
     compared,
+    correlated,
     may_be_unknown,
     quantified,
-    tied,
     ttls_of,
     unknown_apart,
 )
+from service.sql.resolve.subqueries import Subquery, resolve_inner
 from service.sql.resolve.syntax import is_aggregate, positional
-from service.sql.resolve.ties import hidden, tied_by_columns
 from service.sql.resolve.unknown_rows import joined_with_unknown
 from service.sql.scope import Scope
 
@@ -139,7 +139,7 @@ class _Values:
         found = exp.Paren(this=asked.compare(this=asked.values[0].copy(), expression=self._value(asked.query)))
         return exp.Paren(this=exp.Not(this=found)) if asked.negated else found
 
-    def _unknown(self, inner: InnerQuery, asked: Quantified, at: exp.Expr) -> exp.Expr:
+    def _unknown(self, inner: Subquery, asked: Quantified, at: exp.Expr) -> exp.Expr:
         if not unknown_apart(self.relation, inner, asked, self.session):
             return self._mark(inner, asked, at, or_null=True)
         ttls = ttls_of(self.relation, inner, self.session)
@@ -148,10 +148,10 @@ class _Values:
         )
         return positional(len(self.relation.scope) - 1, at)
 
-    def _mark(self, inner: InnerQuery, asked: Quantified, at: exp.Expr, *, or_null: bool) -> exp.Expr:
+    def _mark(self, inner: Subquery, asked: Quantified, at: exp.Expr, *, or_null: bool) -> exp.Expr:
         inner = inner.beside(len(self.relation.scope))
         conditions = compared(self.relation, inner, asked, at, self.session, or_null=or_null)
-        self.relation = tied(self.relation, inner, JoinKind.MARK, conditions, at, [], self.session)
+        self.relation = correlated(self.relation, inner, JoinKind.MARK, conditions, at, [], self.session)
         return positional(len(self.relation.scope) - 1, at)
 
     def _value(self, query: exp.Expr) -> exp.Expr:
@@ -167,11 +167,11 @@ class _Values:
 
 
 def _only_row(
-    relation: Relation, inner: InnerQuery, at: exp.Expr, session: ResolveContext
+    relation: Relation, inner: Subquery, at: exp.Expr, session: ResolveContext
 ) -> tuple[Relation, Expression]:
     """`relation` beside the row that `inner` has for each of its rows, and the value that it gives there."""
     width, place = len(relation.scope), session.place(at)
-    rows = tied_by_columns(relation, inner.relation, inner.ties, at, session, ttl=inner.ttl)
+    rows = correlated_by_columns(relation, inner.relation, inner.correlation, at, session, ttl=inner.ttl)
     value = rows.start + inner.values[0]
     one = any(key <= set(rows.keys) for key in unique_keys(rows.relation.node))
     if one:

@@ -1,7 +1,7 @@
 """Conditions with a query: IN, EXISTS and ANY are semi joins, NOT IN, NOT EXISTS and ALL anti joins.
 
 x NOT IN (a query with a NULL) is never true, nor is NULL NOT IN (a query with rows). Where either may be NULL, a second
-anti join finds these rows (`unknown_rows`); where the rows are tied by other columns, too, one join compares by
+anti join finds these rows (`unknown_rows`); where other columns correlate the rows, too, one join compares by
 `x = y OR x IS NULL OR y IS NULL`, and so it is with every ALL.
 """
 
@@ -15,13 +15,13 @@ from sqlglot import exp
 from service.plan.nodes import JoinKind
 from service.sql.errors import SqlError
 from service.sql.resolve.context import QueryRejected, ResolveContext
-from service.sql.resolve.inner_queries import InnerQuery, resolve_inner
+from service.sql.resolve.correlation import by_position, hidden
 from service.sql.resolve.join_conditions import checked_condition, sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.skew import Skew, spread_all
+from service.sql.resolve.subqueries import Subquery, resolve_inner
 from service.sql.resolve.syntax import has_query, positional, positions
-from service.sql.resolve.ties import by_position, hidden
 from service.sql.resolve.unknown_rows import joined_with_unknown
 from service.sql.scope import Scope
 
@@ -98,7 +98,7 @@ def resolve_query_condition(
         relation = joined_with_unknown(relation, inner, asked.values[0], kind, kept, condition, session)
         inner = inner.beside(len(relation.scope))
     conditions = compared(relation, inner, asked, condition, session, or_null=kind is JoinKind.ANTI and not apart)
-    return tied(relation, inner, kind, conditions, condition, hot, session)
+    return correlated(relation, inner, kind, conditions, condition, hot, session)
 
 
 def _unwrapped(node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -112,7 +112,7 @@ def _unwrapped(node: exp.Expr) -> tuple[exp.Expr, bool]:
 
 def compared(
     relation: Relation,
-    inner: InnerQuery,
+    inner: Subquery,
     asked: Quantified,
     at: exp.Expr,
     session: ResolveContext,
@@ -139,14 +139,14 @@ def compared(
     return conditions
 
 
-def unknown_apart(relation: Relation, inner: InnerQuery, asked: Quantified, session: ResolveContext) -> bool:
-    """Return whether rows that compare as unknown are found by a join of their own: where nothing else ties the rows,
-    so that all would meet in one shard."""
-    one = len(asked.values) == len(inner.values) == 1 and asked.compare is exp.EQ and not inner.ties
+def unknown_apart(relation: Relation, inner: Subquery, asked: Quantified, session: ResolveContext) -> bool:
+    """Return whether rows that compare as unknown are found by a join of their own: where nothing else correlates the
+    rows, so that all would meet in one shard."""
+    one = len(asked.values) == len(inner.values) == 1 and asked.compare is exp.EQ and not inner.correlation
     return one and may_be_unknown(relation, inner, asked, session)
 
 
-def may_be_unknown(relation: Relation, inner: InnerQuery, asked: Quantified, session: ResolveContext) -> bool:
+def may_be_unknown(relation: Relation, inner: Subquery, asked: Quantified, session: ResolveContext) -> bool:
     """Return whether a comparison with a value of a query may be NULL."""
     return any(
         _may_be_null(value, relation, inner, index, session)
@@ -154,7 +154,7 @@ def may_be_unknown(relation: Relation, inner: InnerQuery, asked: Quantified, ses
     )
 
 
-def _may_be_null(value: exp.Expr, relation: Relation, inner: InnerQuery, index: int, session: ResolveContext) -> bool:
+def _may_be_null(value: exp.Expr, relation: Relation, inner: Subquery, index: int, session: ResolveContext) -> bool:
     if session.compile(value, relation.scope) is None:
         raise QueryRejected
     read = positions(value, relation.scope) or set()
@@ -167,9 +167,9 @@ def _or_null(condition: exp.Expr, one: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Or(this=exp.Or(this=condition, expression=nulls[0]), expression=nulls[1]))
 
 
-def tied(
+def correlated(
     relation: Relation,
-    inner: InnerQuery,
+    inner: Subquery,
     kind: JoinKind,
     conditions: Sequence[exp.Expr],
     at: exp.Expr,
@@ -180,12 +180,12 @@ def tied(
     compares are then removed from `hot`."""
     right = hidden(inner.relation)
     ttls = ttls_of(relation, inner, session)
-    found = sort_conditions([*inner.ties, *conditions], relation, right, session)
+    found = sort_conditions([*inner.correlation, *conditions], relation, right, session)
     relation, right, found = spread_all(relation, right, kind, found, hot, session)
     return join_of(relation, right, kind, found, ttls, at, session)
 
 
-def ttls_of(relation: Relation, inner: InnerQuery, session: ResolveContext) -> tuple[int, int]:
+def ttls_of(relation: Relation, inner: Subquery, session: ResolveContext) -> tuple[int, int]:
     """Return how long both sides of the join with an inner query are kept, in ms."""
     sides = (relation, session.ttl), (inner.relation, inner.ttl)
     left, right = (next((inner.ttls[q] for q in side.scope.qualifiers if q in inner.ttls), ttl) for side, ttl in sides)

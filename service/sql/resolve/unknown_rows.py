@@ -13,20 +13,20 @@ from sqlglot import exp
 
 from service.plan.nodes import JoinKind
 from service.sql.resolve.context import QueryRejected, ResolveContext
+from service.sql.resolve.correlation import by_position, hidden
 from service.sql.resolve.distinct import deduplicated
-from service.sql.resolve.inner_queries import InnerQuery
 from service.sql.resolve.join_conditions import sort_conditions
 from service.sql.resolve.join_nodes import join_of
 from service.sql.resolve.relation import Relation, projected
 from service.sql.resolve.skew import everywhere, place_by
+from service.sql.resolve.subqueries import Subquery
 from service.sql.resolve.syntax import positional
-from service.sql.resolve.ties import by_position, hidden
 from service.sql.scope import Scope
 
 
 def joined_with_unknown(
     relation: Relation,
-    inner: InnerQuery,
+    inner: Subquery,
     value: exp.Expr,
     kind: JoinKind,
     ttls: tuple[int, int],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from service.observability.page.document import JobStatus, Partition, Phase, TableStatus
-from service.observability.page.phases import words
+from service.observability.page.phase_hints import words
 from service.observability.page.text import ago, count, instant, rate, seconds, size
 from service.observability.page.view.chart import share_bar
 from service.observability.page.view.markup import Child, Markup, join, tag

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from service.deployment.bounds import Store
 from service.deployment.deployment import Deployment
 from service.deployment.writers import LARGEST
-from service.formats.record_size import RecordRoom, least
+from service.formats.record_size import RecordLimit, least
 from service.kafka.admin import RECORD_BYTES, Cluster
 from service.kafka.errors import Refused
 from service.kafka.writer.producer import BATCH_BYTES, DEFAULTS
@@ -27,19 +27,19 @@ ROOMS = "rooms"
 
 _CODEC, _BATCH = "compression.type", "batch.size"
 
-Rooms = Mapping[str, RecordRoom]
+Rooms = Mapping[str, RecordLimit]
 """By writer and topic."""
 
 
-def rooms_now(deployment: Deployment) -> dict[str, RecordRoom]:
+def limits_now(deployment: Deployment) -> dict[str, RecordLimit]:
     """Ask Kafka what the topics take that the job writes, those of dead letters and late rows among them. Raises
     KafkaFailure."""
-    found: dict[str, RecordRoom] = {}
+    found: dict[str, RecordLimit] = {}
     for key in dict.fromkeys([*_sinks(deployment), *_side_keys(deployment)]):
         number, _, topic = key.partition("/")
         kafka = deployment.writers.addresses[int(number)].librdkafka
         told, codec = kafka.get(LARGEST, ""), kafka.get(_CODEC, DEFAULTS[_CODEC])
-        found[key] = RecordRoom(
+        found[key] = RecordLimit(
             topic=topic,
             sent=int(told) if told.isdigit() else RECORD_BYTES,
             stored=Cluster(kafka).largest_record(topic),
@@ -73,7 +73,7 @@ class Refusals:
                 learned.setdefault(room.topic, half)
         return learned
 
-    def applied(self, store: Store, now: Rooms) -> dict[str, RecordRoom]:
+    def applied(self, store: Store, now: Rooms) -> dict[str, RecordLimit]:
         """Return the rooms with what was learned. Of batches of records it is known from earlier processes, too:
         smaller ones make no record unfit. What Kafka says itself counts instead, if that is less."""
         known = _known(store)
@@ -95,7 +95,7 @@ def side_bytes(deployment: Deployment, rooms: Rooms) -> int:
     return least(deployment.side_bytes, *stored, *(room.batch for room in mine)) or 1
 
 
-def agree_on_rooms(store: Store, now: Rooms, *, begun: bool) -> dict[str, RecordRoom]:
+def agree_on_rooms(store: Store, now: Rooms, *, begun: bool) -> dict[str, RecordLimit]:
     """Return what counts from here on, and remember it; `begun` says that a batch is planned and not done."""
     known = _known(store)
     agreed = {key: room.smaller(known[key]) if begun and key in known else room for key, room in now.items()}
@@ -114,8 +114,8 @@ def with_small_batches(settings: WriterSettings, number: int, rooms: Rooms, side
     return settings if told <= most else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, most))})
 
 
-def _known(store: Store) -> dict[str, RecordRoom]:
-    return {key: RecordRoom(**told) for key, told in (store.read(ROOMS) or {}).items()}
+def _known(store: Store) -> dict[str, RecordLimit]:
+    return {key: RecordLimit(**told) for key, told in (store.read(ROOMS) or {}).items()}
 
 
 def _sinks(deployment: Deployment) -> list[str]:

@@ -111,8 +111,8 @@ def ranked(
             place=place,
         )
         relation = replace(relation, node=node)
-    tied = [(right.scope.field(key).name, positional(key, query)) for key in keys]
-    return _selected(query, relation, [*tied, *written], len(keys), session)
+    correlated = [(right.scope.field(key).name, positional(key, query)) for key in keys]
+    return _selected(query, relation, [*correlated, *written], len(keys), session)
 
 
 def _selected(

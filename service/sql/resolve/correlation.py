@@ -1,7 +1,7 @@
 """The correlation of an inner query with the outer one: conditions over both, by position.
 
 Where they are equations, the inner sides become columns of the inner rows. Else the distinct values of the outer
-columns that they read are joined with the inner rows first, and tie them.
+columns that they read are joined with the inner rows first, and correlate them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _unknown(names: Sequence[str], outer: Scope, inner: Scope) -> SqlError:
 
 
 @dataclass(frozen=True, slots=True)
-class TiedByColumns:
+class CorrelatedByColumns:
     """Inner rows of which the columns at `keys` are equal to what is in `outer`: expressions over the outer relation,
     each with whether NULL is equal to NULL. What were their own columns begins at `start`; `read` are the positions of
     the outer columns that come before them."""
@@ -97,35 +97,35 @@ class TiedByColumns:
         )
 
 
-def tied_by_columns(
+def correlated_by_columns(
     outer: Relation,
     right: Relation,
-    ties: Sequence[exp.Expr],
+    correlation: Sequence[exp.Expr],
     at: exp.Expr,
     session: ResolveContext,
     *,
     ttl: int,
     also: Iterable[int] = (),
-) -> TiedByColumns:
-    """Return the inner rows with columns that tie them: the inner sides of equations, or all outer columns that they
-    meet, and those of `also`, by position. What has to be kept for that is kept for `ttl` ms."""
+) -> CorrelatedByColumns:
+    """Return the inner rows with columns that correlate them: the inner sides of equations, or all outer columns that
+    they meet, and those of `also`, by position. What has to be kept for that is kept for `ttl` ms."""
     width, more = len(outer.scope), set(also)
-    sides = [_equation(each, width) for each in ties]
+    sides = [_equation(each, width) for each in correlation]
     known = [side for side in sides if side is not None]
     if len(known) == len(sides) and not more:
         right, keys = with_columns(right, [renumbered(inner, lambda p: p - width) for _, inner, _ in known], session)
-        return TiedByColumns(right, keys, tuple((mine, safe) for mine, _, safe in known))
-    read = sorted(more | {place for each in ties for place in places_in(each) if place < width})
+        return CorrelatedByColumns(right, keys, tuple((mine, safe) for mine, _, safe in known))
+    read = sorted(more | {place for each in correlation for place in places_in(each) if place < width})
     items = [(f"{INTERNAL}outer{i}", column(outer.scope, place)) for i, place in enumerate(read)]
     place = session.place(at)
     values = hidden(deduplicated(_listed(projected(replace(outer, windows=()), items, place)), session, place, ttl))
     new = {old: i for i, old in enumerate(read)}
-    conditions = [renumbered(each, lambda p: new[p] if p < width else p - width + len(read)) for each in ties]
+    conditions = [renumbered(each, lambda p: new[p] if p < width else p - width + len(read)) for each in correlation]
     found = sort_conditions(conditions, values, right, session)
     joined = join_of(values, right, JoinKind.INNER, found, (ttl, ttl), at, session)
     start = len(read) + sum(not isinstance(key, Column) for key, _, _ in found.keys)
     meets = tuple((positional(place, at), True) for place in read)
-    return TiedByColumns(joined, tuple(range(len(read))), meets, start, tuple(read))
+    return CorrelatedByColumns(joined, tuple(range(len(read))), meets, start, tuple(read))
 
 
 def _listed(relation: Relation) -> Relation:

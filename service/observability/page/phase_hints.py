@@ -1,4 +1,7 @@
-"""The phases of a batch in words, and what may be done when one of them takes most of it."""
+"""The phases of a batch in words, and what may be done when one of them takes most of it.
+
+Their metric is a row of `service/observability/metrics/catalogue.py`, which `observer.py` there sets.
+"""
 
 from __future__ import annotations
 

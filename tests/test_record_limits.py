@@ -14,27 +14,27 @@ import pytest
 
 from service.checkpoint.files import FolderFiles
 from service.checkpoint.small_files import SmallFiles
-from service.deployment import record_rooms
-from service.deployment.record_rooms import Refusals, agree_on_rooms, rooms_now, side_bytes, with_small_batches
-from service.formats.record_size import RecordRoom
+from service.deployment import record_limits
+from service.deployment.record_limits import Refusals, agree_on_rooms, limits_now, side_bytes, with_small_batches
+from service.formats.record_size import RecordLimit
 from service.kafka.errors import MessageTooLarge, Refused, from_message, to_message
 from service.kafka.writer.writer_settings import WriterSettings
 from service.record_packing import OVERHEAD
 from service.spark.internals.failures import failure_of, note
 
-WIDE, NARROW = RecordRoom("kept", 3_000_000, 3_000_000, "lz4"), RecordRoom("kept", 3_000_000, 100_000, "lz4")
+WIDE, NARROW = RecordLimit("kept", 3_000_000, 3_000_000, "lz4"), RecordLimit("kept", 3_000_000, 100_000, "lz4")
 
 
 def test_the_producer_and_the_topic_say_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: Mapping[str, int | None] = {"a": 5_000, "b": None, "dead": 9_000}
     monkeypatch.setattr(
-        record_rooms, "Cluster", lambda kafka: SimpleNamespace(largest_record=lambda topic: limits[topic])
+        record_limits, "Cluster", lambda kafka: SimpleNamespace(largest_record=lambda topic: limits[topic])
     )
     told = {"message.max.bytes": "3000000", "compression.type": "none"}
-    assert rooms_now(deployment({}, told)) == {
-        "0/a": RecordRoom("a", 1_000_000, 5_000, "lz4"),
-        "1/b": RecordRoom("b", 3_000_000, None, None),
-        "0/dead": RecordRoom("dead", 1_000_000, 9_000, "lz4"),
+    assert limits_now(deployment({}, told)) == {
+        "0/a": RecordLimit("a", 1_000_000, 5_000, "lz4"),
+        "1/b": RecordLimit("b", 3_000_000, None, None),
+        "0/dead": RecordLimit("dead", 1_000_000, 9_000, "lz4"),
     }
 
 
@@ -75,7 +75,7 @@ def test_until_a_batch_that_had_begun_is_done_no_more_fits_than_before(tmp_path:
     ],
 )
 def test_batches_are_no_larger_than_each_topic_takes(
-    told: dict[str, str], rooms: dict[str, RecordRoom], side: int | None, batch: str | None
+    told: dict[str, str], rooms: dict[str, RecordLimit], side: int | None, batch: str | None
 ) -> None:
     settings = WriterSettings(
         query="q", checkpoint_id="c", kafka=told, marker_topic="m", socket_folder="", parent_pid=1
@@ -83,14 +83,14 @@ def test_batches_are_no_larger_than_each_topic_takes(
     assert with_small_batches(settings, 0, rooms, side).kafka.get("batch.size") == batch
 
 
-OPEN = {name: RecordRoom(name[2:], 1_000_000, None, "lz4") for name in ("0/a", "1/b", "0/dead")}
+OPEN = {name: RecordLimit(name[2:], 1_000_000, None, "lz4") for name in ("0/a", "1/b", "0/dead")}
 """The rooms of a job that may not ask what its topics take."""
 
 
 class Process:
     """A process that has the job, with what it has learned."""
 
-    def __init__(self, folder: Path, *, begun: bool = True, now: Mapping[str, RecordRoom] = OPEN) -> None:
+    def __init__(self, folder: Path, *, begun: bool = True, now: Mapping[str, RecordLimit] = OPEN) -> None:
         self._store, self._now, self._refusals = SmallFiles(FolderFiles(str(folder))), now, Refusals()
         self.start(begun=begun)
 

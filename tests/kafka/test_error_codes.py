@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError as Code
 
+from service.kafka.error_codes import failure
 from service.kafka.errors import KafkaConfigError, KafkaFailure, KafkaUnreachable, MessageTooLarge
-from service.kafka.faults import failure
 
 ALERT = "sasl_ssl://kafka:9093/bootstrap: Receive failed: error:{}:SSL routines::{} (after 0ms in state UP)"
 

@@ -1,4 +1,7 @@
-"""librdkafka's error codes, sorted by what the caller does about them."""
+"""librdkafka's error codes, sorted by what the caller does about them.
+
+What becomes of a transaction that fails or expires is in `writer/partition_writer.py`.
+"""
 
 from __future__ import annotations
 

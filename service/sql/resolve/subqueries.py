@@ -1,8 +1,8 @@
-"""Queries inside conditions and expressions, taken apart: their rows, and what ties these to the query around them.
+"""Queries inside conditions and expressions, taken apart: their rows, and the correlation with the query around them.
 
 A name means a column of the inner query first, then one of the outer. Conditions of the inner WHERE that read the outer
 query are for the join of both; the others filter. What is aggregated or ranked inside such a query is so for each row
-of the outer one, so it is grouped by what the rows are tied by: by the inner sides of equations, or else by the outer
+of the outer one, so it is grouped by what correlates the rows: by the inner sides of equations, or else by the outer
 columns themselves, of which the distinct values are joined with the inner rows first.
 """
 
@@ -15,8 +15,15 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from service.sql.resolve.context import ResolveContext
+from service.sql.resolve.correlation import (
+    by_position,
+    check_names,
+    correlated_by_columns,
+    places_in,
+    renumbered,
+    with_columns,
+)
 from service.sql.resolve.from_clause import query_inside
-from service.sql.resolve.inner_aggregates import Grouping, Items, aggregated, first_groups, ranked
 from service.sql.resolve.inner_clauses import (
     LIMITS,
     Clauses,
@@ -31,6 +38,7 @@ from service.sql.resolve.inner_clauses import (
 from service.sql.resolve.joins import resolve_from
 from service.sql.resolve.relation import Relation, filtered
 from service.sql.resolve.skew import check_taken
+from service.sql.resolve.subquery_aggregates import Grouping, Items, aggregated, first_groups, ranked
 from service.sql.resolve.syntax import (
     columns_in,
     has_query,
@@ -40,16 +48,16 @@ from service.sql.resolve.syntax import (
     replaced,
 )
 from service.sql.resolve.table_hints import state_ttls
-from service.sql.resolve.ties import by_position, check_names, places_in, renumbered, tied_by_columns, with_columns
 from service.sql.scope import Scope
 
 _MODIFIERS = ("group", "having", "with_", "limit", "offset", "fetch", "order", "qualify", "windows")
 
 
 @dataclass(frozen=True, slots=True)
-class InnerQuery:
-    """The rows of a query inside another. `values` are the positions of what it selects. `ties` are conditions over the
-    outer relation's columns, then these, by position. `ttls` are those of its hints, beside those of the outer query.
+class Subquery:
+    """The rows of a query inside another. `values` are the positions of what it selects. `correlation` are conditions
+    over the outer relation's columns, then these, by position. `ttls` are those of its hints, beside those of the outer
+    query.
 
     The outer relation has `width` columns. `empty` is what an aggregate answers for an outer row that meets none, over
     the outer columns by position. `only` says that it has one row for each outer one, whether that meets any or not.
@@ -58,18 +66,18 @@ class InnerQuery:
 
     relation: Relation
     values: tuple[int, ...]
-    ties: tuple[exp.Expr, ...]
+    correlation: tuple[exp.Expr, ...]
     ttls: Mapping[str, int]
     width: int
     ttl: int
     empty: exp.Expr | None = None
     only: bool = False
 
-    def beside(self, width: int) -> InnerQuery:
+    def beside(self, width: int) -> Subquery:
         """Return the same inside a relation that has got more columns, behind its own."""
         more = width - self.width
-        ties = tuple(renumbered(tie, lambda p: p + more if p >= self.width else p) for tie in self.ties)
-        return replace(self, ties=ties, width=width)
+        moved = tuple(renumbered(each, lambda p: p + more if p >= self.width else p) for each in self.correlation)
+        return replace(self, correlation=moved, width=width)
 
 
 def unwrapped_query(node: exp.Expr) -> exp.Expr:
@@ -87,7 +95,7 @@ def resolve_inner(
     *,
     selects: bool = True,
     counts: bool = True,
-) -> InnerQuery:
+) -> Subquery:
     """Take apart `query`, which stands inside a query over `outer`; unless it `selects`, its values are not read, and
     unless it `counts`, it does not matter how often a row is there."""
     query = unwrapped_query(query)
@@ -101,23 +109,23 @@ def resolve_inner(
         return _rows(query, outer, ttls, session, selects=selects)
     if not plain and not query.args.get("where") and not _may_read(clauses, outer.scope):
         return _whole(query, outer, ttls, session)
-    tied = _tied(query, outer, ttls, session)
-    reads = any(_reads_outer(each, outer.scope, tied.right.scope) for each in clauses.nodes)
+    found = _correlated(query, outer, ttls, session)
+    reads = any(_reads_outer(each, outer.scope, found.right.scope) for each in clauses.nodes)
     if plain and not reads:
         return _rows(query, outer, ttls, session, selects=selects)
-    if not tied.ties and not reads:
+    if not found.correlation and not reads:
         return _whole(query, outer, ttls, session)
     if distinct:
         clauses = of_distinct_rows(query, clauses, session)
-    return _for_each(query, outer, tied, clauses, session)
+    return _for_each(query, outer, found, clauses, session)
 
 
-class _Tied(NamedTuple):
+class _Correlated(NamedTuple):
     """The rows of FROM for which the inner conditions hold, and the other conditions, by position. `ttls` are those of
     all hints, `ttl` is that of what is kept of these rows."""
 
     right: Relation
-    ties: tuple[exp.Expr, ...]
+    correlation: tuple[exp.Expr, ...]
     ttls: Mapping[str, int]
     ttl: int
 
@@ -127,42 +135,42 @@ def _may_read(clauses: Clauses, outer: Scope) -> bool:
     return any(positions(column, outer) is not None for each in clauses.nodes for column in columns_in(each))
 
 
-def _whole(query: exp.Expr, outer: Relation, ttls: Mapping[str, int], session: ResolveContext) -> InnerQuery:
+def _whole(query: exp.Expr, outer: Relation, ttls: Mapping[str, int], session: ResolveContext) -> Subquery:
     """A query that reads nothing of the outer one."""
     relation = query_inside(query, session)
-    return InnerQuery(relation, relation.scope.starred(), (), ttls, len(outer.scope), session.ttl, _empty(query))
+    return Subquery(relation, relation.scope.starred(), (), ttls, len(outer.scope), session.ttl, _empty(query))
 
 
 def _rows(
     query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: ResolveContext, *, selects: bool
-) -> InnerQuery:
+) -> Subquery:
     """The rows of FROM and WHERE, with a column for each item."""
-    right, ties, ttls, ttl = _tied(query, outer, ttls, session)
+    right, correlation, ttls, ttl = _correlated(query, outer, ttls, session)
     relation, values = _with_items(query, outer, right, session)
-    return InnerQuery(relation if selects else right, values, ties, ttls, len(outer.scope), ttl)
+    return Subquery(relation if selects else right, values, correlation, ttls, len(outer.scope), ttl)
 
 
-def _tied(query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: ResolveContext) -> _Tied:
-    """The rows of FROM and WHERE, and what ties them to the outer ones."""
+def _correlated(query: exp.Select, outer: Relation, ttls: Mapping[str, int], session: ResolveContext) -> _Correlated:
+    """The rows of FROM and WHERE, and the conditions that correlate them with the outer ones."""
     from service.sql.resolve.semi_joins import resolve_query_condition  # conditions nest, so the modules do
 
     right, where, hot = resolve_from(query, session)
     ttls = {**ttls, **state_ttls(query, right.scope.qualifiers, session)}
     ttl = next((ttls[q] for q in right.scope.qualifiers if q in ttls), session.ttl)
-    ties: list[exp.Expr] = []
+    correlation: list[exp.Expr] = []
     for each in where:
         if has_query(each):
             right = resolve_query_condition(right, each, ttls, hot, session)
             continue
         check_names([each], outer.scope, right.scope, session)
         if _reads_outer(each, outer.scope, right.scope):
-            ties.append(each)
+            correlation.append(each)
         else:
             condition = session.compile(each, right.scope)
             if condition is not None:
                 right = filtered(right, condition, session.place(each))
     check_taken(hot, session)
-    return _Tied(right, tuple(by_position(each, outer.scope, right.scope) for each in ties), ttls, ttl)
+    return _Correlated(right, tuple(by_position(each, outer.scope, right.scope) for each in correlation), ttls, ttl)
 
 
 def _reads_outer(node: exp.Expr, outer: Scope, inner: Scope) -> bool:
@@ -207,18 +215,20 @@ def _empty(query: exp.Expr) -> exp.Expr | None:
     return None if isinstance(empty, exp.Null) or next(columns_in(empty), None) else empty
 
 
-def _for_each(query: exp.Select, outer: Relation, tied: _Tied, clauses: Clauses, session: ResolveContext) -> InnerQuery:
+def _for_each(
+    query: exp.Select, outer: Relation, found: _Correlated, clauses: Clauses, session: ResolveContext
+) -> Subquery:
     """What a query selects, aggregates or ranks for each row of the outer one."""
     check_supported(query, clauses, session)
-    check_names((n for n in clauses.nodes if not star_of(n)[0]), outer.scope, tied.right.scope, session)
+    check_names((n for n in clauses.nodes if not star_of(n)[0]), outer.scope, found.right.scope, session)
     width = len(outer.scope)
 
     def placed(node: exp.Expr) -> exp.Expr:
-        return by_position(node, outer.scope, tied.right.scope)
+        return by_position(node, outer.scope, found.right.scope)
 
     columns = [column for node in clauses.nodes if not star_of(node)[0] for column in columns_in(node)]
     read = {place for column in columns for place in places_in(placed(column)) if place < width}
-    rows = tied_by_columns(outer, tied.right, tied.ties, query, session, ttl=tied.ttl, also=read)
+    rows = correlated_by_columns(outer, found.right, found.correlation, query, session, ttl=found.ttl, also=read)
     right, keys = rows.relation, rows.keys
 
     def inside(node: exp.Expr) -> exp.Expr:
@@ -228,29 +238,29 @@ def _for_each(query: exp.Select, outer: Relation, tied: _Tied, clauses: Clauses,
     for i, item in enumerate(query.expressions):
         star, qualifier = star_of(item)
         if star:
-            places = tied.right.scope.starred(qualifier)
-            named = [(tied.right.scope.field(p).name, positional(width + p, item)) for p in places]
+            places = found.right.scope.starred(qualifier)
+            named = [(found.right.scope.field(p).name, positional(width + p, item)) for p in places]
             written += [(name, rows.inside(node, width)) for name, node in named]
         else:
             written.append((output_name(item, i), inside(item.unalias())))
     order = None if clauses.order is None else replaced(clauses.order, _each_column(inside))
     if clauses.grouped:
-        # The inner query as one over `right`, with what ties its rows in front.
+        # The inner query as one over `right`, with the columns that correlate its rows in front.
         items: Items = [(right.scope.field(key).name, positional(key, query)) for key in keys]
         having = None if clauses.having is None else inside(clauses.having)
         grouping = Grouping(written, [inside(node) for node in clauses.group], having)
         if any(map(query.args.get, LIMITS)):
-            relation, values = first_groups(query, right, items, grouping, order, tied.ttl, session)
+            relation, values = first_groups(query, right, items, grouping, order, found.ttl, session)
         else:
-            relation, values = aggregated(query, right, items, grouping, tied.ttl, session)
+            relation, values = aggregated(query, right, items, grouping, found.ttl, session)
     else:
-        relation, values = ranked(query, right, keys, written, order, tied.ttl, session)
+        relation, values = ranked(query, right, keys, written, order, found.ttl, session)
     empty, only = None, clauses.grouped and not clauses.group and clauses.having is None
     if only and len(clauses.items) == 1:
         nothing = over_nothing(clauses.items[0])
         empty = None if isinstance(nothing, exp.Null) else by_position(nothing, outer.scope, Scope())
     conditions = rows.equations(range(len(keys)), width, query)
-    return InnerQuery(relation, values, conditions, tied.ttls, width, tied.ttl, empty, only)
+    return Subquery(relation, values, conditions, found.ttls, width, found.ttl, empty, only)
 
 
 def _each_column(rule: Callable[[exp.Expr], exp.Expr]) -> Callable[[exp.Expr], exp.Expr | None]:

@@ -61,6 +61,7 @@ _LATER: Set[tuple[str, str]] = frozenset(
         ("RegularJoin", "doubts"),
         ("TemporalJoinOperator", "doubts"),
         ("OverOperator", "ties"),
+        ("SessionAggregate", "late_shown"),
     }
 )
 """Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""

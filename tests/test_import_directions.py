@@ -182,7 +182,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.kafka",
         "service.runtime",
     },
-    "service.deployment.unheld_times": {"service.deployment.deployment", "service.kafka"},
     "service.deployment.upgrading": {"service.checkpoint", "service.plan", "service.runtime"},
     "service.deployment.filling": {
         "service.checkpoint",
@@ -215,7 +214,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.record_limits",
         "service.deployment.replanning",
         "service.deployment.rolling_forward",
-        "service.deployment.unheld_times",
         "service.deployment.upgrading",
         "service.exit_codes",
         "service.formats",

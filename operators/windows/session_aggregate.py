@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from operators.arrays import in_order
 from operators.base import KernelDefaults
 from operators.changes import weigh
 from operators.columns import as_changes, no_changes
+from operators.fingerprint import DUCKDB_TEXT
 from operators.kernel import Step
 from operators.names import AT, FIRST, LAST, SPOT, WEIGHT, old_answers
 from operators.sql import Sql
@@ -30,7 +31,10 @@ from operators.windows.window_totals import totals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAggregate(KernelDefaults):
-    """The input is the output of `partial`, or (`whole`) the rows that `partial` reads, so that late ones can be shown.
+    """The input is the output of `partial`, or (`whole`) the rows that `partial` reads, which may be taken back.
+
+    Rows that are only inserted are read whole as well where late ones are to be shown (`late_shown`); what is kept is
+    the same.
 
     A row is late if the session that it makes or joins had closed with the batch before. Sessions come out in the order
     of their ends. `output` has the keys, the aggregates, then window_start, window_end (wall clock of the zone) and
@@ -40,10 +44,15 @@ class SessionAggregate(KernelDefaults):
     partial: SessionPartial
     output: pa.Schema
     whole: bool = False
+    late_shown: bool = field(default=False, metadata=DUCKDB_TEXT)
+
+    @property
+    def _reads_rows(self) -> bool:
+        return self.whole or self.late_shown
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
-        return (self.partial.input if self.whole else self.partial.output,)
+        return (self.partial.input if self._reads_rows else self.partial.output,)
 
     def traces(self) -> Mapping[str, TraceSpec]:
         return session_traces(self.partial)
@@ -51,11 +60,11 @@ class SessionAggregate(KernelDefaults):
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         partial, rows = self.partial, inputs[0]
         clock = running_clock(state, clock, partial.processing)
-        first = partial.advance(state, inputs, clock, sql) if self.whole else Step(changes=rows)
+        first = partial.advance(state, inputs, clock, sql) if self._reads_rows else Step(changes=rows)
         arrived = first.changes.drop_columns([WEIGHT]).rename_columns(list(partial_types(partial)))
         settled = settle(partial, state, arrived, clock, sql)
         changes = self._answers(settled.closing, sql)
-        if self.whole:
+        if self._reads_rows:
             late = late_rows(partial, rows, settled, sql)
             return Step(
                 changes=changes,

@@ -189,3 +189,14 @@ def writing_to(folder: Path) -> Iterator[None]:
 def disk_full(folder: Path) -> MachineError:
     """Return the error for a disk that filled up while `folder` was written."""
     return MachineError(f"the disk that holds {folder} is full", "make room and run it again")
+
+
+def private_folder(folder: Path) -> Path:
+    """Make `folder`, and those above it that are missing, so that nobody else may read what is in them.
+
+    `mkdir` with `parents` gives those above the usual mode. Raises OSError.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)  # another task may have made it meanwhile
+    return folder

@@ -197,13 +197,6 @@ class Cluster:
         """Return the offset after the last record that a read_committed reader may see."""
         return self._at(self._partitions(topics), OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
-    def first_later(self, topics: Iterable[str], milliseconds: int) -> Offsets:
-        """Return the first record of each partition whose timestamp is later than `milliseconds`, where there
-        is one."""
-        found = self._at(self._partitions(topics), OffsetSpec.for_timestamp(milliseconds + 1))
-        there = {topic: {p: o for p, o in each.items() if o >= 0} for topic, each in found.items()}
-        return {topic: each for topic, each in there.items() if each}
-
     def start_offsets(self, topics: Iterable[str], startup: StartPosition) -> Offsets:
         """Return where to begin to read."""
         partitions = self._partitions(topics)

@@ -40,6 +40,8 @@ CREATE TABLE w (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'ka
   'format' = 'json', 'properties.group.id' = 'g');
 CREATE TABLE drawn_watermark (ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND * RAND_INTEGER(9))
   WITH ('connector' = 'kafka', 'topic' = 'w', 'format' = 'json', 'properties.group.id' = 'g');
+CREATE TABLE clock_watermark (n INT, ts AS CAST(NOW() AS TIMESTAMP(3)), WATERMARK FOR ts AS ts)
+  WITH ('connector' = 'kafka', 'topic' = 'w', 'format' = 'json', 'properties.group.id' = 'g');
 """
 
 
@@ -211,6 +213,17 @@ TAKEN_BACK = "would have another value when its row is taken back"
             "SELECT CAST(window_start AS STRING), '' FROM TUMBLE(TABLE drawn_watermark, DESCRIPTOR(ts),"
             " INTERVAL '1' MINUTE) GROUP BY window_start, window_end",
             'the watermark of table "drawn_watermark" would have another value on a replay',
+        ),
+        (
+            "SELECT CAST(window_start AS STRING), '' FROM TUMBLE(TABLE clock_watermark, DESCRIPTOR(ts),"
+            " INTERVAL '1' MINUTE) GROUP BY window_start, window_end",
+            'the watermark of table "clock_watermark" would have another value on a replay',
+        ),
+        (
+            "SELECT '', '' FROM (SELECT * FROM TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) AS l"
+            " JOIN (SELECT * FROM TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) AS r"
+            " ON l.window_start = r.window_start AND l.window_end = r.window_end AND RAND() < 0.5",
+            f"(RAND() < 0.5) {DRAWN_NOWHERE}",
         ),
         ("SELECT CAST(a.k AS STRING), '' FROM cdc AS a JOIN t ON a.k = t.n AND t.at > NOW()", TAKEN_BACK),
     ],

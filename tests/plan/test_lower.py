@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from service.plan.lowering.lower import compile_job
 from service.plan.nodes import Job, JoinKind, Place, Union
 from service.plan.program import Program
 from service.plan.table import Connector, Format
+from service.sql.pipeline import load
 from tests.plan.build import (
     ORDERS,
     OUT,
@@ -183,3 +187,13 @@ def test_the_fingerprint_knows_the_topic_and_not_the_broker():
 
     assert of() == of(properties={"bootstrap.servers": "elsewhere:9092"})
     assert of() != of(topics=("others",))
+
+
+PIPELINES = sorted((Path(__file__).parents[1] / "pipelines").glob("*/pipeline.sql"))
+
+
+@pytest.mark.parametrize("file", PIPELINES, ids=lambda file: file.parent.name)
+def test_state_is_the_same_whether_late_rows_are_shown_or_not(file: Path):
+    for each in load(file, {}).jobs:
+        counted, shown = (compile_job(each, late_rows=late).operators for late in (False, True))
+        assert {o.identity for o in counted if o.kernel.traces()} == {o.identity for o in shown if o.kernel.traces()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from service.host.machine import (
     free_ports,
     java_version,
     memory,
+    private_folder,
     writing_to,
 )
 
@@ -176,3 +178,10 @@ def test_the_memory_of_a_container_is_what_it_may_use(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{value}\n")
     assert memory(tmp_path / "proc", tmp_path / "groups") == allowed
+
+
+def test_a_private_folder_and_those_that_it_needs_are_closed_to_others(tmp_path: Path):
+    tmp_path.chmod(0o755)
+    made = private_folder(tmp_path / "a" / "b")
+    assert private_folder(made) == made
+    assert [f"{stat.S_IMODE(each.stat().st_mode):o}" for each in (made, made.parent, tmp_path)] == ["700", "700", "755"]

@@ -103,8 +103,14 @@ class Debezium:
         return {name: pc.struct_field(fields[0], [i]) for i, name in enumerate(self._inside)}
 
 
+_MOST_MILLIS = (2**63 - 1) // 1000
+"""The last millisecond since the epoch that a timestamp in microseconds can hold."""
+
+
 def _millis(column: pa.Array) -> pa.Array:
-    return pc.multiply(column, 1000).view(pa.timestamp("us"))
+    """Milliseconds as timestamps; NULL where one is too far away."""
+    held = pc.and_(pc.greater_equal(column, -_MOST_MILLIS), pc.less_equal(column, _MOST_MILLIS))
+    return pc.multiply(pc.if_else(held, column, pa.scalar(None, pa.int64())), 1000).view(pa.timestamp("us"))
 
 
 def _whole(texts: pa.Array) -> pa.Array:

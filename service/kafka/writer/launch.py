@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import service.kafka.writer
+from service.host.machine import private_folder
 from service.kafka.errors import KafkaConfigError, WriterUnavailable
 from service.kafka.writer import wire
 from service.kafka.writer.wire import PeerGone
@@ -46,7 +47,7 @@ def connect(settings: WriterSettings) -> socket.socket:
             f"{path} has more than {_LONGEST_PATH} characters",
             "choose a folder with a shorter path",
         )
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     return _greeted(path) or _started(path, settings.parent_pid)
 
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.plan.expressions import describe, deterministic, repeatable
-from service.plan.nodes import Filter, IntervalJoin, Join, JoinKind, LookupJoin, Mode, Node, Project, Scan, TemporalJoin
+from service.plan.nodes import (
+    Filter,
+    IntervalJoin,
+    Join,
+    JoinKind,
+    LookupJoin,
+    Mode,
+    Node,
+    Project,
+    Scan,
+    TemporalJoin,
+    WindowJoin,
+)
+from service.plan.passes.expand_computed import watermark
 from service.plan.properties import mode
 from service.plan.validate.origin import origin
 from service.plan.validate.problem import Problem
@@ -21,13 +34,13 @@ def replay_problems(node: Node) -> Iterator[Problem]:
             values = (condition,)
         case Join(residual=asks) | IntervalJoin(residual=asks) | TemporalJoin(residual=asks) if asks is not None:
             values = (asks,)
-        case LookupJoin(residual=asks) if asks is not None:
+        case LookupJoin(residual=asks) | WindowJoin(residual=asks) if asks is not None:
             values = (asks,)
-        case Scan(table=table) if table.watermark is not None and not repeatable(table.watermark):
+        case Scan(table=table) if (asserted := watermark(table)) is not None and not repeatable(asserted):
             yield Problem(
                 node.place,
                 f'the watermark of table "{table.name}" would have another value on a replay',
-                detail=f"it is computed as {describe(table.watermark)}",
+                detail=f"it is computed as {describe(asserted)}",
                 hint="compute it from columns of the table alone",
             )
             return
@@ -38,6 +51,8 @@ def replay_problems(node: Node) -> Iterator[Problem]:
     changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
     if isinstance(node, LookupJoin) or (isinstance(node, TemporalJoin) and node.right_time is None):
         changing = None  # a row is taken back with what it has met
+    if isinstance(node, WindowJoin):
+        changing = None  # rows meet once, when their window closes
     for place, value in enumerate(values):
         if repeatable(value):
             continue

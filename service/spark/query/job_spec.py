@@ -13,7 +13,7 @@ from pathlib import Path
 from operators.sql import Sql
 from service.checkpoint.address import CheckpointAddress
 from service.formats.contract import Decoder, Encoder
-from service.host.machine import cores, memory
+from service.host.machine import cores, memory, private_folder
 from service.kafka.writer.writer_settings import WriterSettings
 from service.plan.program import Program
 from service.runtime.layout import Layout
@@ -104,7 +104,8 @@ def worker_sql(scratch: str) -> Sql:
     """Return the DuckDB connection of this worker process: as many run at a time as there are cores, and what is larger
     than its share of the memory goes to a folder of its own in `scratch`."""
     if not _SQL:
-        _SQL.append(Sql(int(memory() * MEMORY_SHARE / cores()), f"{scratch}/duckdb-{os.getpid()}"))
+        spill = private_folder(Path(scratch)) / f"duckdb-{os.getpid()}"
+        _SQL.append(Sql(int(memory() * MEMORY_SHARE / cores()), str(spill)))
         # A worker looks for garbage after each task: not in what it keeps for all of them. Once, or what is frozen and
         # becomes garbage later would stay forever.
         gc.freeze()

@@ -17,7 +17,6 @@ from service.deployment.deployment import Deployment
 from service.deployment.end_offsets import EndOffsets
 from service.deployment.group_offsets import GroupOffsets
 from service.deployment.replanning import PlanKept
-from service.deployment.unheld_times import THROWN, unheld_time
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaFailure, MessageTooLarge
@@ -237,7 +236,7 @@ class Jobs:
         if not failure.raised(*FINAL) and not self._jvm_gone(error) and (jumped := job.runner.clock_jumped()):
             # A broker refuses records of a time to come: the clock may be the cause of any failure.
             cause, failure = jumped, failure_of(jumped)
-        said = (unheld_time(job.deployment) if failure.thrown(THROWN) else None) or summary(cause)
+        said = summary(cause)
         with suppress(*NO_JVM):  # a JVM that dies now is noticed at the next look
             job.runner.stop()
         patient = is_patient(failure)

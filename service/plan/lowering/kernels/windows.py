@@ -98,7 +98,13 @@ def partial_session(node: WindowAggregate, gap: int) -> SessionPartial:
 
 def full_session(node: WindowAggregate, gap: int, *, whole: bool) -> SessionAggregate:
     """Return the stateful half of an aggregate by sessions, or (`whole`) both halves in one."""
-    return SessionAggregate(partial=partial_session(node, gap), output=schema(node.fields), whole=whole)
+    inserts = appends(node.input)
+    return SessionAggregate(
+        partial=partial_session(node, gap),
+        output=schema(node.fields),
+        whole=whole and not inserts,
+        late_shown=whole and inserts,
+    )
 
 
 def session_rows(node: WindowRows, window: Session) -> SessionRows:

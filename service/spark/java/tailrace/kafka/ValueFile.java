@@ -8,6 +8,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.attribute.FileAttribute;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -40,7 +42,8 @@ class ValueFile {
     /** Make a file. Throws UncheckedIOException where the disk is full. */
     ValueFile() {
         try {
-            file = File.createTempFile("values-", ".bin");
+            // Not one of File, which others on this machine could read.
+            file = Files.createTempFile("values-", ".bin", new FileAttribute[0]).toFile();
             channel = new RandomAccessFile(file, "rw").getChannel();
             write(0, HEADER);
             header = channel.map(FileChannel.MapMode.READ_WRITE, 0, HEADER);

@@ -126,7 +126,8 @@ def _cut_off(count: str, parts: Sequence[str], least: int, inexact: str) -> str:
     """
     whole = " + ".join(f"CAST({part} AS HUGEINT)" for part in parts)
     exact = f"({whole}) // (CAST({count} AS HUGEINT) * ({count} - {least}))"
-    return f"COALESCE(CAST(GREATEST(TRY({exact}), 0) AS DOUBLE), TRUNC({inexact}))"
+    # GREATEST leaves NULL out, so it stands outside.
+    return f"GREATEST(COALESCE(CAST(TRY({exact}) AS DOUBLE), TRUNC({inexact})), 0)"
 
 
 def _kept(argument: Argument, function: str, merge: str, *conditions: str) -> Accumulator:

@@ -22,6 +22,9 @@ from operators.windows.event_time import event_clock, milliseconds, timed
 from operators.windows.shapes import Attached, Cumulate, Hop, SlicedWindow
 from operators.windows.slices import InWindows, last_ends, local, rows_in_windows, slice_text
 
+MOST_COPIES = 500_000
+"""Rows that are aggregated at a time where each is copied for all windows that it is in."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPartial(PartialAggregate):
@@ -72,7 +75,8 @@ class WindowPartial(PartialAggregate):
         if isinstance(self.window, Attached):
             times = [f"epoch_ms({column(place)})" for place in (self.window.end, self.window.start)]
         elif self.each_window:
-            rows, times = self._in_windows(rows, self.window, previous, sql), list(self.times())
+            changes = self._of_each_window(rows, self.window, previous, sql)
+            return Step(changes=changes, late=late, late_count=_count(late), dead=dead)
         else:
             start, inside = slice_text(self.window, local(column(self.time), self.zone))
             times = [start]
@@ -87,6 +91,16 @@ class WindowPartial(PartialAggregate):
             return rows, {}
         rows, late = split_closed(rows, self._last_ends(rows, sql), previous - self.lateness, self.zone)
         return rows, {0: late} if late.num_rows else {}
+
+    def _of_each_window(self, rows: pa.Table, window: Hop | Cumulate, previous: int, sql: Sql) -> pa.Table:
+        """The partials of each window, of so few rows at a time that their copies for all windows fit."""
+        step = window.slide if isinstance(window, Hop) else window.step
+        few = max(1, MOST_COPIES * step // window.size)
+        pieces = (rows.slice(start, few) for start in range(0, rows.num_rows, few))
+        times = self.times()
+        return pa.concat_tables(
+            self.partials(self._in_windows(piece, window, previous, sql), times, sql) for piece in pieces
+        )
 
     def _in_windows(self, rows: pa.Table, window: Hop | Cumulate, previous: int, sql: Sql) -> pa.Table:
         """Each row once a window that it is in and that takes rows yet."""

@@ -131,6 +131,12 @@ class TextOfFormat6(ExactText):
 
     _later = frozenset({("Call", "constants"), ("Call", "versions"), ("Over", "ties")})
 
+    def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
+        """Yield the texts of the attributes of a dataclass, and which aggregates are no longer those of format 6."""
+        yield from super().parts(value, without)
+        if isinstance(value, AggregateCall | OverCall) and version_of_call(value) > 1:
+            yield f"version={version_of_call(value)}"
+
 
 def canonical(value: object) -> str:
     """Return the text of a node, an expression, a table or any part of them."""

@@ -35,7 +35,7 @@ from service.sql.parse.statements import (
 from service.sql.resolve.context import Catalog, EmitSettings, QueryRejected, ResolveContext, View
 from service.sql.resolve.from_clause import resolve_view
 from service.sql.resolve.insert import resolve_insert
-from service.sql.resolve.query import resolve_query
+from service.sql.resolve.query import resolve_whole_query
 from service.sql.resolve.relation import visible
 from service.sql.resolve.temporal_functions import read_temporal_function
 from service.sql.set_keys import SqlSettings
@@ -193,7 +193,7 @@ class _Builder:
             return
         session = self.session
         try:
-            relation = visible(resolve_query(statement.query, session), session.place(statement.query))
+            relation = visible(resolve_whole_query(statement.query, session), session.place(statement.query))
         except QueryRejected:
             return
         with self.mistakes.collecting(statement.at):
@@ -286,7 +286,7 @@ class _Builder:
         """EXPLAIN of a query: as if it were inserted into a table of its own."""
         session = self.session
         try:
-            relation = visible(resolve_query(query, session), session.place(query))
+            relation = visible(resolve_whole_query(query, session), session.place(query))
         except QueryRejected:
             return
         columns = tuple(TableColumn(f.name, f.type, nullable=f.nullable) for f in relation.fields)

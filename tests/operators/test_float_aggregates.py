@@ -114,6 +114,14 @@ def test_variances_of_bigints_keep_their_digits():
     assert answer(run) == [74]
 
 
+def test_a_variance_of_bigints_too_large_for_whole_numbers_is_not_zero():
+    schema = pa.schema([("c0", pa.string()), ("c1", pa.int64())])
+    deviation = AggregateSpec(function="STDDEV_POP", arguments=(1,))
+    run = Run(grouping((0,), [(deviation, pa.int64(), "")], schema=schema))
+    run(Batch(changes([10**18, 2 * 10**18] * 8)))
+    assert answer(run) == [5 * 10**17]
+
+
 NOT_FINITE = {
     "NaN": ([math.nan], math.nan),
     "Infinity": ([math.inf], math.inf),

@@ -29,6 +29,7 @@ from tests.operators.properties import (
     holds_oracle,
     holds_restart,
     no_state,
+    rows_of,
 )
 
 EPOCH = datetime(1970, 1, 1)
@@ -174,6 +175,16 @@ def test_rows_of_a_window_are_taken_in_the_order_in_which_they_arrived(name, res
     batches = cut(numbered(arrivals(21, 150)), steps(21))
     run = holds_oracle(kernels, batches, oracle(WINDOWS[name], IN_ORDER), restart)
     assert (run.late_count, run.state_rows()) == (0, 0)
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_the_copies_of_rows_for_their_windows_are_made_a_few_rows_at_a_time(name, monkeypatch):
+    kernels, batches = windowed(WINDOWS[name], IN_ORDER, each_window=True), cut(numbered(arrivals(22, 80)), steps(22))
+    whole = Run(kernels)
+    expected = [rows_of(whole(batch)) for batch in batches]
+    monkeypatch.setattr("operators.windows.window_partial.MOST_COPIES", 1)
+    pieces = Run(kernels)
+    assert [rows_of(pieces(batch)) for batch in batches] == expected
 
 
 @pytest.mark.parametrize("name", OVERLAPPING)

@@ -15,10 +15,11 @@ from operators.base import KernelDefaults
 from operators.fingerprint import DUCKDB_TEXT, fingerprint
 from operators.joins.kinds import JoinKind
 from operators.joins.regular_join import RegularJoin
-from service.plan.canonical import canonical
+from service.plan.canonical import TextOfFormat6, canonical
 from service.plan.expressions import Call, Column, Literal
+from service.plan.nodes import AggregateCall
 from service.plan.passes import normalize
-from service.plan.types import BOOLEAN, STRING
+from service.plan.types import BIGINT, BOOLEAN, DOUBLE, STRING, DataType
 from service.plan.walk import in_order
 from service.sql.errors import SqlError
 from service.sql.pipeline import load
@@ -149,3 +150,12 @@ def test_whatever_a_template_was_made_from_is_part_of_what_a_call_is_called(call
             found.setdefault(told, set()).add(call.template)
     assert len(found) > 50
     assert {told: templates for told, templates in found.items() if len(templates) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("function", "type_", "refused"), [("SUM", BIGINT, False), ("SUM", DOUBLE, True), ("VAR_POP", BIGINT, True)]
+)
+def test_an_aggregate_that_was_mended_is_another_one_in_a_checkpoint_of_format_6(
+    function: str, type_: DataType, refused: bool
+):
+    assert ("version=2" in TextOfFormat6().of(AggregateCall(function, (0,), type_))) is refused

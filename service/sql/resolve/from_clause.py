@@ -17,6 +17,7 @@ from service.sql.resolve.kept_times import with_time
 from service.sql.resolve.relation import Relation, WindowColumns, column, projected, uniquely_named
 from service.sql.resolve.syntax import call_name
 from service.sql.resolve.table_hints import with_options
+from service.sql.resolve.unread import refuse_unread
 from service.sql.resolve.values_clause import resolve_values
 from service.sql.resolve.windows import (
     described_time,
@@ -101,6 +102,8 @@ def _named(node: exp.Table, session: ResolveContext) -> Relation:
     name = local_name([p.name for p in node.parts])
     if name in session.ctes:
         common = session.ctes[name]
+        if node.meta.get("hints"):
+            raise session.give_up(_no_options(name, "a query of WITH", node))
         relation = query_inside(common.query, common.session)
         return renamed(relation, list(common.columns), session, node) if common.columns else relation
     if name not in session.catalog.entries:
@@ -119,9 +122,7 @@ def _named(node: exp.Table, session: ResolveContext) -> Relation:
             return scan(with_options(entry, node, session), session, node)
         case View():
             if node.meta.get("hints"):
-                raise session.give_up(
-                    SqlError(f'"{name}" is a view, and has no options', hint="write OPTIONS behind its table", at=node)
-                )
+                raise session.give_up(_no_options(name, "a view", node))
             return resolve_view(entry, session)
         case TemporalFunction():
             raise session.give_up(
@@ -135,8 +136,13 @@ def _named(node: exp.Table, session: ResolveContext) -> Relation:
             raise QueryRejected
 
 
+def _no_options(name: str, what: str, node: exp.Table) -> SqlError:
+    return SqlError(f'"{name}" is {what}, and has no options', hint="write OPTIONS behind its table", at=node)
+
+
 def resolve_view(view: View, session: ResolveContext) -> Relation:
     """Return the relation of a view, whose query sees the catalog and nothing of the query around it."""
+    refuse_unread(view.query, session.inside(view.name))
     relation = query_inside(view.query, session.inside(view.name))
     return renamed(relation, list(view.columns), session, None) if view.columns else relation
 

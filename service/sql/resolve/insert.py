@@ -14,7 +14,7 @@ from service.sql.options.connector import read_connector
 from service.sql.parse.statements import Insert, Name
 from service.sql.resolve.context import QueryRejected, ResolveContext, TemporalFunction, View
 from service.sql.resolve.enforcers import fitted, without_nulls
-from service.sql.resolve.query import resolve_query
+from service.sql.resolve.query import resolve_whole_query
 from service.sql.resolve.relation import Relation, column, projected
 from service.sql.scope import INTERNAL
 from service.sql.tables.metadata_columns import WRITABLE_METADATA
@@ -24,7 +24,7 @@ def resolve_insert(insert: Insert, session: ResolveContext) -> Sink:
     """Return the sink of an INSERT; raises QueryRejected, its mistakes noted, if it has any."""
     with session.all_or_nothing():
         table = _table(insert, session)
-        relation = resolve_query(insert.query, session)
+        relation = resolve_whole_query(insert.query, session)
         if table is None:
             raise QueryRejected
     with session.all_or_nothing():

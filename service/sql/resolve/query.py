@@ -19,9 +19,16 @@ from service.sql.resolve.ordering import ordered
 from service.sql.resolve.relation import Relation, column, projected, visible
 from service.sql.resolve.select import resolve_select
 from service.sql.resolve.table_hints import longest_ttl
+from service.sql.resolve.unread import refuse_unread
 from service.sql.resolve.values_clause import resolve_values
 from service.sql.resolve.window_sets import SharedWindow, rows_of, shared_window, windowed_set, windowed_union
 from service.sql.scope import Scope
+
+
+def resolve_whole_query(query: exp.Expr, session: ResolveContext) -> Relation:
+    """Return the relation of a statement's query, all clauses of which are read; raises QueryRejected, too."""
+    refuse_unread(query, session)
+    return resolve_query(query, session)
 
 
 def resolve_query(query: exp.Expr, session: ResolveContext) -> Relation:

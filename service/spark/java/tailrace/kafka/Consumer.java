@@ -18,6 +18,9 @@ import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InterruptException;
 import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteBufferDeserializer;
 import org.apache.spark.sql.kafka010.KafkaExceptions;
 import org.apache.spark.util.UninterruptibleThread;
@@ -95,7 +98,7 @@ class Consumer {
             this.place = place;
         }
 
-        /** Copy the keys and values that wait for the next batch: each view of them holds all that was fetched with it. */
+        /** Copy what waits for the next batch: each view of a key, value or header holds all that was fetched with it. */
         void letFetchedGo() {
             for (int left = records.size(); left > 0; left--) {
                 ConsumerRecord record = (ConsumerRecord) records.poll();
@@ -110,9 +113,18 @@ class Consumer {
                                 record.serializedValueSize(),
                                 copy((ByteBuffer) record.key()),
                                 copy((ByteBuffer) record.value()),
-                                record.headers(),
+                                copy(record.headers()),
                                 record.leaderEpoch()));
             }
+        }
+
+        private static Headers copy(Headers views) {
+            Headers copies = new RecordHeaders();
+            for (Iterator each = views.iterator(); each.hasNext(); ) {
+                Header header = (Header) each.next();
+                copies.add(header.key(), header.value());
+            }
+            return copies;
         }
 
         private static ByteBuffer copy(ByteBuffer view) {

@@ -112,10 +112,6 @@ def over_call(
         if (spec is not None and frame.preceding is not None) or frame.following:
             raise SqlError(f"{function} counts all rows up to the current one: its frame cannot be another", at=node)
     elif function in NOT_AGGREGATES:
-        if function in NEIGHBOURS and (frame.preceding is not None or frame.following):
-            raise SqlError(
-                f"{function} reads a row at a distance: it has no frame", hint="leave the frame out", at=node
-            )
         argument, constants = (_neighbour if function in NEIGHBOURS else _numbered)(
             function, function_node, scope, session
         )

@@ -1,6 +1,6 @@
 """Clauses that the grammar takes and no step of the resolution reads: refused wherever in a query they stand.
 
-Dropped without a word, they would change the answer.
+Were they dropped, the answer would be another one than was asked for.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ def fold_values(
     differs = np.logical_or.reduce([turn > 0 for turn in turns]) if silent else None
     table.write(state, pairs, kept, now, stays=stays, changed=differs)
     changes = {f"{WEIGHT}{i}": turn for i, turn in enumerate(turns)}
-    changes |= {f"{TIMES}{i}": a - b for i, (a, b) in enumerate(zip(after, before, strict=True))}
+    # How often a value is there matters to few, and most values that come were there before.
+    changes |= {f"{TIMES}{i}": after[i] - before[i] for i, at in enumerate(group) if layout.sets[at].repeats}
     moved = pa.table([*pairs.rows.select(by).columns, *map(pa.array, changes.values())], names=[*by, *changes])
     moved = moved.filter(pa.array(np.logical_or.reduce([change != 0 for change in changes.values()])))
     parts = [part for i, at in enumerate(group) for part in _deltas(keys, layout.sets[at], at, i)]

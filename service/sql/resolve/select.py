@@ -9,14 +9,14 @@ from sqlglot import exp
 from service.plan.expressions import Expression
 from service.plan.nodes import Place, Values
 from service.plan.passes.push_filters import both
-from service.sql.errors import SqlError, offset_of
-from service.sql.resolve.context import QueryRejected, ResolveContext, not_yet
+from service.sql.errors import SqlError
+from service.sql.resolve.context import QueryRejected, ResolveContext
 from service.sql.resolve.distinct import deduplicated
 from service.sql.resolve.group_by import is_grouped, resolve_grouped
 from service.sql.resolve.inner_clauses import check_stars, star_of
 from service.sql.resolve.join_conditions import checked_condition
 from service.sql.resolve.joins import From, resolve_from
-from service.sql.resolve.ordering import MODIFIERS, hidden_items, ordered, with_names
+from service.sql.resolve.ordering import hidden_items, ordered, with_names
 from service.sql.resolve.over import resolve_over
 from service.sql.resolve.qualify import with_qualify
 from service.sql.resolve.query_values import with_aggregated_queries, with_query_values
@@ -30,42 +30,19 @@ from service.sql.resolve.table_hints import state_ttls
 from service.sql.resolve.unnest import single_row
 from service.sql.scope import Scope
 
-_HANDLED = {
-    *("with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "qualify", "distinct", "hint"),
-    *MODIFIERS,
-}
-_NAMES = {
-    "match": "MATCH_RECOGNIZE",
-    "locks": "FOR UPDATE",
-    "laterals": "LATERAL VIEW",
-    "sample": "TABLESAMPLE",
-    "pivots": "PIVOT",
-    "connect": "CONNECT BY",
-    "cluster": "CLUSTER BY",
-    "sort": "SORT BY",
-    "distribute": "DISTRIBUTE BY",
-    "kind": "SELECT AS",
-    "operation_modifiers": "a word between SELECT and its columns",
-}
-"""Clauses of the syntax tree that are not called as SQL calls them."""
-
-_HINTS = {"laterals": "write CROSS JOIN UNNEST(array) AS t (column)", "into": "write INSERT INTO ... SELECT"}
-
 Item = tuple[str, exp.Expr]
 """A column of a SELECT list: its name and its expression, without the alias."""
 
 
 def resolve_select(select: exp.Select, session: ResolveContext) -> Relation:
     """Return the relation of one SELECT."""
-    _check_clauses(select, session)
+    check_stars(select, session)
     with session.all_or_nothing():
         relation, named, ttl = _selected(select, session)
     if isinstance(relation.node, Values) and not relation.scope.columns:
         return ordered(select, _single_row(named, session.place(select)), session, ttl)
     relation = with_names(projected(relation, named, session.place(select)))
     if select.args.get("distinct"):
-        if select.args["distinct"].args.get("on"):
-            raise session.give_up(not_yet("DISTINCT ON", select, "keep the first row of a key by ROW_NUMBER()"))
         relation = deduplicated(relation, session, session.place(select))
     return ordered(select, relation, session, ttl)
 
@@ -108,15 +85,6 @@ def _selected(select: exp.Select, session: ResolveContext) -> tuple[Relation, li
     if len(named) < len(items):
         raise QueryRejected
     return relation, named, ttl
-
-
-def _check_clauses(select: exp.Select, session: ResolveContext) -> None:
-    for key, value in select.args.items():
-        if value and key not in _HANDLED:
-            first = value[0] if isinstance(value, list) else value
-            at = first if isinstance(first, exp.Expr) and offset_of(first) is not None else select
-            raise session.give_up(not_yet(_NAMES.get(key, key.upper()), at, _HINTS.get(key, "")))
-    check_stars(select, session)
 
 
 def _from(select: exp.Select, session: ResolveContext) -> From:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from service.sql.errors import SqlError, offset_of
 from service.sql.resolve.context import ResolveContext, not_yet
+from service.sql.resolve.ordering import MODIFIERS
 
 _UNREAD: tuple[tuple[type[exp.Expr], str, str, str], ...] = (
     (exp.Cast, "default", "DEFAULT in CAST", "write COALESCE(TRY_CAST(...), ...)"),
@@ -22,13 +23,35 @@ _UNREAD: tuple[tuple[type[exp.Expr], str, str, str], ...] = (
     (exp.Group, "totals", "WITH TOTALS", "write GROUP BY GROUPING SETS ((...), ())"),
     (exp.Limit, "expressions", "LIMIT BY", "keep the first rows of a key by ROW_NUMBER()"),
     (exp.Ordered, "with_fill", "WITH FILL", ""),
-    (exp.Select, "locks", "FOR UPDATE", ""),
     (exp.SetOperation, "by_name", "BY NAME", "select the columns of both queries in one order"),
     (exp.Table, "changes", "CHANGES", ""),
     (exp.Table, "when", "AT or BEFORE a time", "write FOR SYSTEM_TIME AS OF in a join"),
     (exp.WindowSpec, "exclude", "EXCLUDE in a frame", ""),
 )
 """The class of a node, its argument, how SQL calls it, and what to write instead."""
+
+_OF_SELECT = {
+    *("with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "qualify", "distinct", "hint"),
+    *MODIFIERS,
+}
+"""The arguments of a SELECT that are read."""
+
+_NAMES = {
+    "match": "MATCH_RECOGNIZE",
+    "locks": "FOR UPDATE",
+    "laterals": "LATERAL VIEW",
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "connect": "CONNECT BY",
+    "cluster": "CLUSTER BY",
+    "sort": "SORT BY",
+    "distribute": "DISTRIBUTE BY",
+    "kind": "SELECT AS",
+    "operation_modifiers": "a word between SELECT and its columns",
+}
+"""Clauses of the syntax tree that are not called as SQL calls them."""
+
+_HINTS = {"laterals": "write CROSS JOIN UNNEST(array) AS t (column)", "into": "write INSERT INTO ... SELECT"}
 
 
 def refuse_unread(query: exp.Expr, session: ResolveContext) -> None:
@@ -43,6 +66,10 @@ def _clauses(node: exp.Expr) -> Iterator[SqlError]:
         value = node.args.get(argument)
         if isinstance(node, kind) and value:
             yield not_yet(name, _place(value, node), hint)
+    if isinstance(node, exp.Select):
+        for argument, value in node.args.items():
+            if value and argument not in _OF_SELECT:
+                yield not_yet(_NAMES.get(argument, argument.upper()), _place(value, node), _HINTS.get(argument, ""))
     if isinstance(node, exp.Group) and node.args.get("all") is False:
         yield not_yet("GROUP BY DISTINCT", node, "leave out the grouping sets that occur twice")
 

@@ -32,9 +32,13 @@ def replay_problems(node: Node) -> Iterator[Problem]:
             values = expressions
         case Filter(condition=condition):
             values = (condition,)
-        case Join(residual=asks) | IntervalJoin(residual=asks) | TemporalJoin(residual=asks) if asks is not None:
-            values = (asks,)
-        case LookupJoin(residual=asks) | WindowJoin(residual=asks) if asks is not None:
+        case (
+            Join(residual=asks)
+            | IntervalJoin(residual=asks)
+            | LookupJoin(residual=asks)
+            | TemporalJoin(residual=asks)
+            | WindowJoin(residual=asks)
+        ) if asks is not None:
             values = (asks,)
         case Scan(table=table) if (asserted := watermark(table)) is not None and not repeatable(asserted):
             yield Problem(
@@ -49,10 +53,8 @@ def replay_problems(node: Node) -> Iterator[Problem]:
     once = isinstance(node, TemporalJoin | LookupJoin)  # it answers a left row once
     asked = inputs(node)[:1] if once else inputs(node)
     changing = next((each for each in asked if mode(each) is Mode.RETRACT), None)
-    if isinstance(node, LookupJoin) or (isinstance(node, TemporalJoin) and node.right_time is None):
-        changing = None  # a row is taken back with what it has met
-    if isinstance(node, WindowJoin):
-        changing = None  # rows meet once, when their window closes
+    if isinstance(node, LookupJoin | WindowJoin) or (isinstance(node, TemporalJoin) and node.right_time is None):
+        changing = None  # a row is taken back with what it has met, and rows of a window meet once, when it closes
     for place, value in enumerate(values):
         if repeatable(value):
             continue

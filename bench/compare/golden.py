@@ -21,8 +21,10 @@ from service.local.inputs import ROWS, read
 from service.local.prepared import PreparedRows
 from service.local.text_formats import in_text
 from service.plan.lowering.lower import compile_job
+from service.plan.nodes import Scan
 from service.plan.table import ColumnKind, Table
 from service.plan.types import BYTES, Array, Map, Row
+from service.plan.walk import in_order
 from service.sql.pipeline import load
 
 FOLDER = Path(__file__).parents[2] / "tests" / "pipelines"
@@ -55,17 +57,22 @@ class Golden:
 def golden() -> Iterator[Golden]:
     """Every case of tests/pipelines whose rows can be played to Flink."""
     for folder in sorted(FOLDER.iterdir()):
-        if (folder / "pipeline.sql").exists() and (case := _case(folder)) is not None:
+        if (folder / "pipeline.sql").exists() and (case := of_folder(folder)) is not None:
             yield case
 
 
-def _case(folder: Path) -> Golden | None:
+def of_folder(folder: Path) -> Golden | None:
+    """Return the case of a folder, None if Flink cannot be played its rows."""
     text = (folder / "pipeline.sql").read_text()
     sql = Sql()
-    programs = [compile_job(job) for job in load(folder / "pipeline.sql", os.environ).jobs]
+    jobs = load(folder / "pipeline.sql", os.environ).jobs
+    programs = [compile_job(job) for job in jobs]
     if any(operator.lookup is not None for program in programs for operator in program.operators):
         return None  # Flink asks a database, and does not wait with a batch until its table has changed
-    sources = {source.table.name: in_text(source.table) for program in programs for source in program.sources}
+    # As they are declared: a program reads of some tables the place of a record as well.
+    declared = {node.table.name: node.table for job in jobs for node in in_order(job.sinks) if isinstance(node, Scan)}
+    read_ones = {source.table.name: source.table for program in programs for source in program.sources}
+    sources = {name: in_text(declared.get(name, table)) for name, table in read_ones.items()}
     if not all(_played(table) for table in sources.values()):
         return None
     statements: list[str] = []

@@ -153,16 +153,29 @@ class MarkerReader:
 
         def read(until: float) -> bytes | None:
             end = self._end(place, _UNCOMMITTED, until)
-            while (stable := self._end(place, _COMMITTED, until)) < end and time.monotonic() < until:
-                if self._last(place, _UNCOMMITTED, stable, end, until) is None:
-                    return self._last(place, _COMMITTED, 0, stable, until)
-                check_cancelled()
-                time.sleep(0.05)
-            if stable < end:
-                raise KafkaUnreachable(f"a transaction that is open in topic {place.topic} hides the last marker")
+            stable = self._end(place, _COMMITTED, until)
+            while stable < end and self._last(place, _UNCOMMITTED, stable, end, until) is not None:
+                stable = self._next_stable(place, stable, until, check_cancelled)
             return self._last(place, _COMMITTED, 0, stable, until)
 
         return self._patiently(read, seconds)
+
+    def _next_stable(self, place: MarkerPlace, known: int, until: float, check_cancelled: Callable[[], None]) -> int:
+        """Return where stable readers stop once that is no longer at `known`, behind which a marker of this place lies:
+        what is hidden there is read once, however long that takes."""
+        hidden = f"a transaction that is open in topic {place.topic} hides the last marker"
+        while time.monotonic() < until:
+            check_cancelled()
+            time.sleep(0.05)
+            try:
+                stable = self._end(place, _COMMITTED, until)
+            except KafkaFailure as failed:
+                if not failed.retriable or time.monotonic() < until:
+                    raise
+                raise KafkaUnreachable(hidden) from failed
+            if stable != known:
+                return stable
+        raise KafkaUnreachable(hidden)
 
     def undecided(self, topic: str, partition: int, until: float) -> Undecided:
         """Return where the records begin that a transaction hides which is open now, and the keys of those that were

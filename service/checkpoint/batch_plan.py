@@ -62,7 +62,7 @@ class BatchPlan:
         `before` is the plan of another batch, if it is known: that of the batch before is not read then. Raises
         StateMissing."""
         metadata, ends = logged(files, number)
-        told = json.loads(metadata)
+        logged_times = json.loads(metadata)
         positions = list(starts_of) if number else []
         lines: Sequence[str] = ()
         if positions:
@@ -71,7 +71,7 @@ class BatchPlan:
         return BatchPlan(
             number=number,
             ends=tuple(ends),
-            times={name: told[name] for name in _TIMES if name in told},
+            times={name: logged_times[name] for name in _TIMES if name in logged_times},
             shards=shards,
             readers=readers,
             plan=plan,
@@ -103,16 +103,16 @@ class BatchPlan:
     @staticmethod
     def from_bytes(packed: bytes) -> BatchPlan | None:
         """Return what `to_bytes` wrote; None for that of a version that writes something else."""
-        told = json.loads(zlib.decompress(packed))
-        if told.pop("format") != FORMAT:
+        stored = json.loads(zlib.decompress(packed))
+        if stored.pop("format") != FORMAT:
             return None
-        skipped = told["skipped"]
+        skipped = stored["skipped"]
         return BatchPlan(
             **{
-                **told,
-                "ends": tuple(told["ends"]),
+                **stored,
+                "ends": tuple(stored["ends"]),
                 "skipped": None if skipped is None else tuple(skipped),
-                "sources": tuple(told.get("sources", ())),
+                "sources": tuple(stored.get("sources", ())),
             }
         )
 

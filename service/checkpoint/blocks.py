@@ -29,7 +29,7 @@ class Manifest(NamedTuple):
     blocks: Mapping[str, StoredAt]
 
     def to_bytes(self) -> bytes:
-        """Return the manifest as it is stored; the names of files are told once."""
+        """Return the manifest as it is stored; each file name is stored once."""
         files = sorted({place.file for place in self.blocks.values()})
         number = {file: i for i, file in enumerate(files)}
         blocks = {key: (number[p.file], p.offset, p.length) for key, p in sorted(self.blocks.items())}
@@ -38,11 +38,11 @@ class Manifest(NamedTuple):
     @staticmethod
     def from_bytes(stored: bytes) -> Manifest:
         """Return what `to_bytes` wrote."""
-        told = json.loads(stored)
+        fields = json.loads(stored)
         places = {
-            k: StoredAt(told["files"][file], offset, length) for k, (file, offset, length) in told["blocks"].items()
+            k: StoredAt(fields["files"][file], offset, length) for k, (file, offset, length) in fields["blocks"].items()
         }
-        return Manifest(told["text"].encode(), places)
+        return Manifest(fields["text"].encode(), places)
 
 
 class BlockWriter:

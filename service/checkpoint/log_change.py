@@ -77,9 +77,9 @@ class LogChange:
         return {"batch": self.batch, "lines": self.lines, "begins": self.begins}
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> LogChange:
+    def from_json(stored: Mapping[str, Any]) -> LogChange:
         """Return what `to_json` wrote."""
-        return LogChange(**told)
+        return LogChange(**stored)
 
 
 def filled_source(files: Files, position: int) -> FilledSource:

@@ -10,7 +10,7 @@ EVERY = 20
 """Batches between two times: to sweep reads the manifests of one version and lists the files."""
 
 Chore = Callable[[int], None]
-"""Is told the last batch that is done."""
+"""Called with the last batch that is done."""
 
 
 class Sweeper:

@@ -55,11 +55,11 @@ class Version:
     levels: Mapping[int, LevelState]
 
     @staticmethod
-    def of(told: Iterable[ShardState], levels: int, shards: int) -> Version:
+    def of(reports: Iterable[ShardState], levels: int, shards: int) -> Version:
         """Return the version that the tasks of a batch have reported. Raises ValueError where a shard is missing."""
         clocks: dict[int, Mapping[str, Any]] = {}
         manifests: dict[int, dict[int, StoredAt]] = {level: {} for level in range(1, levels + 1)}
-        for each in told:
+        for each in reports:
             manifests[each.level][each.shard] = each.manifest
             if each.clocks is not None:
                 clocks[each.level] = each.clocks

@@ -105,8 +105,8 @@ def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 def hadoop_settings(settings: Settings) -> dict[str, str]:
     """Return the settings of the client of an object store."""
-    told = settings.spark.conf.items()
-    return {name.removeprefix("spark.hadoop."): text for name, text in told if name.startswith("spark.hadoop.fs.")}
+    conf = settings.spark.conf.items()
+    return {name.removeprefix("spark.hadoop."): text for name, text in conf if name.startswith("spark.hadoop.fs.")}
 
 
 def _words(table: str, read_: Range) -> str:

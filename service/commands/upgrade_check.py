@@ -81,9 +81,9 @@ class CheckedUpgrade:
             planned = unfinished(files)
             self.lines = [*map(str, upgrade.verdicts), *upgrade.notes]
             stateless = {str(each) for each in upgrade.verdicts}
-            told = obstacles(upgrade, None if planned is None else planned.number)
-            refusals += [each for each in told if each not in stateless]
-            self.goes_on = not told
+            blocking = obstacles(upgrade, None if planned is None else planned.number)
+            refusals += [each for each in blocking if each not in stateless]
+            self.goes_on = not blocking
             part = filled_part(program, Meaning.from_json(known["meaning"]))
             self.lines += [f"it cannot be filled: {each}" for each in part.refusals if upgrade.to_fill]
             fillable = bool(upgrade.to_fill) and not (upgrade.obstacles or part.refusals)

@@ -294,7 +294,7 @@ class _Filler:
         return self.to_fill
 
     def _teller(self, observer: Observer) -> Callable[..., None]:
-        return lambda event, **told: observer.say("info", event, query=self._program.name, **told)
+        return lambda event, **details: observer.say("info", event, query=self._program.name, **details)
 
     def _remove(self) -> None:
         self._files.remove_folder(FOLDER)

@@ -138,7 +138,7 @@ class DatabaseTable:
 
 def failure_of(table: LookedUpTable, error: DBAPIError) -> DatabaseConfigError | DatabaseUnreachable:
     """Return what an error of the driver says, by its code where it has one."""
-    told = f"the database of table {table.name}"
+    database = f"the database of table {table.name}"
     if isinstance(error.orig, SqliteError):
         name = getattr(error.orig, "sqlite_errorname", "")
         refused = not name.startswith(_BUSY)
@@ -146,8 +146,8 @@ def failure_of(table: LookedUpTable, error: DBAPIError) -> DatabaseConfigError |
         state = getattr(error.orig, "sqlstate", None) or ""
         refused = state[:2] in _REFUSED
     if refused:
-        return DatabaseConfigError(f"{told} refuses the lookup: {first_line(error)}")
-    return DatabaseUnreachable(f"{told} cannot be reached: {first_line(error)}")
+        return DatabaseConfigError(f"{database} refuses the lookup: {first_line(error)}")
+    return DatabaseUnreachable(f"{database} cannot be reached: {first_line(error)}")
 
 
 def login_refused(error: DBAPIError) -> bool:

@@ -34,12 +34,12 @@ class LookedUpTable:
 def looked_up_table(lookup: Lookup) -> LookedUpTable:
     """Return what the declared table says. Raises ValueError where its URL is none."""
     table = lookup.table
-    told = table.connector.properties
+    options = table.connector.properties
     assert table.lookup is not None
     columns = (table.columns[i] for i in lookup.columns)
     return LookedUpTable(
         name=table.name,
-        url=_with_login(sqlalchemy_url(told["url"]), told.get("username", ""), told.get("password", "")),
+        url=_with_login(sqlalchemy_url(options["url"]), options.get("username", ""), options.get("password", "")),
         columns=tuple(ReadColumn(c.name, c.type, c.nullable) for c in columns),
         keys=lookup.keys,
         options=table.lookup,

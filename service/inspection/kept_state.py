@@ -29,7 +29,7 @@ PIECES = 16
 """The number of key ranges in which a shard's table is read, since it need not fit into memory at once."""
 
 MOST = 3
-"""So many of the keys with most rows are told."""
+"""The number of keys with most rows that are shown."""
 
 _TOP = (1 << 64) - 1
 _MAX_TIME = (1 << 63) - 1
@@ -58,19 +58,19 @@ class CheckpointState:
         self._files = files
         self.batch = batch
         known = SmallFiles(files)
-        meaning, told = known.read("fixed"), known.read(OPERATORS)
+        meaning, operators = known.read("fixed"), known.read(OPERATORS)
         if meaning is None or meaning["format"] not in READABLE:
             found = "none" if meaning is None else f"format {meaning['format']}"
             raise NotReadable(
                 f"the state is of another version of the service: {found}, this version reads {formats()}\n"
                 "  hint:   look at it with the version that wrote it"
             )
-        if told is None:
+        if operators is None:
             raise NotReadable(
                 "the checkpoint does not say what its operators are called: it was last written by an earlier version\n"
                 "  hint:   start the job once with this version"
             )
-        self.operators = tuple(map(KeptOperator.from_json, told))
+        self.operators = tuple(map(KeptOperator.from_json, operators))
         self._levels = Version.before(files, batch + 1).levels if self.operators else {}
 
     def operator(self, name: str) -> KeptOperator:

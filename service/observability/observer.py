@@ -81,13 +81,13 @@ class Observer:
         more |= {"note": self._clean("; ".join(notes))} if notes else {}
         self.say("info", "the query has changed and goes on with its state", query=query, operators_kept=kept, **more)
 
-    def heard(self, query: str, told: Mapping[str, Any]) -> None:
+    def heard(self, query: str, report: Mapping[str, Any]) -> None:
         """Take in the metrics of one batch."""
-        task_metrics = TaskMetrics(**told["metrics"])
+        task_metrics = TaskMetrics(**report["metrics"])
         absorb(self.metrics, query, task_metrics)
-        self.recorder.heard(query, told["batch"], task_metrics.counts, told["samples"])
+        self.recorder.heard(query, report["batch"], task_metrics.counts, report["samples"])
         self._clear()
-        self._print(told["lines"])
+        self._print(report["lines"])
 
     def batch(self, query: str, progress: Progress) -> None:
         """Note that a batch is done."""

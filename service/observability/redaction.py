@@ -75,7 +75,7 @@ HARMLESS_OF_SPARK = (
     "spark.ui.enabled",
 )
 """How the names of those of Spark's settings begin whose values are shown; of all others only the name is. What
-object stores and Kubernetes are told stands among those, under names that nobody has a list of."""
+object stores and Kubernetes are given stands among those, under names that nobody has a list of."""
 
 _ASSIGNED = re.compile(
     rf"""(?ix) ((?:{SECRET_NAME}) [\w.-]{{0,60}} ["']? \s{{0,9}} [=:] \s{{0,9}})

@@ -39,7 +39,7 @@ Writer = tuple[int, tuple[int, ...]]
 NO_PATH = "the path of the record's message in its schema cannot be read"
 
 _DEEPEST = 32
-"""Messages within messages whose records can be told apart; more is taken for bytes that are none of ours."""
+"""The nesting depth to which records can be told apart; more is taken for bytes that are none of ours."""
 
 
 class ProtobufReader:

@@ -27,23 +27,23 @@ def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSett
     """Return what the recent batches were like. Those without rows only tell the time, so they count only if there are
     no others."""
     working = [batch for batch in recent if batch.rows] or list(recent)
-    lengths = [batch.told.seconds for batch in working]
+    lengths = [batch.progress.seconds for batch in working]
     last = recent[-1] if recent else None
     return Batches(
         completed=counted.total("batches_total"),
         failed=counted.total("batch_failures_total"),
         recent=len(recent),
-        number=last.told.batch if last else None,
+        number=last.progress.batch if last else None,
         ended=last.ended if last else None,
-        last_seconds=last.told.seconds if last else None,
+        last_seconds=last.progress.seconds if last else None,
         last_rows=last.rows if last else None,
         median_seconds=median(lengths) if lengths else None,
         slowest_seconds=max(lengths, default=None),
-        busy=min(1.0, sum(batch.told.seconds for batch in recent) / span(recent, now)) if recent else None,
+        busy=min(1.0, sum(batch.progress.seconds for batch in recent) / span(recent, now)) if recent else None,
         trigger_seconds=settings.trigger / 1000,
         tick_seconds=settings.tick / 1000,
         most_rows=settings.rows,
-        full=last is not None and max(last.told.rows, default=0) >= FULL * settings.rows,
+        full=last is not None and max(last.progress.rows, default=0) >= FULL * settings.rows,
         phases=_driver_phases(working),
         tasks=_phases([batch.tasks for batch in working], sum(sum(batch.tasks.values()) for batch in working)),
     )
@@ -51,8 +51,8 @@ def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSett
 
 def _driver_phases(working: Sequence[BatchRecord]) -> tuple[Phase, ...]:
     """The phases of the driver; what is in none of them is 'other'."""
-    told = [batch.told for batch in working]
-    whole = [{**each.phases, "other": max(0.0, each.seconds - sum(each.phases.values()))} for each in told]
+    reports = [batch.progress for batch in working]
+    whole = [{**each.phases, "other": max(0.0, each.seconds - sum(each.phases.values()))} for each in reports]
     return _phases(whole, sum(sum(phases.values()) for phases in whole))
 
 
@@ -105,7 +105,7 @@ def table_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[str, float
 
 def partition_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[Place, float]:
     """Return offsets passed a second, by partition."""
-    each = [{place_of(read): passed(read) for read in batch.told.reads} for batch in recent]
+    each = [{place_of(read): passed(read) for read in batch.progress.reads} for batch in recent]
     return _rates(each, span(recent, now))
 
 

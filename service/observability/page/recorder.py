@@ -114,9 +114,9 @@ class Recorder:
         with self._lock:
             job = self._job(query)
             job.counted[number] = counts
-            for told in samples:
-                kept = job.late if told["late"] else job.dead
-                kept.append(ShownSample(now, **{name: value for name, value in told.items() if name != "late"}))
+            for sample in samples:
+                kept = job.late if sample["late"] else job.dead
+                kept.append(ShownSample(now, **{name: value for name, value in sample.items() if name != "late"}))
 
     def batch(self, query: str, progress: Progress, state_rows: float) -> None:
         """Note that a batch is done; the job has `state_rows` rows of state now."""

@@ -42,24 +42,24 @@ _WIDER = {("BIGINT", "INT"), ("STRING", "INT"), ("STRING", "BIGINT")}
 """Types that a column may have, instead of the type of its metadata."""
 
 
-def told_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[ColumnClause, ...]:
+def timestamps_in_zone(clauses: Sequence[ColumnClause], zone: str) -> tuple[ColumnClause, ...]:
     """Return the columns of a table, where a METADATA timestamp without a zone is computed from the instant that Kafka
     keeps.
 
     In UTC both are the same, and the column is left as it is.
     """
-    told: list[ColumnClause] = []
+    rewritten: list[ColumnClause] = []
     for clause in clauses:
         kind = clause.type
         if zone == "UTC" or clause.metadata != "timestamp" or kind is None or kind.this != exp.DType.TIMESTAMP:
-            told.append(clause)
+            rewritten.append(clause)
             continue
         hidden = Name(INTERNAL + clause.name.text, clause.name.at)
         instant = exp.DataType(this=exp.DType.TIMESTAMPLTZ, expressions=[exp.Literal.number(3)])
         column = exp.Column(this=exp.Identifier(this=hidden.text, quoted=True))
-        told.append(replace(clause, name=hidden, type=instant))
-        told.append(ColumnClause(name=clause.name, expression=exp.Cast(this=column, to=kind)))
-    return tuple(told)
+        rewritten.append(replace(clause, name=hidden, type=instant))
+        rewritten.append(ColumnClause(name=clause.name, expression=exp.Cast(this=column, to=kind)))
+    return tuple(rewritten)
 
 
 def check_metadata(key: str, kind: DataType, connector: Connector) -> None:

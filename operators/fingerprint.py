@@ -1,7 +1,7 @@
 """The fingerprint of an operator: a text that changes when it could no longer read the state it has written.
 
-Law: it tells what is kept and how (the kernel, what it was told to do, its tables), and never the text by which DuckDB
-computes it. An attribute that has its default value says nothing, so a kernel may get more of them; a default is never
+Law: it describes what is kept and how (the kernel, its attributes, its tables), and never the text by which DuckDB
+computes it. An attribute with its default value is left out, so a kernel may get more of them; a default is never
 changed. The version of the kernel stands beside it in the identity of the operator.
 """
 
@@ -47,7 +47,7 @@ notes when it was written."""
 
 
 def is_default(part: Field[Any], value: object) -> bool:
-    """Return whether an attribute has the value that it has where nothing is said."""
+    """Return whether an attribute has its default value."""
     if part.default_factory is not MISSING:
         return bool(value == part.default_factory())
     return part.default is not MISSING and bool(value == part.default)
@@ -74,17 +74,17 @@ class _Text:
         if isinstance(value, pa.Schema):
             return "(" + ", ".join(f"{f.name} {f.type}" for f in value) + ")"
         if is_dataclass(value) and not isinstance(value, type):
-            inner = ", ".join(f"{name}={self._part(name, part)}" for name, part in self.told(value))
+            inner = ", ".join(f"{name}={self._part(name, part)}" for name, part in self.attributes(value))
             return f"{type(value).__name__}({inner})"
         if isinstance(value, tuple):
             return "[" + ", ".join(map(self.of, value)) + "]"
         return repr(value)
 
-    def told(self, value: Any) -> Iterator[tuple[str, object]]:
+    def attributes(self, value: Any) -> Iterator[tuple[str, object]]:
         for part in fields(value):
-            told = getattr(value, part.name)
-            if (type(value).__name__, part.name) not in _LATER or not is_default(part, told):
-                yield part.name, told
+            attribute = getattr(value, part.name)
+            if (type(value).__name__, part.name) not in _LATER or not is_default(part, attribute):
+                yield part.name, attribute
 
     def _part(self, name: str, value: object) -> str:
         if name != _LIVES:
@@ -95,11 +95,11 @@ class _Text:
 class _Meaning(_Text):
     """The text of what a specification says of state."""
 
-    def told(self, value: Any) -> Iterator[tuple[str, object]]:
+    def attributes(self, value: Any) -> Iterator[tuple[str, object]]:
         for part in fields(value):
-            told = getattr(value, part.name)
-            if "duckdb" not in part.metadata and not is_default(part, told):
-                yield part.name, told
+            attribute = getattr(value, part.name)
+            if "duckdb" not in part.metadata and not is_default(part, attribute):
+                yield part.name, attribute
 
 
 def fingerprint(kernel: Kernel) -> str:

@@ -324,7 +324,7 @@ WRITES_JSON = ("JSON_ARRAYAGG", "JSON_OBJECTAGG")
 """Aggregates of whose constants the first is DuckDB text that follows from the type of the argument."""
 
 
-def told_constants(function: str, constants: tuple[str, ...]) -> tuple[str, ...]:
+def semantic_constants(function: str, constants: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the constants of an aggregate that say what is wanted, not how it is computed."""
     return constants[1:] if function in WRITES_JSON else constants
 

@@ -208,12 +208,12 @@ class WaitingForRows(Waiting):
         back = f"ROW_NUMBER() {over(self._columns, [f'{ORDER_NUMBER} DESC'])}"
         first = f"MIN({ORDER_NUMBER}) {over(self._columns)}"
         items = [named(back, "back"), named(first, "first")]
-        told = sql(select(items, "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
-        stay = told.column("back").to_numpy() <= (0 if ended else self.ahead)
+        numbers = sql(select(items, "rows", order_by=[ORDER_NUMBER]), {"rows": rows})
+        stay = numbers.column("back").to_numpy() <= (0 if ended else self.ahead)
         staying = sequence.filter(pa.array(stay))
         pending.write(state, known, sequence, stays=stay)
         if self.ttl:
-            self._wake(state, sequence.filter(pa.array(stay & (told.column("first").to_numpy() >= 0))), sql)
+            self._wake(state, sequence.filter(pa.array(stay & (numbers.column("first").to_numpy() >= 0))), sql)
         answered = sequence.filter(pa.array(~stay))
         due, due_times = in_order(answered.select(self.schema.names), answered.column(ORDER_TIME).to_numpy())
         return Due(due, due_times, staying.select(self.schema.names), staying.column(ORDER_TIME).to_numpy())

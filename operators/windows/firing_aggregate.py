@@ -118,11 +118,11 @@ class FiringAggregateOperator(KernelDefaults):
         if partials.num_rows == 0:
             nothing = [partials.column(n) if n in types else pa.array([], pa.int64()) for n in columns]
             return weigh(pa.table(nothing, names=columns), 1), 0
-        late, attached = 0, isinstance(partial.told, Attached)
+        late, attached = 0, isinstance(partial.carried, Attached)
         slices = distinct(partials.column(START).to_numpy())
         windows = Windows(slices, slices, slices)
-        if not isinstance(partial.told, Attached):
-            windows = windows_of(partial.told, slices)
+        if not isinstance(partial.carried, Attached):
+            windows = windows_of(partial.carried, slices)
         if previous > MIN_TIME and not partial.processing:
             open_ = ~closed_at(previous - self.firing.lateness, windows.ends, partial.zone)
             windows = Windows(windows.slices[open_], windows.starts[open_], windows.ends[open_])

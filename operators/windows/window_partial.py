@@ -52,12 +52,11 @@ class WindowPartial(PartialAggregate):
 
     def times(self) -> tuple[str, ...]:
         """Return `s`, the start of a slice in ms; of attached windows `s`, the end, and `w`, the start."""
-        return (START, ATTACHED_START) if isinstance(self.told, Attached) else (START,)
+        return (START, ATTACHED_START) if isinstance(self.carried, Attached) else (START,)
 
     @property
-    def told(self) -> SlicedWindow:
-        """The windows as the partials tell them: of those with partials of their own they have the start and the
-        end."""
+    def carried(self) -> SlicedWindow:
+        """The windows as the partials carry them: with start and end where each window has partials of its own."""
         return Attached(len(self.keys) + 1, len(self.keys)) if self.each_window else self.window
 
     @property

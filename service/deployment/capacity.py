@@ -29,7 +29,7 @@ def memory_of_tasks(spark: Spark) -> int:
 
 
 def _bytes_of(text: str) -> int:
-    """A size as a JVM is told it, 512m or 2g; 0 where it is something else."""
+    """The bytes of a size as JVM options write it, 512m or 2g; 0 for any other text."""
     size = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
     return 0 if size is None else int(size[1]) << (_UNITS[size[2]] if size[2] else 0)
 

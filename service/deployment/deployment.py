@@ -94,8 +94,8 @@ class Deployment:
     def end_offsets(self, source: int) -> Mapping[str, Mapping[int, int]]:
         """Return where the topics of a source end now, by topic and partition, or where this job may read to by now."""
         if self.ends is not None:
-            told = json.loads(self.ends.now().get(source, "{}"))
-            return {topic: {int(p): offset for p, offset in each.items()} for topic, each in told.items()}
+            offsets = json.loads(self.ends.now().get(source, "{}"))
+            return {topic: {int(p): offset for p, offset in each.items()} for topic, each in offsets.items()}
         return self._cluster(source).end_offsets(self._table(source).connector.topics)
 
     def limits(self, source: int) -> Mapping[str, Mapping[int, int]]:

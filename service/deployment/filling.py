@@ -90,7 +90,7 @@ def filling_range(
             position = positions[source.id]
             began, bound = first(files, position) or {}, done[position] or {}
         else:
-            began, bound = {}, _as_told(deployment.end_offsets(source.id))
+            began, bound = {}, _as_json(deployment.end_offsets(source.id))
         topics = source.table.connector.topics
         refusals += [
             f"table {source.table.name}: topic {topic} is read by the old query and cannot be found"
@@ -102,8 +102,8 @@ def filling_range(
         same = source.id in part.same_start
         for topic in topics:
             if source.table.connector.kind != "upsert-kafka" and cluster.compacts_within(topic, _FOR_EVER):
-                told = f"table {source.table.name}: topic {topic} is compacted, and may lack earlier rows"
-                (refusals if same else notes).append(told)
+                message = f"table {source.table.name}: topic {topic} is compacted, and may lack earlier rows"
+                (refusals if same else notes).append(message)
         if same:
             refusals += _other_start(source, part, given, there, began, bound)
         chosen = {
@@ -111,7 +111,7 @@ def filling_range(
             for topic, each in given.items()
         }
         starts[source.id] = json.dumps(chosen)
-        notes += _told(source, chosen, there, bound, again=source.id in positions)
+        notes += _describe_range(source, chosen, there, bound, again=source.id in positions)
     return FillingRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
 
 
@@ -148,7 +148,7 @@ def _other_start(
                 )
 
 
-def _told(
+def _describe_range(
     source: Source, starts: Mapping[str, Mapping[str, int]], there: Offsets, bound: Any, *, again: bool
 ) -> Iterator[str]:
     records = sum(
@@ -162,7 +162,7 @@ def _told(
         yield f"table {source.table.name}: records are gone from Kafka: {', '.join(gone)}"
 
 
-def _as_told(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+def _as_json(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
     """Offsets as Spark's JSON of them has them."""
     return {topic: {str(partition): offset for partition, offset in each.items()} for topic, each in offsets.items()}
 
@@ -239,7 +239,7 @@ class FollowedEnds:
         found = ends(self._files, last(self._files, COMMITS))
         self._ends = {source: found[at] or {} for source, at in self._positions.items()}
         for source, ask in self._others.items():
-            self._ends[source] = _as_told(ask())
+            self._ends[source] = _as_json(ask())
 
     def _left(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> int:
         return sum(
@@ -266,10 +266,10 @@ class FillingRecord:
     @staticmethod
     def read(filling: Files) -> FillingRecord | None:
         """Return what was written; None where no filling has begun."""
-        told = SmallFiles(filling).read(RECORD)
-        if told is None:
+        stored = SmallFiles(filling).read(RECORD)
+        if stored is None:
             return None
-        return FillingRecord(told["of"], told["part"], {int(k): v for k, v in told["starts"].items()})
+        return FillingRecord(stored["of"], stored["part"], {int(k): v for k, v in stored["starts"].items()})
 
     def write(self, filling: Files) -> None:
         """Remember it."""

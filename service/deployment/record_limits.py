@@ -38,10 +38,10 @@ def limits_now(deployment: Deployment) -> dict[str, RecordLimit]:
     for key in dict.fromkeys([*_sinks(deployment), *_side_keys(deployment)]):
         number, _, topic = key.partition("/")
         kafka = deployment.writers.addresses[int(number)].librdkafka
-        told, codec = kafka.get(LARGEST, ""), kafka.get(_CODEC, DEFAULTS[_CODEC])
+        limit, codec = kafka.get(LARGEST, ""), kafka.get(_CODEC, DEFAULTS[_CODEC])
         found[key] = RecordLimit(
             topic=topic,
-            sent=int(told) if told.isdigit() else RECORD_BYTES,
+            sent=int(limit) if limit.isdigit() else RECORD_BYTES,
             stored=Cluster(kafka).largest_record(topic),
             codec=None if codec == "none" else codec,
         )
@@ -55,12 +55,12 @@ class Refusals:
         self._refused: dict[str, int] = {}
         self._batches: dict[str, int] = {}
 
-    def learn(self, deployment: Deployment, rooms: Rooms, told: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    def learn(self, deployment: Deployment, rooms: Rooms, refusals: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Learn of what was refused of a batch with these rooms (`Refused`). Return the topics of which something
         was learned, with the bytes that no record or batch of records has from now on."""
         learned: dict[str, int] = {}
         for key, room in rooms.items():
-            refused = Refused(*told.get(key, ()))
+            refused = Refused(*refusals.get(key, ()))
             if refused == Refused():
                 continue
             half = refused.together // 2
@@ -110,12 +110,12 @@ def with_small_batches(settings: WriterSettings, number: int, rooms: Rooms, side
     mine = [room for key, room in rooms.items() if key.startswith(f"{number}/")]
     known = [side, *(room.taken for room in mine), *(room.batch for room in mine)]
     most = (least(*known) or BATCH_BYTES) - OVERHEAD
-    told = int(settings.kafka.get(_BATCH, BATCH_BYTES))
-    return settings if told <= most else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, most))})
+    configured = int(settings.kafka.get(_BATCH, BATCH_BYTES))
+    return settings if configured <= most else replace(settings, kafka={**settings.kafka, _BATCH: str(max(1, most))})
 
 
 def _known(store: Store) -> dict[str, RecordLimit]:
-    return {key: RecordLimit(**told) for key, told in (store.read(ROOMS) or {}).items()}
+    return {key: RecordLimit(**limit) for key, limit in (store.read(ROOMS) or {}).items()}
 
 
 def _sinks(deployment: Deployment) -> list[str]:

@@ -29,7 +29,7 @@ from service.deployment.deployment import Deployment
 from service.kafka.errors import KafkaFailure
 from service.kafka.writer.marker import MarkerReader
 from service.kafka.writer.partition_writer import PartitionWriter, fence_all
-from service.plan.program import Program, starts_told
+from service.plan.program import Program, starts_in_plan
 from service.runtime.watermarks import channel_name
 
 PLAN, CUT, SKIPPED, TRIES = "plan", "cut", "skipped", "tries"
@@ -157,8 +157,8 @@ class Replanning:
         if written:
             partly = f"{len(written)} of {tasks} tasks had written theirs: {', '.join(map(str, written))}"
             passed = [each._replace(partly=partly) for each in passed]
-        told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
-        self._store.write(SKIPPED, [*told, *(each._asdict() for each in passed)])
+        earlier = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != batch.number]
+        self._store.write(SKIPPED, [*earlier, *(each._asdict() for each in passed)])
         if self._deployment.program.levels:
             # Nothing has changed: the state after this batch is that before it.
             Version.before(self._files, batch.number).write(self._files, batch.number)
@@ -194,17 +194,17 @@ class Replanning:
                 "it can only be repeated as it was planned: give the job more memory, at least for this batch",
             )
         if skipped is not None:
-            told = self._told(batch.number, plan, skipped)
+            skipping = self._skipping_plan(batch.number, plan, skipped)
             for place in places:
                 if place not in done:
-                    self._is_committed(*place, plan, batch.number, told)
+                    self._is_committed(*place, plan, batch.number, skipping)
         return written, len(here)
 
     @property
     def _clusters(self) -> int:
         return len(self._deployment.writers.addresses)
 
-    def _told(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
+    def _skipping_plan(self, number: int, plan: int, skipped: Sequence[Skipped]) -> bytes:
         shards, readers = (int(self._store.read(name) or 0) for name in ("shards", "readers"))
         program = self._deployment.program
         planned = BatchPlan.planned(
@@ -213,7 +213,7 @@ class Replanning:
             shards=shards,
             readers=readers,
             plan=plan,
-            starts_of=starts_told(program),
+            starts_of=starts_in_plan(program),
             sources=(source.id for source in program.sources),
         )
         return replace(planned, skipped=tuple(each._asdict() for each in skipped)).to_bytes()
@@ -230,11 +230,11 @@ class Replanning:
 
         _patiently(fenced)
 
-    def _is_committed(self, number: int, place: int, plan: int, batch: int, told: bytes) -> bool:
+    def _is_committed(self, number: int, place: int, plan: int, batch: int, skipping: bytes) -> bool:
         settings = self._deployment.writer(number, str(self._store.read("id")), plan)
         writer = PartitionWriter(settings, place, MarkerReader(settings.kafka))
         try:
-            return _patiently(lambda: not writer.supersede(batch, told))
+            return _patiently(lambda: not writer.supersede(batch, skipping))
         finally:
             writer.close()
 

@@ -84,8 +84,8 @@ class RollForward:
             pass_nothing(self._files, number)
         else:
             plan.put(self._files)
-            told = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != number]
-            self._store.write(SKIPPED, [*told, *(plan.skipped or ())])
+            earlier = [each for each in self._store.read(SKIPPED) or [] if each["batch"] != number]
+            self._store.write(SKIPPED, [*earlier, *(plan.skipped or ())])
         if self._keeps_state:
             Version.before(self._files, number).write(self._files, number)
         note_done(self._files, number)
@@ -137,10 +137,10 @@ def _known_ends(store: Store, planned: int, plan: int) -> dict[int, dict[int, in
 
     Empty, which means everything, if the stored offsets are newer than the checkpoint, whose files were copied one by
     one."""
-    told = store.read(ENDS)
-    if told is None or told["batch"] > planned or told["plan"] > plan:
+    stored = store.read(ENDS)
+    if stored is None or stored["batch"] > planned or stored["plan"] > plan:
         return {}
-    return {n: {int(p): int(o) for p, o in each.items()} for n, each in enumerate(told["ends"])}
+    return {n: {int(p): int(o) for p, o in each.items()} for n, each in enumerate(stored["ends"])}
 
 
 def _check_lookups(deployment: Deployment) -> None:

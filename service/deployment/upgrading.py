@@ -8,7 +8,7 @@ from typing import Any
 from service.checkpoint.files import Files
 from service.checkpoint.log_change import FilledSource, LogChange
 from service.checkpoint.small_files import QUERY, SmallFiles
-from service.plan.meaning import Meaning, told_now
+from service.plan.meaning import Meaning, in_current_form
 from service.plan.program import Program
 from service.plan.source_ids import going_on
 from service.plan.upgrade import Upgrade, upgrade
@@ -20,8 +20,8 @@ _AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start over"
 def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
     """Return what the checkpoint of a query remembers, as JSON values; `change` is what comes of the log of the query
     before."""
-    told = {"format": FORMAT, "meaning": now.to_json()}
-    return told if change is None else {**told, "change": change.to_json()}
+    stored = {"format": FORMAT, "meaning": now.to_json()}
+    return stored if change is None else {**stored, "change": change.to_json()}
 
 
 def settled(files: Files) -> Any:
@@ -47,9 +47,9 @@ def change_of_log(
     files: Files, known: Any, now: Meaning, filled: Mapping[int, FilledSource] | None = None
 ) -> LogChange:
     """Return what comes of the log where the query that means `now` takes over; `filled` are the sources, by id, that
-    are new and were read already. Where it is the same query, told in a former format, nothing does."""
+    are new and were read already. Where it is the same query in a former format, nothing does."""
     before = Meaning.from_json(known["meaning"])
-    if filled is None and told_now(before, now) == now:
+    if filled is None and in_current_form(before, now) == now:
         return LogChange.from_json(known["change"]) if known.get("change") else LogChange(0)
     return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], filled)
 
@@ -81,7 +81,7 @@ def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
             f"  detail: the state in {url} has format {known['format']}, this version reads {formats()}\n"
             f"  hint:   run the version that wrote it, or {_AFRESH}"
         )
-    before = told_now(Meaning.from_json(known["meaning"]), now)
+    before = in_current_form(Meaning.from_json(known["meaning"]), now)
     return None if before == now else upgrade(before, now)
 
 

@@ -182,10 +182,10 @@ class Cluster:
         """Return the bytes of the largest batch of records that `topic` takes, compressed; None where we may not
         ask."""
         try:
-            told = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
+            limit = self._config(topic, f'the topic "{topic}" cannot be described')["max.message.bytes"].value
         except KafkaConfigError:
             return None
-        return None if told is None else int(told)
+        return None if limit is None else int(limit)
 
     def _config(self, topic: str, cannot: str) -> Mapping[str, ConfigEntry]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -219,8 +219,8 @@ class Cluster:
             return
 
         def tell() -> None:
-            told = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-            for place in told[group].result(timeout=self._seconds).topic_partitions or ():
+            answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+            for place in answers[group].result(timeout=self._seconds).topic_partitions or ():
                 if place.error is not None:
                     raise KafkaException(place.error)
 

@@ -121,9 +121,9 @@ class Troubles:
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
         """Return what is behind a call that failed: the trouble, where the call only waited in vain."""
-        told = failure_of(failed, primary)
-        if self._last is None or not isinstance(told, KafkaUnreachable):
-            return told
+        cause = failure_of(failed, primary)
+        if self._last is None or not isinstance(cause, KafkaUnreachable):
+            return cause
         return failure(self._last.code(), self._last.str(), primary)
 
 
@@ -135,7 +135,7 @@ def patiently(ask: Callable[[], Answer], cannot: str, seconds: float) -> Answer:
         try:
             return ask()
         except (KafkaException, TimeoutError) as failed:
-            told = failure_of(failed, cannot)
-            if not told.retriable or time.monotonic() >= until:
-                raise told from failed
+            cause = failure_of(failed, cannot)
+            if not cause.retriable or time.monotonic() >= until:
+                raise cause from failed
         time.sleep(0.1)

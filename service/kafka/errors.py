@@ -106,7 +106,7 @@ class MessageTooLarge(KafkaFailure):
         self.writer: int | None = None
 
     @property
-    def told(self) -> Mapping[str, tuple[int, int]]:
+    def for_driver(self) -> Mapping[str, tuple[int, int]]:
         """What the driver has to know of it, as JSON has it: by writer and topic what was refused."""
         return {} if self.writer is None else {f"{self.writer}/{topic}": each for topic, each in self.refused.items()}
 

@@ -17,7 +17,7 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any
 
-from operators.aggregates.functions import told_constants
+from operators.aggregates.functions import semantic_constants
 from operators.fingerprint import is_default
 from service.plan.expressions import Column, Expression, Literal
 from service.plan.nodes import AggregateCall, Field, Job, Node, OverCall, Place, Sink
@@ -35,7 +35,7 @@ class MeaningText:
     """Texts of what parts of a plan mean; those of nodes are kept with them, so that each is written once."""
 
     _versions = True
-    """Whether versions are told."""
+    """Whether versions are part of the text."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, str]] = {}
@@ -81,14 +81,14 @@ class MeaningText:
     def parts(self, value: Any, without: Set[str] = frozenset()) -> Iterator[str]:
         """Yield the texts of the attributes of a dataclass."""
         for part in parts_of(value):
-            told = getattr(value, part.name)
+            attribute = getattr(value, part.name)
             if part.name == "versions" and not self._versions:
                 continue
-            if part.name in _SILENT or part.name in without or "duckdb" in part.metadata or is_default(part, told):
+            if part.name in _SILENT or part.name in without or "duckdb" in part.metadata or is_default(part, attribute):
                 continue
             if part.name == "constants" and isinstance(value, AggregateCall | OverCall):
-                told = told_constants(value.function, value.constants)
-            yield f"{part.name}={self.of(told)}"
+                attribute = semantic_constants(value.function, value.constants)
+            yield f"{part.name}={self.of(attribute)}"
         if isinstance(value, AggregateCall | OverCall) and self._versions and version_of_call(value) > 1:
             yield f"version={version_of_call(value)}"
 

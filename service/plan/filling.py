@@ -21,7 +21,7 @@ from operators.joins.temporal_join import TemporalJoinOperator
 from operators.kernel import Kernel
 from operators.rows.normalize import NormalizeOperator
 from operators.rows.set_operation import SetOperationOperator
-from service.plan.meaning import Meaning, told_now
+from service.plan.meaning import Meaning, in_current_form
 from service.plan.program import Operator, Output, Program
 
 _OF_ROWS_ALONE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
@@ -53,7 +53,7 @@ class FilledPart:
 
 def filled_part(program: Program, known: Meaning) -> FilledPart:
     """Return what has to be filled where `program` goes on after a query that meant `known`."""
-    kept = {each.kept_as for each in told_now(known, program.meaning).operators}
+    kept = {each.kept_as for each in in_current_form(known, program.meaning).operators}
     written = {each.table for each in known.outputs}
     new = [o for o in program.operators if o.kernel.traces() and o.identity not in kept]
     outputs = tuple(o for o in program.outputs if o.table.name not in written)
@@ -92,7 +92,7 @@ def _part(program: Program, needed: set[int], outputs: tuple[Output, ...]) -> Pr
     sources = tuple(s for s in program.sources if s.id in needed)
     levels = max((o.level for o in operators), default=0)
     meaning, identities, ids = program.meaning, {o.identity for o in operators}, {o.id for o in outputs}
-    told = "\n".join([meaning.query, *sorted(identities), *(o.table.name for o in outputs)])
+    text = "\n".join([meaning.query, *sorted(identities), *(o.table.name for o in outputs)])
     return replace(
         program,
         sources=sources,
@@ -101,7 +101,7 @@ def _part(program: Program, needed: set[int], outputs: tuple[Output, ...]) -> Pr
         levels=levels,
         meaning=replace(
             meaning,
-            query=sha256(told.encode()).hexdigest()[:16],
+            query=sha256(text.encode()).hexdigest()[:16],
             levels=levels,
             sources=tuple(m for s, m in zip(program.sources, meaning.sources, strict=True) if s.id in needed),
             outputs=tuple(m for o, m in zip(program.outputs, meaning.outputs, strict=True) if o.id in ids),

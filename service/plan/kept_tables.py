@@ -52,16 +52,16 @@ class KeptOperator:
             "name": self.name,
             "level": self.level,
             "order": None if self.order is None else list(self.order),
-            "tables": {name: _told(table) for name, table in self.tables.items()},
+            "tables": {name: _to_json(table) for name, table in self.tables.items()},
         }
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> KeptOperator:
+    def from_json(stored: Mapping[str, Any]) -> KeptOperator:
         """Read what `to_json` wrote."""
-        order = told["order"]
-        tables = {name: _table(each) for name, each in told["tables"].items()}
+        order = stored["order"]
+        tables = {name: _table(each) for name, each in stored["tables"].items()}
         return KeptOperator(
-            told["identity"], told["name"], told["level"], None if order is None else tuple(order), tables
+            stored["identity"], stored["name"], stored["level"], None if order is None else tuple(order), tables
         )
 
 
@@ -102,7 +102,7 @@ def _kept(operator: Operator, name: str, spec: TraceSpec) -> KeptTable:
     return KeptTable(spec, shown, groups or key)
 
 
-def _told(table: KeptTable) -> dict[str, Any]:
+def _to_json(table: KeptTable) -> dict[str, Any]:
     spec = table.spec
     return {
         "schema": base64.b64encode(spec.schema.serialize().to_pybytes()).decode(),
@@ -116,14 +116,14 @@ def _told(table: KeptTable) -> dict[str, Any]:
     }
 
 
-def _table(told: Mapping[str, Any]) -> KeptTable:
-    key = told["key"]
+def _table(stored: Mapping[str, Any]) -> KeptTable:
+    key = stored["key"]
     spec = TraceSpec(
-        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(told["schema"]))),
-        kind=TableKind(told["kind"]),
-        timestamp=told["timestamp"],
+        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(stored["schema"]))),
+        kind=TableKind(stored["kind"]),
+        timestamp=stored["timestamp"],
         key=None if key is None else tuple(key),
-        key_is_hash=told["key_is_hash"],
-        placing=told["placing"],
+        key_is_hash=stored["key_is_hash"],
+        placing=stored["placing"],
     )
-    return KeptTable(spec, told["shown"], tuple(told["known_by"]))
+    return KeptTable(spec, stored["shown"], tuple(stored["known_by"]))

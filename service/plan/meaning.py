@@ -6,7 +6,7 @@ number: an operator of another query that has the same identity keeps the same s
 no part of it, only whether they do: state that may expire notes when each row was written. Nor is how DuckDB computes
 it: functions, aggregates and kernels have versions, raised where a mend gives other answers than those in state.
 
-State is kept under the identity that its operator had when it was first written, so that identities may be told
+State is kept under the identity that its operator had when it was first written, so that identities may be written
 otherwise later: `formerly` is what an operator was called in checkpoints of format 6.
 """
 
@@ -98,24 +98,24 @@ class Meaning:
 
     def to_json(self) -> dict[str, Any]:
         """Return what a checkpoint remembers, as JSON values."""
-        told = asdict(self)
-        del told["formerly"]
-        for operator in told["operators"]:
+        stored = asdict(self)
+        del stored["formerly"]
+        for operator in stored["operators"]:
             del operator["text"], operator["texts"], operator["formerly"]
-        return told
+        return stored
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Meaning:
+    def from_json(stored: Mapping[str, Any]) -> Meaning:
         """Return what `to_json` wrote."""
         return Meaning(
-            query=told["query"],
-            zone=told["zone"],
-            levels=told["levels"],
+            query=stored["query"],
+            zone=stored["zone"],
+            levels=stored["levels"],
             sources=tuple(
                 SourceMeaning(**{"id": position, **s, "topics": tuple(s["topics"])})
-                for position, s in enumerate(told["sources"])
+                for position, s in enumerate(stored["sources"])
             ),
-            outputs=tuple(OutputMeaning(**{**o, "topics": tuple(o["topics"])}) for o in told["outputs"]),
+            outputs=tuple(OutputMeaning(**{**o, "topics": tuple(o["topics"])}) for o in stored["outputs"]),
             operators=tuple(
                 OperatorMeaning(
                     **{
@@ -124,18 +124,18 @@ class Meaning:
                         "steps": tuple((kind, step) for kind, step in o["steps"]),
                     }
                 )
-                for o in told["operators"]
+                for o in stored["operators"]
             ),
-            used_ids=told.get("used_ids", len(told["sources"])),
+            used_ids=stored.get("used_ids", len(stored["sources"])),
         )
 
 
-def told_now(known: Meaning, now: Meaning) -> Meaning:
+def in_current_form(known: Meaning, now: Meaning) -> Meaning:
     """Return what a checkpoint remembers in the words of today, for a query that means `now`: a query or an operator
     that was remembered in the words of format 6 is the one that would have been called so."""
     formerly = {each.formerly: each for each in now.operators}
 
-    def told(operator: OperatorMeaning) -> OperatorMeaning:
+    def current(operator: OperatorMeaning) -> OperatorMeaning:
         if operator.kept_as:
             return operator
         same = formerly.get(operator.identity)
@@ -144,7 +144,7 @@ def told_now(known: Meaning, now: Meaning) -> Meaning:
         return replace(operator, kept_as=operator.identity, tables={})
 
     query = now.query if known.query == now.formerly else known.query
-    return replace(known, query=query, operators=tuple(map(told, known.operators)))
+    return replace(known, query=query, operators=tuple(map(current, known.operators)))
 
 
 class Computed(NamedTuple):
@@ -239,14 +239,14 @@ def source_meaning(table: Table, id_: int) -> SourceMeaning:
 
 def output_meaning(table: Table, columns: Sequence[int], key: Iterable[int] | None, *, append: bool) -> OutputMeaning:
     """Return what is remembered of a table that is written, whose rows have `columns` and are told apart by `key`."""
-    told = None if key is None else [table.columns[columns[position]].name for position in key]
+    names = None if key is None else [table.columns[columns[position]].name for position in key]
     return OutputMeaning(
         table=table.name,
         connector=table.connector.kind,
         topics=table.connector.topics,
         form={
             "key": ", ".join(f"{table.columns[k].name} {_type(table.columns[k].type)}" for k in table.key),
-            "what tells rows apart": "nothing" if told is None else ", ".join(told),
+            "what tells rows apart": "nothing" if names is None else ", ".join(names),
             "changes": ADDED if append else "updates",
             **_formats(table.connector),
         },

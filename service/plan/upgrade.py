@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning, told_now
+from service.plan.meaning import ADDED, Meaning, OperatorMeaning, OutputMeaning, SourceMeaning, in_current_form
 
 
 class Fate(Enum):
@@ -67,7 +67,7 @@ class Upgrade:
 def upgrade(known: Meaning, now: Meaning) -> Upgrade:
     """Compare the query that a checkpoint was written by with the one that is to go on, whose sources have the ids that
     `service.plan.source_ids` gives them."""
-    known = told_now(known, now)
+    known = in_current_form(known, now)
     written = _outputs(known.outputs, now.outputs)
     lacking = written.lacking
     if now.levels and not known.levels:

@@ -1,6 +1,6 @@
 """Finds the rows that cannot be computed: a row that makes a block fail costs that row, not the block and not the job.
 
-Errors that are known of (a failed CAST, text that is no JSON) are told row by row where they arise. This is for all
+Expected errors (a failed CAST, text that is no JSON) are found row by row where they arise. This is for all
 others: the block is halved until the rows are found that cannot be computed, whatever the reason.
 """
 

@@ -94,10 +94,10 @@ class LevelClock:
                     names, waits = tick.channels.get(source, ()), source in tick.waiting
                     clock.learn(names, source in tick.ended, clocks.running, waiting=waits)
             elif e.kind == Kind.CLOCK and e.address in clocks.sources:
-                for told in from_bytes(e.payload, e.watermark):
-                    name = channel_name(e.address, told.topic, told.partition)
-                    clocks.sources[e.address].observe(name, told.watermark, clocks.running)
-                    source_ranges.append(told.source_range)
+                for reading in from_bytes(e.payload, e.watermark):
+                    name = channel_name(e.address, reading.topic, reading.partition)
+                    clocks.sources[e.address].observe(name, reading.watermark, clocks.running)
+                    source_ranges.append(reading.source_range)
             elif e.kind == Kind.CLOCK:
                 operators[e.address] = Watermark(e.watermark, e.idle)
                 source_ranges.append(e.payload)

@@ -16,7 +16,7 @@ from service.runtime.watermarks import Watermark
 
 
 class Shard:
-    """Shard `number` of `level`, for one batch. `clocks` is what `save` told after the batch before."""
+    """Shard `number` of `level`, for one batch. `clocks` is what `save` returned after the batch before."""
 
     def __init__(
         self, topology: Topology, level: int, number: int, layout: Layout, clocks: Mapping[str, Any] | None
@@ -47,19 +47,19 @@ class Shard:
         yield from self._tell(moment, metrics)
 
     def _tell(self, moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """What the shard says as a whole: to the sink, and the first one the time, to each shard of the levels that it
-        feeds. The others of its level would say the same."""
-        channel = f"l{self._level:03d}/s{self._number:05d}/told"
+        """The envelopes of the shard as a whole: metrics and source ranges to the sink and, from the first shard of a
+        level, the clock to each shard of the levels that it feeds. The other shards would send the same clock."""
+        channel = f"l{self._level:03d}/s{self._number:05d}/clock"
         nothing = Watermark(MIN_TIME, True)
-        told: list[tuple[int, int, Kind, int, Watermark, bytes]] = [
+        messages: list[tuple[int, int, Kind, int, Watermark, bytes]] = [
             (shard, level, Kind.CLOCK, operator.id, moment.readings[operator.id], moment.source_ranges)
             for operator in (self._topology.operators_at(self._level) if self._number == 0 else ())
             for level in self._topology.levels_fed_by(operator.id)
             for shard in range(self._layout.shards)
         ]
-        told.append((self._number, EGRESS, Kind.OFFSETS, self._level, nothing, moment.source_ranges))
-        told.append((self._number, EGRESS, Kind.METRICS, self._level, nothing, metrics.to_json()))
-        for sequence, (shard, level, kind, address, reading, payload) in enumerate(told):
+        messages.append((self._number, EGRESS, Kind.OFFSETS, self._level, nothing, moment.source_ranges))
+        messages.append((self._number, EGRESS, Kind.METRICS, self._level, nothing, metrics.to_json()))
+        for sequence, (shard, level, kind, address, reading, payload) in enumerate(messages):
             yield Envelope(
                 *(shard, level, kind, address, channel, sequence),
                 *(moment.now, reading.time, reading.idle, payload),

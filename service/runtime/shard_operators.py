@@ -217,7 +217,7 @@ class ShardOperators:
         states: dict[str, dict[str, str]] = {}
         for operator in self._operators:
             saved = self._states[operator.id].seal()
-            states[operator.identity] = _told(operator, saved.manifest)
+            states[operator.identity] = _saved_state(operator, saved.manifest)
             added.update({_key(operator.identity, block): data for block, data in saved.added.items()})
             removed.extend(_key(operator.identity, block) for block in saved.removed)
         return SealedShard(_written(states), added, tuple(removed))
@@ -254,7 +254,7 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
     for operator in operators:
         had = [StatePart(part.slots, _kept(each, operator)) for part, each in zip(parts, saved, strict=True)]
         state = clipped(operator.kernel.traces(), operator.order, had, slots)
-        states[operator.identity] = _told(operator, state.manifest)
+        states[operator.identity] = _saved_state(operator, state.manifest)
         blocks |= {
             _key(operator.identity, new): (part, _key(operator.identity, old))
             for new, (part, old) in state.blocks.items()
@@ -272,9 +272,9 @@ def united_shard(parts: Sequence[bytes]) -> UnitedShard:
     owners: dict[str, int] = {}
     for part, manifest in enumerate(parts):
         saved = _read(manifest)
-        for operator, told in saved["states"].items():
+        for operator, state in saved["states"].items():
             if operator not in states:
-                states[operator], owners[operator] = told, part
+                states[operator], owners[operator] = state, part
     return UnitedShard(_written(states), owners)
 
 
@@ -297,7 +297,7 @@ def _read(manifest: bytes) -> Any:
     if saved["format"] not in READABLE:
         raise StateMismatch(f"the state has format {saved['format']}, this version reads {formats()}")
     if saved["format"] != FORMAT:
-        saved["states"] = {operator: {"manifest": told["manifest"]} for operator, told in saved["states"].items()}
+        saved["states"] = {operator: {"manifest": state["manifest"]} for operator, state in saved["states"].items()}
     return saved
 
 
@@ -331,7 +331,7 @@ def _fingerprint(operator: Operator) -> str:
     return operator.kernel.fingerprint() + by
 
 
-def _told(operator: Operator, manifest: bytes) -> dict[str, str]:
+def _saved_state(operator: Operator, manifest: bytes) -> dict[str, str]:
     return {"fingerprint": _fingerprint(operator), "manifest": base64.b64encode(manifest).decode()}
 
 

@@ -40,12 +40,12 @@ class Tick(NamedTuple):
     def to_bytes(self) -> bytes:
         """Return the tick as the payload of an envelope, packed: the names of channels are much alike, and each shard
         hears them all."""
-        told = {
+        payload = {
             "channels": {str(k): list(v) for k, v in self.channels.items()},
             "ended": self.ended,
             "waiting": self.waiting,
         }
-        return zlib.compress(json.dumps(told).encode())
+        return zlib.compress(json.dumps(payload).encode())
 
     @staticmethod
     def from_bytes(payload: bytes) -> Tick:
@@ -191,10 +191,10 @@ def united_clocks(kept: Mapping[str, Any] | None, filled: Mapping[str, Any] | No
     if kept is None or filled is None:
         return kept or filled
     sources = dict(kept["sources"])
-    for source, told in filled["sources"].items():
+    for source, clock in filled["sources"].items():
         if not _heard(sources.get(source)):
-            channels = {name: {**channel, "heard": kept["running"]} for name, channel in told["channels"].items()}
-            sources[source] = {**told, "channels": channels}
+            channels = {name: {**channel, "heard": kept["running"]} for name, channel in clock["channels"].items()}
+            sources[source] = {**clock, "channels": channels}
     return {
         **kept,
         "sources": sources,

@@ -177,8 +177,8 @@ class TransactionClient:
         """The last words of a writer that hung up, if there were any."""
         try:
             self._hear(connection)
-        except KafkaFailure as told:
-            return told
+        except KafkaFailure as reported:
+            return reported
         except PeerGone:
             pass
         return self._lost("the writer process died before the batch was committed")

@@ -100,11 +100,11 @@ class Producer:
             "enable.idempotence": "true",
             "delivery.report.only.error": "true",
         }
-        told = DEFAULTS | dict(properties)
-        self._batch_bytes = int(told["batch.size"])
-        self._codec = None if told["compression.type"] == "none" else told["compression.type"]
+        configured = DEFAULTS | dict(properties)
+        self._batch_bytes = int(configured["batch.size"])
+        self._codec = None if configured["compression.type"] == "none" else configured["compression.type"]
         self._turned: dict[tuple[str, int], _Turned] = {}
-        self._handle = librdkafka.new_producer(told | always, *self._callbacks)
+        self._handle = librdkafka.new_producer(configured | always, *self._callbacks)
         self._topics: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
         self._under_way: deque[_Block] = deque()

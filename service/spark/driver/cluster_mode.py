@@ -2,7 +2,7 @@
 
 The driver is Spark's client: it runs in a pod that somebody else made, and asks the API server for executor pods, which
 it owns. Executors run the same image, so nothing is sent to them that the image holds. What Spark would make in the
-namespace besides pods (a ConfigMap, claims, a Service) it is told to do without: the driver needs no right to it.
+namespace besides pods (a ConfigMap, claims, a Service) is switched off: the driver needs no right to it.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def suggested(spark: Spark) -> dict[str, str]:
         "spark.task.maxFailures": "16",
         # An executor that must go lets its tasks finish first.
         "spark.decommission.enabled": "true",
-        # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless told not
+        # Spark ends itself when too many executors have failed. It counts from the beginning of time, unless set not
         # to: a service that runs for months would meet that number one day.
         "spark.executor.failuresValidityInterval": "1h",
         "spark.executor.maxNumFailures": str(max(10, 4 * executor.instances)),
     }
     if spark.secret_file:
-        # What Spark puts on disk between two stages: rows, and what tasks are told, passwords among it.
+        # What Spark puts on disk between two stages: rows, and what tasks are given, passwords among it.
         settings["spark.io.encryption.enabled"] = "true"
     if is_kubernetes(spark.master):
         settings["spark.kubernetes.executor.terminationGracePeriodSeconds"] = "70s"

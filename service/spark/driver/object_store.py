@@ -1,4 +1,4 @@
-"""Checkpoints in object stores: the archives that Spark needs to reach them, and what it must be told."""
+"""Checkpoints in object stores: the archives and the settings that Spark needs to reach them."""
 
 from __future__ import annotations
 

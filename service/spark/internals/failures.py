@@ -3,7 +3,7 @@
 An exception of the JVM is walked over py4j, from cause to cause. An error of Python reaches the driver as text alone,
 the traceback that the worker has printed. So the error takes a note along (PEP 678): one line with the names of its
 classes, which every print of the traceback shows behind the error's own words. A second line has what the error has to
-tell the driver beside (`told`), if that is anything.
+tell the driver beside (`for_driver`), if that is anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 _NOTE = "  tailrace-failure "
-_TOLD = "  tailrace-told "
+_FOR_DRIVER = "  tailrace-for-driver "
 _TASK_FAILED = "org.apache.spark.SparkException"
 PYTHON_ERROR = "org.apache.spark.api.python.PythonException"
 """What a task fails of whose Python worker has printed an error."""
@@ -57,13 +57,13 @@ class Ended(Enum):
 class SparkFailure(NamedTuple):
     """A failure of Spark, as far as it is known: its text without notes, the classes of the Python error behind it (its
     own first; empty where there is none), and the exceptions of the JVM, the outermost first, each as its class and
-    the classes above it. `told` is what the Python error has to tell beside, `ended` which process ended, None for
+    the classes above it. `for_driver` is what else the Python error reports, `ended` which process ended; None for
     nothing."""
 
     text: str
     python: tuple[str, ...]
     java: tuple[tuple[str, ...], ...]
-    told: Any = None
+    for_driver: Any = None
     ended: Ended | None = None
 
     def raised(self, *kinds: type[BaseException]) -> bool:
@@ -94,13 +94,13 @@ def note(error: Exception) -> None:
     """Add the names of the error's classes to what is printed of it, behind its own words."""
     if not any(each.startswith(_NOTE) for each in getattr(error, "__notes__", ())):
         error.add_note(_NOTE + json.dumps(_names(type(error))))
-        if getattr(error, "told", None):
-            error.add_note(_TOLD + json.dumps(error.told))  # type: ignore[attr-defined]
+        if getattr(error, "for_driver", None):
+            error.add_note(_FOR_DRIVER + json.dumps(error.for_driver))  # type: ignore[attr-defined]
 
 
 def without_notes(text: str) -> str:
     """Return the text without the lines that are for the driver."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith((_NOTE, _TOLD)))
+    return "\n".join(line for line in text.splitlines() if not line.startswith((_NOTE, _FOR_DRIVER)))
 
 
 def failure_of(error: Exception) -> SparkFailure:
@@ -116,7 +116,7 @@ def failure_of(error: Exception) -> SparkFailure:
     ours = tuple(_noted_in(text, _NOTE) or ())
     if not ours and not isinstance(error, Py4JJavaError | CapturedException):
         ours = tuple(_names(type(error)))
-    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _TOLD), process)
+    return SparkFailure(without_notes(text), ours, java, _noted_in(text, _FOR_DRIVER), process)
 
 
 def _ended(text: str) -> Ended | None:

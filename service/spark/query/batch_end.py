@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from service.checkpoint.batch_log import COMMITS
 from service.checkpoint.batch_plan import BatchPlan
 from service.checkpoint.version import ShardState, Version, VersionSettled
-from service.plan.program import starts_told
+from service.plan.program import starts_in_plan
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.internals.jvm import collected
 from service.spark.query.attempts import forget_attempts
@@ -38,8 +38,8 @@ that it is compiled already: of Kafka's records, 3 to 6 ms of a core, beside 0.2
 
 
 class BatchEnd:
-    """Called by Spark, in a thread of its own. `hear` is told what each batch was, `run` runs the tasks and gives what
-    they report; `failure` is what the last batch failed of, of which Spark keeps the text alone."""
+    """Ends a batch: Spark calls it in a thread of its own. `run` runs the tasks and returns their reports, `hear` is
+    called with the report of the batch; `failure` is the error of the last batch: Spark keeps only its text."""
 
     def __init__(
         self,
@@ -70,17 +70,17 @@ class BatchEnd:
         context.setLocalProperty(PLAN, b64encode(plan.to_bytes()).decode())
         records = records_between(before, plan.ends[: len(self._spec.program.sources)])
         context.setLocalProperty(PROJECTIONS, "NO_CODEGEN" if records is not None and records <= FEW else "FALLBACK")
-        told = [TaskReport.from_row(report) for report in self._run(reports)]
+        task_reports = [TaskReport.from_row(report) for report in self._run(reports)]
         levels = self._spec.program.levels
         if levels:
-            states = (ShardState.from_json(payload) for report in told for payload in report.state)
+            states = (ShardState.from_json(payload) for report in task_reports for payload in report.state)
             version = Version.of(states, levels, self._spec.layout.shards)
             self._refuse_if_done(batch)
             version.write(self._files, batch)
         if self._spec.one_host:
             PayloadFiles(Path(self._spec.scratch) / self._spec.run, batch).remove()
             forget_attempts(self._spec, batch)
-        self._tell(batch, told)
+        self._tell(batch, task_reports)
 
     def _refuse_if_done(self, batch: int) -> None:
         """Raise VersionSettled where Spark has noted the batch as done: this driver was paused, another has done the
@@ -99,14 +99,14 @@ class BatchEnd:
             shards=spec.layout.shards,
             readers=spec.readers,
             plan=spec.writers[0].plan if spec.writers else 0,
-            starts_of=starts_told(spec.program),
+            starts_of=starts_in_plan(spec.program),
             before=self._plan_before,
             sources=(source.id for source in spec.program.sources),
         )
         return self._plan_before
 
     def _tell(self, batch: int, reports: list[TaskReport]) -> None:
-        """Whatever fails in `hear` costs what it was told, not the batch."""
+        """An error in `hear` loses the report, not the batch."""
         total = TaskMetrics()
         for each in reports:
             total.absorb(each.metrics)
@@ -142,9 +142,9 @@ def records_between(before: Sequence[str], ends: Sequence[str]) -> int | None:
 def _offsets(line: str) -> Mapping[tuple[str, str], int] | None:
     """Those of a line of the log of a Kafka source, by topic and partition; None of another source."""
     try:
-        told = json.loads(line)
+        parsed = json.loads(line)
     except ValueError:  # "-", of a source that has not begun
         return None
-    if not isinstance(told, dict):
+    if not isinstance(parsed, dict):
         return None
-    return {(topic, number): offset for topic, partitions in told.items() for number, offset in partitions.items()}
+    return {(topic, number): offset for topic, partitions in parsed.items() for number, offset in partitions.items()}

@@ -80,6 +80,6 @@ class LevelTask:
 
         shard = Shard(job.topology, self._level, number, job.layout, before.clocks)
         yield from shard.advance(here, take)
-        told = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
+        shard_state = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
         channel = f"l{self._level:03d}/s{number:05d}/state"
-        yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, told.to_json())
+        yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, shard_state.to_json())

@@ -35,12 +35,12 @@ class TaskBatch(NamedTuple):
         """Return that of the task that runs in this process now."""
         context = TaskContext.get()
         assert context is not None
-        told = context.getLocalProperty
+        local_property = context.getLocalProperty
         return cls(
-            int(told(NUMBER) or 0),
-            int(told(NOW) or 0),
+            int(local_property(NUMBER) or 0),
+            int(local_property(NOW) or 0),
             context.taskAttemptId(),
             context.partitionId(),
             context.attemptNumber(),
-            b64decode(told(PLAN) or ""),
+            b64decode(local_property(PLAN) or ""),
         )

@@ -44,9 +44,9 @@ class BatchPace:
         assert self._sizing is not None
         return self._sizing.rows
 
-    def hear(self, told: Mapping[str, Any]) -> None:
+    def hear(self, report: Mapping[str, Any]) -> None:
         """Note what a batch has counted: the bytes that it read, and those sent to the level that was sent most."""
-        counts = [(*parsed(name), n) for name, n in told["metrics"]["counts"].items()]
+        counts = [(*parsed(name), n) for name, n in report["metrics"]["counts"].items()]
         read = sum(n for name, _, n in counts if name == "input_bytes_total")
         sent = max((n for name, _, n in counts if name == "exchanged_bytes_total"), default=0.0)
         records: dict[str, float] = defaultdict(float)
@@ -54,9 +54,9 @@ class BatchPace:
             if name == "input_records_total":
                 records[labels["source"]] += n
         newest = sorted(self._records)[1 - REPORTS_KEPT :]
-        self._records = {batch: self._records[batch] for batch in newest} | {told["batch"]: records}
+        self._records = {batch: self._records[batch] for batch in newest} | {report["batch"]: records}
         # Of a batch that Spark never reports, having been done before, it is forgotten with the next.
-        self._bytes = {told["batch"]: (read, sent)}
+        self._bytes = {report["batch"]: (read, sent)}
 
     def records_of(self, batch: int) -> Mapping[str, float]:
         """Return the records that a batch has read, by table; nothing of one that was not heard of."""

@@ -55,7 +55,7 @@ class Checkpoint:
             change.put(files)
 
     def taken(self) -> bool:
-        """Return whether the checkpoint is that of a query, told in the format of today."""
+        """Return whether the checkpoint holds a query in the current format."""
         return in_format_of_today(self.read(QUERY))
 
     def last_planned(self) -> int:
@@ -79,8 +79,8 @@ class Checkpoint:
         if scheme in ("", "file"):
             return {}
         prefix = f"fs.{scheme}."
-        told = self._hadoop.getPropsWithPrefix(prefix)
-        return {prefix + name: str(told[name]) for name in told if name.startswith("bucket.") or name in NEEDED}
+        settings = self._hadoop.getPropsWithPrefix(prefix)
+        return {prefix + name: str(settings[name]) for name in settings if name.startswith("bucket.") or name in NEEDED}
 
     def shards(self, wanted: int) -> int:
         """Return how many tasks the levels of the next batch run in, which is `wanted` unless that batch has begun:

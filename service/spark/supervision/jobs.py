@@ -264,7 +264,7 @@ class Jobs:
         their number is bounded."""
         if not failure.raised(MessageTooLarge):
             return False
-        learned = job.runner.learn(failure.told or {})
+        learned = job.runner.learn(failure.for_driver or {})
         for topic, size in learned.items():
             self._observer.learned(job.name, topic, size)
         return bool(learned)
@@ -278,7 +278,7 @@ class Jobs:
         return process.poll() is not None
 
     def _hear(self, name: str) -> Any:
-        return lambda told: self._observer.heard(name, told)
+        return lambda report: self._observer.heard(name, report)
 
 
 def summary(error: Exception) -> str:
@@ -293,8 +293,8 @@ def summary(error: Exception) -> str:
     lines = body.splitlines()
     if lines and lines[0].startswith("An error occurred while calling"):  # py4j's words for an exception of the JVM
         thrown = [line for line in lines[1:] if line.startswith((": ", "Caused by: "))]
-        told = dict.fromkeys(line.partition(": ")[2] for line in thrown[:1] + thrown[-1:])
-        return "\n  caused by: ".join(told) or lines[0]
+        causes = dict.fromkeys(line.partition(": ")[2] for line in thrown[:1] + thrown[-1:])
+        return "\n  caused by: ".join(causes) or lines[0]
     raised = [i for i, line in enumerate(lines) if line and not line.startswith((" ", "\t")) and i > 0]
     if not raised or "Traceback" not in body:
         return lines[0] if lines else text

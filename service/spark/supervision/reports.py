@@ -62,5 +62,5 @@ def _read(progress: Any) -> Report:
 
 def end_offsets(report: Report) -> list[Any]:
     """Return where the batch of a report ends in each source, in the order of the query; the last one is the tick."""
-    told = (source["endOffset"] for source in report["sources"])
-    return [json.loads(each) if isinstance(each, str) else each for each in told]
+    offsets = (source["endOffset"] for source in report["sources"])
+    return [json.loads(each) if isinstance(each, str) else each for each in offsets]

@@ -45,7 +45,7 @@ from service.spark.supervision.running_query import RunningQuery
 from service.spark.supervision.source_ends import SourceEnds
 from service.spark.supervision.source_reads import source_options, topics_of_ticks
 
-Told = Mapping[str, Any]
+BatchReport = Mapping[str, Any]
 
 LOOK_EVERY, LOOK_IN_STORE_EVERY = 0.02, 0.5
 """Seconds between two looks at the log of batches. Of an object store each is two lists of a folder, which are paid for
@@ -63,7 +63,7 @@ class JobRunner:
         session: SparkSession,
         deployment: Deployment,
         scratch: Path,
-        hear: Callable[[Told], None],
+        hear: Callable[[BatchReport], None],
     ) -> None:
         self._session = session
         self._deployment = self._agreed = deployment
@@ -185,7 +185,7 @@ class JobRunner:
             return self._at_its_ends(self._deployment.ends, progress)
         if self._ends.note(progress):
             self._folder.tell_ended(self._ends.ended)
-        return self._ends.all_told(progress)
+        return self._ends.all_ends_processed(progress)
 
     def _at_its_ends(self, ends: MovingEnds, progress: Report) -> bool:
         """Whether all is read up to ends that move no more, and no batch has begun behind that: it might write."""
@@ -333,9 +333,9 @@ class JobRunner:
         self._client = self._checkpoint.client_settings()
         return Replanning(self._deployment, self._state().open(), self._checkpoint)
 
-    def _heard(self, told: Told) -> None:
-        self._pace.hear(told)
-        self._hear(told)
+    def _heard(self, report: BatchReport) -> None:
+        self._pace.hear(report)
+        self._hear(report)
 
     def in_batch(self) -> bool:
         """Return whether a batch is being computed now."""

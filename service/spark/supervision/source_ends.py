@@ -25,14 +25,14 @@ class SourceEnds:
         for source, offsets in zip(self._sources, end_offsets(report), strict=False):
             if source.id not in self._bounded or source.id in self.ended:
                 continue
-            if source.table.connector.kind == "datagen":  # told in seconds
+            if source.table.connector.kind == "datagen":  # its offsets are seconds
                 offsets = {source.table.name: {"0": int(offsets or 0) * datagen.rate(source.table)}}
             if offsets and reached(source.id, self._limits, offsets):
                 found.add(source.id)
         before, self.ended = self.ended, frozenset(found)
         return self.ended != before
 
-    def all_told(self, report: Report) -> bool:
+    def all_ends_processed(self, report: Report) -> bool:
         """Return whether the tick that says of every source that it has ended is part of a finished batch."""
         tick = end_offsets(report)[len(self._sources)]
         wanted = {source.id for source in self._sources}

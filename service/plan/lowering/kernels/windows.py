@@ -65,7 +65,7 @@ def partial_window(node: WindowAggregate) -> WindowPartial:
 
 
 def in_order_of_arrival(node: WindowAggregate) -> bool:
-    """Return whether the rows of windows that overlap are to be told in the order in which they arrived."""
+    """Return whether the rows of overlapping windows need the order in which they arrived."""
     match node.window:
         case Hop(size, slide):
             overlap = slide < size

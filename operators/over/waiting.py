@@ -196,12 +196,12 @@ class WaitingForRows(Waiting):
         return Due(answered, times, self._none(), _NO_TIMES)
 
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
-        settled, of, _, _ = self._unreached.take(state, rows, times, clock, sql)
+        ready, of, _, _ = self._unreached.take(state, rows, times, clock, sql)
         ended, pending = clock.watermark >= END_OF_TIME, self._pending
-        known = pending.read_all(state) if ended else pending.read(state, pending.hashes(state, settled))
-        if settled.num_rows == 0 and known.num_rows == 0:
-            return Due(settled, of, self._none(), _NO_TIMES)
-        coming = settled.append_column(ORDER_TIME, pa.array(of))
+        known = pending.read_all(state) if ended else pending.read(state, pending.hashes(state, ready))
+        if ready.num_rows == 0 and known.num_rows == 0:
+            return Due(ready, of, self._none(), _NO_TIMES)
+        coming = ready.append_column(ORDER_TIME, pa.array(of))
         coming = coming.append_column(WRITTEN, pa.array(np.full(len(of), clock.now)))
         sequence = pa.concat_tables([known, pending.placed(state, coming)]).combine_chunks()
         rows = self._numbered(sequence, -known.num_rows)

@@ -17,7 +17,7 @@ from service.checkpoint.files import Files, StateMissing, StoredAt
 FOLDER = "tailrace/versions"
 
 
-class VersionSettled(Exception):
+class BatchAlreadyDone(Exception):
     """Another driver has done a batch, and its version counts."""
 
 

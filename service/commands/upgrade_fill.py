@@ -29,7 +29,7 @@ from service.deployment.filling import (
 )
 from service.deployment.planning import plan_deployment
 from service.deployment.taking_over import NotFilled, take_over
-from service.deployment.upgrading import compared, settled, with_known_ids
+from service.deployment.upgrading import compared, recovered_query, with_known_ids
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.checkpoint_lock import CheckpointInUse, CheckpointLock
 from service.host.machine import MachineError
@@ -111,7 +111,7 @@ def _all(fillers: Sequence[_Filler], settings: Settings, redaction: Redaction, a
         plan=lambda program, settings: filled[program.name].planned(program, settings),
         place=lambda program, _: filled[program.name].place,
     ).run()
-    if code != OK or not all(each.settled for each in filled.values()):
+    if code != OK or not all(each.complete for each in filled.values()):
         for each in filled.values():
             each.tell("the filling is not complete, and the checkpoint is unchanged; run the same command to resume")
         return code or FAILED
@@ -161,9 +161,9 @@ class _Filler:
         return self._program.name
 
     @property
-    def settled(self) -> bool:
+    def complete(self) -> bool:
         """Whether all is read, and the query before is stopped."""
-        return self._followed is not None and self._followed.settled
+        return self._followed is not None and self._followed.complete
 
     def discard(self) -> None:
         """Throw away what was filled so far."""
@@ -233,7 +233,7 @@ class _Filler:
             return False
         if not self._stop():
             return True
-        settled(self._files)
+        recovered_query(self._files)
         waiting = unfinished(self._files)
         self._let_go()
         if waiting is not None:

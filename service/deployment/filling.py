@@ -192,7 +192,7 @@ class FollowedEnds:
         tell: Callable[..., None],
         look_every: float = LOOK_EVERY,
     ) -> None:
-        self.settled = False
+        self.complete = False
         self._files = files
         self._positions = positions
         self._others = others
@@ -206,7 +206,7 @@ class FollowedEnds:
 
     def now(self) -> Mapping[int, str]:
         """Return the end offsets of each source, as Spark's JSON of them."""
-        if not self.settled and time.monotonic() >= self._look_at:
+        if not self.complete and time.monotonic() >= self._look_at:
             self._look()
         return {source: json.dumps(each) for source, each in self._ends.items()}
 
@@ -219,7 +219,7 @@ class FollowedEnds:
             self._tell("filling", records_left=left)
         if left:
             return False
-        if not self.settled:
+        if not self.complete:
             if not self._stopped():
                 self._wait("stop the running query; the changed query then takes over")
                 return False
@@ -231,7 +231,7 @@ class FollowedEnds:
                 )
                 return False
             self._look()
-            self.settled = True
+            self.complete = True
         return not self._left(read)
 
     def _look(self) -> None:

@@ -24,7 +24,7 @@ def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
     return stored if change is None else {**stored, "change": change.to_json()}
 
 
-def settled(files: Files) -> Any:
+def recovered_query(files: Files) -> Any:
     """Return the record that a checkpoint has of its query; None for a new checkpoint. If a takeover was interrupted
     while it rewrote Spark's offset log, finish that first. The job must not be running."""
     known = SmallFiles(files).read(QUERY)

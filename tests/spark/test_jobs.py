@@ -281,7 +281,7 @@ def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bo
 
 
 def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(supervised, "SETTLED", 0.0)
+    monkeypatch.setattr(supervised, "STATUS_DELAY", 0.0)
     made, [runner], _ = jobs(1)
     runner.plans = 3
     made.close(grace=60)

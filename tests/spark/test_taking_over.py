@@ -318,6 +318,6 @@ class TestEnds:
         self.do(files, 1, 9)
         assert not ends.final({7: {"t": {"0": 5}}})
         assert ends.final({7: {"t": {"0": 9}}})
-        assert ends.settled
+        assert ends.complete
         assert ("filling", 1) in told
         assert [event for event, *_ in told].count("filled") == 2

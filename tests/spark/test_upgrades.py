@@ -24,7 +24,7 @@ from service.checkpoint.files import FolderFiles
 from service.checkpoint.small_files import QUERY, SmallFiles
 from service.checkpoint.version import Version
 from service.commands.upgrade_check import CheckedUpgrade
-from service.deployment.upgrading import remembered, settled, upgrade_of, with_known_ids
+from service.deployment.upgrading import recovered_query, remembered, upgrade_of, with_known_ids
 from service.formats.contract import RECORD, Decoder
 from service.formats.registry import decoder
 from service.plan.lowering.lower import compile_job
@@ -267,7 +267,7 @@ def test_of_a_checkpoint_of_another_version_nothing_is_taken_for_known(tmp_path:
     program, files = program_of(QUERY_BEFORE), FolderFiles(str(tmp_path))
     other = {"format": min(READABLE) - 1, "change": {"rows": 1}}
     SmallFiles(files).write(QUERY, other)
-    assert settled(files) == other
+    assert recovered_query(files) == other
     assert with_known_ids(program, other) is program
     with pytest.raises(StateMismatch, match="written by another version"):
         upgrade_of(other, program.meaning, None, str(tmp_path))
@@ -311,7 +311,7 @@ class Service:
 
     def run_program(self, program: Program) -> None:
         """Go on with what a query was compiled to."""
-        known = settled(self.files)
+        known = recovered_query(self.files)
         self.program = with_known_ids(program, known)
         self.upgrade = upgrade_of(known, self.program.meaning, None, str(self.folder))
         self.memory.write(QUERY, remembered(self.program.meaning))

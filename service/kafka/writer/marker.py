@@ -143,7 +143,7 @@ class MarkerReader:
 
         return self._patiently(read, seconds)
 
-    def settled(self, place: MarkerPlace, seconds: float, check_cancelled: Callable[[], None]) -> Marker | None:
+    def last_decided(self, place: MarkerPlace, seconds: float, check_cancelled: Callable[[], None]) -> Marker | None:
         """Return the last marker, once every marker of this place that was written until now is decided.
 
         To be called by the owner of the transactional id, after it took the epoch: then its own transactions are

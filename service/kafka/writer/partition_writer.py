@@ -237,7 +237,7 @@ class PartitionWriter:
         """Make the producer, fence older owners, and read the marker that is now final."""
         producer = self._fenced_producer(check_cancelled)
         try:
-            self._remember_marker(self._markers.settled(self._place, self._patience, check_cancelled))
+            self._remember_marker(self._markers.last_decided(self._place, self._patience, check_cancelled))
         except BaseException:
             producer.close()
             raise

@@ -275,8 +275,8 @@ class _Lowering:
             return self._keyed(name, kernel, input, key)
         port = Port(self._relation(input), key, kernels.schema(fields(input)))
         placed, ports = self.builder.exchange_to_key([port]), _names(input)
-        settled = self.builder.stateful("settle", kernels.settle(input, key, time), placed, ports)
-        answers = self.builder.stateful(name, kernel, placed._replace(edges=(Edge(settled),)), ports)
+        final_rows = self.builder.stateful("settle", kernels.settle(input, key, time), placed, ports)
+        answers = self.builder.stateful(name, kernel, placed._replace(edges=(Edge(final_rows),)), ports)
         return (_distributed(answers, placed, [key]),)
 
     def _stream_window(self, node: StreamWindow) -> Relation:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from service.checkpoint.batch_log import COMMITS
 from service.checkpoint.batch_plan import BatchPlan
-from service.checkpoint.version import ShardState, Version, VersionSettled
+from service.checkpoint.version import BatchAlreadyDone, ShardState, Version
 from service.plan.program import starts_in_plan
 from service.runtime.task_metrics import TaskMetrics
 from service.spark.internals.jvm import collected
@@ -83,10 +83,10 @@ class BatchEnd:
         self._tell(batch, task_reports)
 
     def _refuse_if_done(self, batch: int) -> None:
-        """Raise VersionSettled where Spark has noted the batch as done: this driver was paused, another has done the
+        """Raise BatchAlreadyDone where Spark has noted the batch as done: this driver was paused, another has done the
         batch, and its version counts. In a folder the lock sees to it."""
         if not self._spec.state.is_folder and self._files.get(f"{COMMITS}/{batch}") is not None:
-            raise VersionSettled(
+            raise BatchAlreadyDone(
                 f"another driver works on the checkpoint {self._spec.state.url}: it has completed batch {batch} already"
             )
 

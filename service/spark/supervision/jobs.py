@@ -37,7 +37,7 @@ from service.spark.supervision.runner import JobRunner
 PHASE_EVERY = 2.0
 """Seconds between two looks at what a batch is doing."""
 
-SETTLED = 0.1
+STATUS_DELAY = 0.1
 """Seconds after which the status of a query that was held tells whether it plans a batch: between two of its steps it
 reports neither."""
 
@@ -208,7 +208,7 @@ class Jobs:
         last = job.runner.last_batch()
         held = job.runner.hold()
         if held:
-            time.sleep(SETTLED)
+            time.sleep(STATUS_DELAY)
             while job.runner.active() and time.monotonic() < deadline and job.runner.planning():
                 time.sleep(0.02)  # the ends of its topics may be long in coming
         while job.runner.active() and time.monotonic() < deadline:

@@ -24,7 +24,7 @@ from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.record_limits import Refusals, Rooms, agree_on_rooms, limits_now
 from service.deployment.replanning import Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
-from service.deployment.upgrading import meaning_of, settled
+from service.deployment.upgrading import meaning_of, recovered_query
 from service.deployment.writers import agree_on_writers
 from service.host.clock import ClockJumped, believed_time
 from service.kafka.errors import KafkaFailure
@@ -51,7 +51,7 @@ LOOK_EVERY, LOOK_IN_STORE_EVERY = 0.02, 0.5
 """Seconds between two looks at the log of batches. Of an object store each is two lists of a folder, which are paid for
 and may take a tenth of a second."""
 
-SETTLED = 0.2
+STATUS_DELAY = 0.2
 """Seconds after which the status of a query that was held tells whether it plans a batch."""
 
 
@@ -100,7 +100,7 @@ class JobRunner:
     def open(self) -> None:
         """Find the checkpoint as whoever has taken it over last has left it. To be called before all else."""
         self._client = self._checkpoint.client_settings()
-        before = meaning_of(settled(self._state().open()))
+        before = meaning_of(recovered_query(self._state().open()))
         if before is not None:
             self._deployment = self._agreed = self._deployment.going_on(before)
 
@@ -196,8 +196,8 @@ class JobRunner:
                 self._held_at = time.monotonic()
             return False
         # The status of a query tells a moment later whether it plans a batch.
-        settled = time.monotonic() - self._held_at > SETTLED and not self.planning()
-        return settled and not self.batch_begun()
+        decided = time.monotonic() - self._held_at > STATUS_DELAY and not self.planning()
+        return decided and not self.batch_begun()
 
     def _tell_ends(self) -> None:
         if self._deployment.ends is not None:
@@ -213,7 +213,7 @@ class JobRunner:
         it."""
         deployment = self._deployment
         if not self._looked:
-            settled(self._state().open())  # of a take that failed in this process
+            recovered_query(self._state().open())  # of a take that failed in this process
             # A query that is refused changes nothing.
             upgrade = self._checkpoint.agree(deployment.program.meaning)
             agree_on_kafka(self._checkpoint, deployment.kafka)  # markers of another topic would say nothing

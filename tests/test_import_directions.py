@@ -183,7 +183,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.runtime",
     },
     "service.deployment.upgrading": {"service.checkpoint", "service.plan", "service.runtime"},
-    "service.deployment.filling": {
+    "service.deployment.backfill": {
         "service.checkpoint",
         "service.deployment.deployment",
         "service.kafka",
@@ -191,7 +191,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "service.deployment.taking_over": {
         "service.checkpoint",
-        "service.deployment.filling",
+        "service.deployment.backfill",
         "service.deployment.upgrading",
         "service.plan",
         "service.runtime",

@@ -17,7 +17,7 @@ from service.checkpoint.files import Files
 
 
 @dataclass(frozen=True, slots=True)
-class FilledSource:
+class BackfilledSource:
     """A source that was read by another: its line in the log, and the file that says where it began."""
 
     line: str
@@ -36,14 +36,18 @@ class LogChange:
 
     @staticmethod
     def between(
-        files: Files, before: Sequence[int], after: Sequence[int], filled: Mapping[int, FilledSource] | None = None
+        files: Files,
+        before: Sequence[int],
+        after: Sequence[int],
+        backfilled: Mapping[int, BackfilledSource] | None = None,
     ) -> LogChange:
         """Return what changes for sources of the ids `after` where those of `before` were read. A source that is new
-        begins where its table says, or goes on where it was `filled` to. No batch may be planned that is not done."""
+        begins where its table says, or goes on where it was `backfilled` to. No batch may be planned that is not
+        done."""
         done = last(files, COMMITS)
         if tuple(before) == tuple(after):
             return LogChange(done)
-        new = filled or {}
+        new = backfilled or {}
         lines: dict[str, list[str]] = {}
         for number in range(max(done - 1, 0), done + 1):
             known = logged(files, number).lines
@@ -82,9 +86,9 @@ class LogChange:
         return LogChange(**stored)
 
 
-def filled_source(files: Files, position: int) -> FilledSource:
+def backfilled_source(files: Files, position: int) -> BackfilledSource:
     """Return what a checkpoint knows of the source at `position`, whose last batch is done."""
-    return FilledSource(logged(files, last(files, COMMITS)).lines[position], _begin(files, position) or "")
+    return BackfilledSource(logged(files, last(files, COMMITS)).lines[position], _begin(files, position) or "")
 
 
 def _begin(files: Files, position: int) -> str | None:

@@ -162,7 +162,7 @@ class Deployment:
     def group(self, source: int) -> str:
         """Return the consumer group whose offsets are committed, for lag tools only."""
         if self.ends is not None:
-            return f"tailrace-{self.program.name}-filling"
+            return f"tailrace-{self.program.name}-backfill"
         return self._table(source).connector.properties.get("group.id") or f"tailrace-{self.program.name}"
 
     def _table(self, source: int) -> Table:

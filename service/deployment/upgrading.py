@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.checkpoint.files import Files
-from service.checkpoint.log_change import FilledSource, LogChange
+from service.checkpoint.log_change import BackfilledSource, LogChange
 from service.checkpoint.small_files import QUERY, SmallFiles
 from service.plan.meaning import Meaning, in_current_form
 from service.plan.program import Program
@@ -44,14 +44,14 @@ def in_format_of_today(known: Any) -> bool:
 
 
 def change_of_log(
-    files: Files, known: Any, now: Meaning, filled: Mapping[int, FilledSource] | None = None
+    files: Files, known: Any, now: Meaning, backfilled: Mapping[int, BackfilledSource] | None = None
 ) -> LogChange:
-    """Return what comes of the log where the query that means `now` takes over; `filled` are the sources, by id, that
-    are new and were read already. Where it is the same query in a former format, nothing does."""
+    """Return what comes of the log where the query that means `now` takes over; `backfilled` are the sources, by id,
+    that are new and were read already. Where it is the same query in a former format, nothing does."""
     before = Meaning.from_json(known["meaning"])
-    if filled is None and in_current_form(before, now) == now:
+    if backfilled is None and in_current_form(before, now) == now:
         return LogChange.from_json(known["change"]) if known.get("change") else LogChange(0)
-    return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], filled)
+    return LogChange.between(files, [s.id for s in before.sources], [s.id for s in now.sources], backfilled)
 
 
 def with_known_ids(program: Program, known: Any) -> Program:
@@ -98,7 +98,7 @@ def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade
             + "".join(f"  detail: {each}\n" for each in [f"{url} cannot continue with this query", *refusals])
             + f"  hint:   run the query that made it, or {_AFRESH}; `tailrace upgrade --check` says what happens to"
             " each operator's state"
-            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` fills new operators")
+            + ("" if found.obstacles else ", `tailrace upgrade --from earliest` backfills new operators")
         )
     return found
 

@@ -39,8 +39,8 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Upgrade:
     """From one query to another. `notes` tell what else changes, `obstacles` why the checkpoint cannot be taken over at
-    all, `lacking` what it lacks and reading again may fill, both apart from what the verdicts say. `other_sources` says
-    that not the same sources are read, so that the log of batches has another form."""
+    all, `lacking` what it lacks and reading again may backfill, both apart from what the verdicts say. `other_sources`
+    says that not the same sources are read, so that the log of batches has another form."""
 
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
@@ -51,11 +51,11 @@ class Upgrade:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Everything that stands in the way; empty where the new query goes on."""
-        return (*self.obstacles, *self.to_fill)
+        return (*self.obstacles, *self.to_backfill)
 
     @property
-    def to_fill(self) -> tuple[str, ...]:
-        """Everything that stands in the way and that reading again may fill."""
+    def to_backfill(self) -> tuple[str, ...]:
+        """Everything that stands in the way and that reading again may backfill."""
         lost = (str(each) for each in self.verdicts if each.fate in (Fate.NEW, Fate.LOST))
         return (*self.lacking, *lost)
 
@@ -173,7 +173,7 @@ def _sources(known: tuple[SourceMeaning, ...], now: tuple[SourceMeaning, ...]) -
     whole = {each.table for each in known} & {each.table for each in now}
     notes = [
         f"table {_source(each)} is read from the next batch on, from where 'scan.startup.mode' says; `tailrace upgrade"
-        " --from` reads it for what it fills"
+        " --from` reads it for what it backfills"
         for each in added
         if each.table not in whole
     ]
@@ -205,7 +205,9 @@ def _outputs(known: tuple[OutputMeaning, ...], now: tuple[OutputMeaning, ...]) -
         was = [each for each in known if each.table == table]
         is_ = [each for each in now if each.table == table]
         if not was and all(each.form.get("changes") == ADDED for each in is_):
-            notes.append(f"table {table} is written from the next batch on; `tailrace upgrade --from` fills it before")
+            notes.append(
+                f"table {table} is written from the next batch on; `tailrace upgrade --from` backfills it before"
+            )
             continue
         if not was:
             lacking.append(f"table {table} is written now and was not before: it would lack what came before")

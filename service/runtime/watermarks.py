@@ -185,21 +185,21 @@ class WatermarkTracker:
         self.last, self.running = saved["last"], saved["running"]
 
 
-def united_clocks(kept: Mapping[str, Any] | None, filled: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def united_clocks(kept: Mapping[str, Any] | None, backfilled: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the clocks of a level whose operators come from two runs that have read the same records: what `save`
     returned for the first, with the operators of the second, and with the sources that only that one has heard here."""
-    if kept is None or filled is None:
-        return kept or filled
+    if kept is None or backfilled is None:
+        return kept or backfilled
     sources = dict(kept["sources"])
-    for source, clock in filled["sources"].items():
+    for source, clock in backfilled["sources"].items():
         if not _heard(sources.get(source)):
             channels = {name: {**channel, "heard": kept["running"]} for name, channel in clock["channels"].items()}
             sources[source] = {**clock, "channels": channels}
     return {
         **kept,
         "sources": sources,
-        "previous": {**filled["previous"], **kept["previous"]},
-        "last": max(kept["last"], filled["last"]),
+        "previous": {**backfilled["previous"], **kept["previous"]},
+        "last": max(kept["last"], backfilled["last"]),
     }
 
 

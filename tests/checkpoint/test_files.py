@@ -81,15 +81,15 @@ def test_a_large_block_is_written_and_read_in_ranges(files: Files) -> None:
 
 
 def test_a_file_gets_a_second_name_that_outlives_the_first(files: Files) -> None:
-    files.put("tailrace/filling/tailrace/state/one", [b"abcd"])
+    files.put("tailrace/backfill/tailrace/state/one", [b"abcd"])
     for _ in range(2):  # whoever was killed on the way does it again
-        files.link("tailrace/filling/tailrace/state/one", "tailrace/state/two")
-    files.remove_folder("tailrace/filling")
-    files.remove_folder("tailrace/filling")
-    assert files.get("tailrace/filling/tailrace/state/one") is None
+        files.link("tailrace/backfill/tailrace/state/one", "tailrace/state/two")
+    files.remove_folder("tailrace/backfill")
+    files.remove_folder("tailrace/backfill")
+    assert files.get("tailrace/backfill/tailrace/state/one") is None
     assert files.block(StoredAt("tailrace/state/two", 1, 2)).to_pybytes() == b"bc"
     with pytest.raises(StateMissing, match="state/one is missing"):
-        files.link("tailrace/filling/tailrace/state/one", "tailrace/state/three")
+        files.link("tailrace/backfill/tailrace/state/one", "tailrace/state/three")
 
 
 def test_without_hard_links_a_file_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ def test_without_hard_links_a_file_is_copied(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr("os.link", refuse)
     files = FolderFiles(str(tmp_path))
-    files.put("filling/one", [b"abcd"])
-    files.link("filling/one", "state/two")
-    files.remove_folder("filling")
+    files.put("backfill/one", [b"abcd"])
+    files.link("backfill/one", "state/two")
+    files.remove_folder("backfill")
     assert files.get("state/two") == b"abcd"
     assert files.names("state") == ["two"]

@@ -1,4 +1,4 @@
-"""A filling: what is new in a changed query reads its sources again, beside the query that goes on meanwhile.
+"""A backfill: what is new in a changed query reads its sources again, beside the query that goes on meanwhile.
 
 It is a job like any other, with a checkpoint of its own in a folder of the first. It never reads further than the first
 query has: the end offsets of the last batch that this has done are its bound, and move on with it. Once all is read and
@@ -19,15 +19,15 @@ from service.checkpoint.files import Files
 from service.checkpoint.small_files import SmallFiles
 from service.deployment.deployment import Deployment
 from service.kafka.admin import Cluster, Offsets, StartPosition
-from service.plan.filling import FilledPart
+from service.plan.backfill import BackfillPart
 from service.plan.meaning import Meaning
 from service.plan.program import Source
 
-FOLDER = "tailrace/filling"
-"""The folder of the checkpoint of a filling, in that of the job."""
+FOLDER = "tailrace/backfill"
+"""The folder of the checkpoint of a backfill, in that of the job."""
 
-RECORD = "filling"
-"""The small file of that checkpoint which says what is filled, and from where."""
+RECORD = "backfill"
+"""The small file of that checkpoint which says what is backfilled, and from where."""
 
 EARLIEST, BEGINNING = "earliest", "beginning"
 
@@ -42,28 +42,28 @@ _FOR_EVER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class FillingStart:
+class BackfillStart:
     """The place in Kafka from which sources are read again: `mode` is EARLIEST, BEGINNING (where the first query began)
     or a time, in ms since 1970."""
 
     mode: str | int
 
     @staticmethod
-    def of(text: str) -> FillingStart:
+    def of(text: str) -> BackfillStart:
         """Return what a command line says: one of the words, a time as ISO 8601 or in ms since 1970. Raises
         ValueError."""
         if text in (EARLIEST, BEGINNING):
-            return FillingStart(text)
+            return BackfillStart(text)
         if text.isdigit():
-            return FillingStart(int(text))
+            return BackfillStart(int(text))
         at = datetime.fromisoformat(text)
         if at.tzinfo is None:
             raise ValueError("a time needs its zone, as in 2024-05-01T00:00:00Z")
-        return FillingStart(int(at.timestamp() * 1000))
+        return BackfillStart(int(at.timestamp() * 1000))
 
 
 @dataclass(frozen=True, slots=True)
-class FillingRange:
+class BackfillRange:
     """The records that are read again: where each source starts, as Spark's JSON. `notes` are for people;
     `refusals` say why it does not do, and are empty where it does."""
 
@@ -72,9 +72,9 @@ class FillingRange:
     refusals: tuple[str, ...]
 
 
-def filling_range(
-    deployment: Deployment, part: FilledPart, at: FillingStart, files: Files, positions: Mapping[int, int]
-) -> FillingRange:
+def backfill_range(
+    deployment: Deployment, part: BackfillPart, at: BackfillStart, files: Files, positions: Mapping[int, int]
+) -> BackfillRange:
     """Ask Kafka where `part` would start, and how much it would read.
 
     `deployment` is that of the part, `files` is the checkpoint of the job, which has done a batch, and `positions` are
@@ -112,10 +112,10 @@ def filling_range(
         }
         starts[source.id] = json.dumps(chosen)
         notes += _describe_range(source, chosen, there, bound, again=source.id in positions)
-    return FillingRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
+    return BackfillRange(starts, tuple(notes), tuple(dict.fromkeys(refusals)))
 
 
-def _given(cluster: Cluster, topics: Sequence[str], at: FillingStart, there: Offsets, began: Any) -> Offsets:
+def _given(cluster: Cluster, topics: Sequence[str], at: BackfillStart, there: Offsets, began: Any) -> Offsets:
     if isinstance(at.mode, int):
         return cluster.start_offsets(topics, StartPosition(mode="timestamp", timestamp_ms=at.mode))
     if at.mode == EARLIEST:
@@ -127,7 +127,7 @@ def _given(cluster: Cluster, topics: Sequence[str], at: FillingStart, there: Off
 
 
 def _other_start(
-    source: Source, part: FilledPart, given: Offsets, there: Offsets, began: Any, bound: Any
+    source: Source, part: BackfillPart, given: Offsets, there: Offsets, began: Any, bound: Any
 ) -> Iterator[str]:
     """Why a source does not start where it did for the first query."""
     table, shared = source.table.name, ", ".join(part.shared)
@@ -173,7 +173,7 @@ def positions_in(meaning: Meaning) -> dict[int, int]:
 
 
 class FollowedEnds:
-    """The end of what a filling reads: that of the last batch of the first query, for as long as that runs. A source
+    """The end of what a backfill reads: that of the last batch of the first query, for as long as that runs. A source
     that this does not read ends where its topics do.
 
     `positions` are those of sources in the log of the first query, `others` ask for the ends of sources that it does
@@ -216,7 +216,7 @@ class FollowedEnds:
         left = self._left(read)
         if time.monotonic() >= self._tell_at:
             self._tell_at = time.monotonic() + TELL_EVERY
-            self._tell("filling", records_left=left)
+            self._tell("backfill", records_left=left)
         if left:
             return False
         if not self.complete:
@@ -252,26 +252,26 @@ class FollowedEnds:
     def _wait(self, why: str) -> None:
         if self._waits_for != why:
             self._waits_for = why
-            self._tell("filled", waits_for=why)
+            self._tell("backfilled", waits_for=why)
 
 
 @dataclass(frozen=True, slots=True)
-class FillingRecord:
-    """The memory that a filling has of itself: the query that it is `of`, its part, and where its sources start."""
+class BackfillRecord:
+    """The memory that a backfill has of itself: the query that it is `of`, its part, and where its sources start."""
 
     of: str
     part: str
     starts: Mapping[int, str]
 
     @staticmethod
-    def read(filling: Files) -> FillingRecord | None:
-        """Return what was written; None where no filling has begun."""
-        stored = SmallFiles(filling).read(RECORD)
+    def read(backfill: Files) -> BackfillRecord | None:
+        """Return what was written; None where no backfill has begun."""
+        stored = SmallFiles(backfill).read(RECORD)
         if stored is None:
             return None
-        return FillingRecord(stored["of"], stored["part"], {int(k): v for k, v in stored["starts"].items()})
+        return BackfillRecord(stored["of"], stored["part"], {int(k): v for k, v in stored["starts"].items()})
 
-    def write(self, filling: Files) -> None:
+    def write(self, backfill: Files) -> None:
         """Remember it."""
         starts = {str(source): text for source, text in self.starts.items()}
-        SmallFiles(filling).write(RECORD, {"of": self.of, "part": self.part, "starts": starts})
+        SmallFiles(backfill).write(RECORD, {"of": self.of, "part": self.part, "starts": starts})

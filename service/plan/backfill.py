@@ -1,9 +1,9 @@
-"""The parts of a changed query that must be filled, and whether reading its sources again can do so.
+"""The parts of a changed query that must be backfilled, and whether reading its sources again can do so.
 
-Law: the part that is filled holds every operator whose state the query before does not have, every table that it did
-not write, and all that feeds these. A new operator that reads from one whose state is kept must receive everything that
-the kept one has emitted so far. So the filling computes the kept operator again from the same rows, which is correct
-only if its output depends on nothing but those rows.
+Law: the part that is backfilled holds every operator whose state the query before does not have, every table that it
+did not write, and all that feeds these. A new operator that reads from one whose state is kept must receive everything
+that the kept one has emitted so far. So the backfill computes the kept operator again from the same rows, which is
+correct only if its output depends on nothing but those rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OF_ROWS_ALONE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 @dataclass(frozen=True, slots=True)
-class FilledPart:
-    """The part of a changed query that is filled.
+class BackfillPart:
+    """The part of a changed query that is backfilled.
 
     `program` is that part, with the ids, levels and identities of the whole. `operators` are the names of those that
     are new, `tables` those that are written and were not before. `same_start` are the sources, by id, that must be read
@@ -47,12 +47,12 @@ class FilledPart:
 
     @property
     def anything(self) -> bool:
-        """Whether there is something to fill."""
+        """Whether there is something to backfill."""
         return bool(self.operators or self.tables)
 
 
-def filled_part(program: Program, known: Meaning) -> FilledPart:
-    """Return what has to be filled where `program` goes on after a query that meant `known`."""
+def backfill_part(program: Program, known: Meaning) -> BackfillPart:
+    """Return what has to be backfilled where `program` goes on after a query that meant `known`."""
     kept = {each.kept_as for each in in_current_form(known, program.meaning).operators}
     written = {each.table for each in known.outputs}
     new = [o for o in program.operators if o.kernel.traces() and o.identity not in kept]
@@ -64,7 +64,7 @@ def filled_part(program: Program, known: Meaning) -> FilledPart:
     lasting = {each.kept_as for each in program.meaning.operators if any(each.lasting)}
     refusals = [*_of_sources(part), *_of_time(part.operators)]
     refusals += _of_shared(shared, [o for o in program.operators if o.id in below], lasting)
-    return FilledPart(
+    return BackfillPart(
         program=part,
         operators=tuple(o.name for o in new),
         tables=tuple(dict.fromkeys(o.table.name for o in outputs)),

@@ -283,11 +283,11 @@ ERRORS: tuple[Panel, ...] = (
     ),
     Graph(
         title="Failed batches",
-        description="Batches that failed (the query was started again) and those of them that were planned anew.",
+        description="Batches that failed (the query was started again) and those of them that were replanned.",
         unit="short",
         lines=(
             Target(grown("tailrace_batch_failures_total", "query"), "failures"),
-            Target(grown("tailrace_batches_cut_anew_total", "query"), "planned anew"),
+            Target(grown("tailrace_batches_replanned_total", "query"), "replanned"),
         ),
         width=6,
     ),

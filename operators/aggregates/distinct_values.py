@@ -166,11 +166,11 @@ def _read_anew(
     rows = kept.filter(mask)
     found = table.read_groups(state, rows)
     again = {name: f"again_{name}" for name in texts}
-    anew = select([*keys, *all_named(texts.values(), again.values())], source, group_by=keys)
+    recomputed = select([*keys, *all_named(texts.values(), again.values())], source, group_by=keys)
     replaced = []
     for name in texts:
         type_ = duckdb_type(kept.schema.field(name).type)
         replaced.append(named(f"CAST(CASE WHEN {flag} THEN {again[name]} ELSE {name} END AS {type_})", name))
-    source = join("kept", inner(anew, "anew"), same(of("kept", keys), of("anew", keys)), "LEFT JOIN")
+    source = join("kept", inner(recomputed, "recomputed"), same(of("kept", keys), of("recomputed", keys)), "LEFT JOIN")
     statement = select([f"kept.* REPLACE ({comma(replaced)})"], source, order_by=of("kept", [AT]))
     return sql(statement, {"kept": numbered(kept), "found": found}).drop_columns([AT])

@@ -1,4 +1,4 @@
-"""Giving up a batch that is planned and does not fit: it is cut anew, or skipped.
+"""Giving up a batch that is planned and does not fit: it is replanned, or skipped.
 
 Law: a batch may be given up if and only if nothing of it is committed, and never will be. (Without state its tasks have
 nothing to do with each other, and the law holds for each of them: those that have not committed may be skipped.) So the

@@ -136,10 +136,10 @@ class Observer:
         """Note that the checkpoint is an older copy; batches `first` to `last`, which are committed, are done again."""
         self.say("warning", "the checkpoint is an older copy and rolls forward", query=query, first=first, last=last)
 
-    def cut_anew(self, query: str, batch: int, before: int, rows: int) -> None:
+    def replanned(self, query: str, batch: int, before: int, rows: int) -> None:
         """Note that a batch did not fit into memory and is planned again, with at most `rows` records of a table."""
-        self.metrics.add("batches_cut_anew_total", 1, query=query)
-        self.say("warning", "batch is cut anew", query=query, batch=batch, rows_before=before, rows=rows)
+        self.metrics.add("batches_replanned_total", 1, query=query)
+        self.say("warning", "batch is replanned", query=query, batch=batch, rows_before=before, rows=rows)
 
     def learned(self, query: str, topic: str, size: int) -> None:
         """Note that a topic has refused this many bytes: rows of that size are dead letters from now on."""

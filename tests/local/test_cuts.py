@@ -1,4 +1,4 @@
-"""How a stream is cut into batches does not change what its changes add up to: every golden case, cut anew."""
+"""How a stream is cut into batches does not change what its changes add up to: every golden case, cut in other ways."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_cut_adds_up_to_the_same_rows(
         elif path.suffix == ".sql":
             copy(path, tmp_path)
     jobs = load(tmp_path / "pipeline.sql", {}).jobs
-    anew = run_case(tmp_path, jobs, sql)
-    if any(anew.late):
+    recut = run_case(tmp_path, jobs, sql)
+    if any(recut.late):
         pytest.skip("this cut makes rows late, which no answer has to hold")
-    assert answers(anew) == answers_as_given(case)
+    assert answers(recut) == answers_as_given(case)

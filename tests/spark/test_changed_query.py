@@ -112,7 +112,7 @@ def test_a_query_goes_on_that_reads_one_table_more_and_another_no_more(
     running.terminate()
     assert running.wait(60) == 0
 
-    # The table that was read before is read anew: its offsets were dropped with it.
+    # The table that was read before is read again: its offsets were dropped with it.
     running.rewrite(text)
     running.start()
     running.until("the table before is read from its start", lambda: seen()[4:] == ["clicks 1", "clicks 2", "clicks 3"])

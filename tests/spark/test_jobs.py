@@ -34,8 +34,8 @@ class _Observer:
     def failed(self, name: str, *_: Any) -> None:
         self.said.append(("failed", name))
 
-    def cut_anew(self, name: str, batch: int, before: int, rows: int) -> None:
-        self.said.append(("cut anew", batch, before, rows))
+    def replanned(self, name: str, batch: int, before: int, rows: int) -> None:
+        self.said.append(("replanned", batch, before, rows))
 
     def kept_plan(self, name: str, reason: str) -> None:
         self.said.append(("kept", reason))
@@ -85,7 +85,7 @@ class _Runner:
     def added_topics(self) -> dict[str, tuple[str, ...]]:
         return {}
 
-    def cut_anew(self) -> Cut:
+    def replan(self) -> Cut:
         self.rows //= 2
         if not self.rows:
             raise PlanKept("it cannot be made smaller", "skip it")
@@ -244,9 +244,9 @@ def test_a_batch_that_does_not_fit_is_cut_as_long_as_it_can_be_and_then_fails_as
     while made.look() is None:
         pass
     assert observer.said == [
-        ("cut anew", 7, 4, 2),
+        ("replanned", 7, 4, 2),
         ("failed", "j0"),
-        ("cut anew", 7, 2, 1),
+        ("replanned", 7, 2, 1),
         ("failed", "j0"),
         ("kept", "it cannot be made smaller\n  hint:   skip it"),
         ("failed", "j0"),
@@ -277,7 +277,7 @@ def test_a_batch_that_others_were_killed_in_is_cut_before_it_is_begun(killed: bo
     made, runners, observer = jobs(1)
     made._watched[0].start_at, runners[0].killed = 0.0, killed
     assert made.look() is None
-    assert observer.said == [("cut anew", 7, 4, 2)] * killed
+    assert observer.said == [("replanned", 7, 4, 2)] * killed
 
 
 def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch: pytest.MonkeyPatch):

@@ -54,7 +54,7 @@ def test_a_row_that_its_topic_does_not_take_is_a_dead_letter(
     assert ids(dead) == [0]
     assert not told(running, "batch failed")
 
-    # What fits is known since the start: the broker refuses, the next start asks anew.
+    # What fits is known since the start: the broker refuses, the next start asks again.
     limit_records(kafka.bootstrap, sink, LOWERED)
     feed(kafka.bootstrap, source, [(0, {"id": 500, "note": FITS}), (0, {"id": 501, "note": "x"})])
     running.until("the row that fits is there", lambda: ids(sink)[-1] == 501)

@@ -54,7 +54,7 @@ SERVICE: Mapping[str, MetricSpec] = {
 BATCHES: Mapping[str, MetricSpec] = {
     "batches_total": MetricSpec("counter", "Batches completed.", ("query",)),
     "batch_failures_total": MetricSpec("counter", "Batches that failed; the query is restarted.", ("query",)),
-    "batches_cut_anew_total": MetricSpec(
+    "batches_replanned_total": MetricSpec(
         "counter", "Batches that did not fit into memory and were planned again with half of their records.", ("query",)
     ),
     "skipped_records": MetricSpec(

@@ -23,7 +23,7 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
     query = program.name
     metrics.set("trigger_interval_seconds", trigger, query=query)
     metrics.set("tick_interval_seconds", tick, query=query)
-    for name in ("batches_total", "batch_failures_total", "batches_cut_anew_total"):
+    for name in ("batches_total", "batch_failures_total", "batches_replanned_total"):
         metrics.add(name, 0, query=query)
     announce_topics(metrics, program)
     for operator in program.operators:

@@ -188,18 +188,18 @@ class Jobs:
         job.runner.open()
         job.begun = True
         if job.runner.begun_in_vain():
-            self._cut_anew(job)
+            self._replan(job)
         for source, topic, records in job.runner.skipped_by_topic():
             self._observer.skipped(job.name, source, topic, records)
 
-    def _cut_anew(self, job: _Watched) -> bool:
+    def _replan(self, job: _Watched) -> bool:
         """Plan the planned batch again, smaller; return whether that was possible."""
         try:
-            cut = job.runner.cut_anew()
+            cut = job.runner.replan()
         except (PlanKept, KafkaFailure) as error:
             self._observer.kept_plan(job.name, str(error))
             return False
-        self._observer.cut_anew(job.name, cut.number, cut.before, cut.rows)
+        self._observer.replanned(job.name, cut.number, cut.before, cut.rows)
         return True
 
     def _let_finish(self, job: _Watched, deadline: float) -> None:
@@ -241,7 +241,7 @@ class Jobs:
             job.runner.stop()
         patient = is_patient(failure)
         untimely = failure.raised(ClockJumped)
-        smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._cut_anew(job)
+        smaller = is_of_memory(failure) and not self._jvm_gone(error) and self._replan(job)
         learned = self._learned(job, failure)
         job.failures += 0 if patient or untimely or smaller or learned else 1
         if failure.raised(*FINAL) or job.failures > self._settings.retry.attempts:

@@ -315,7 +315,7 @@ class JobRunner:
         was learned, with the bytes that no record or batch of records has from then on."""
         return self._refusals.learn(self._agreed, self._rooms, refused)
 
-    def cut_anew(self) -> Cut:
+    def replan(self) -> Cut:
         """Give up the batch that is planned, and plan it again with half of its records; the query is stopped.
         Raises PlanKept where it has to stay as it is, KafkaFailure."""
         return self._replanning().cut()

@@ -25,8 +25,8 @@ from service.runtime.topology import Topology
 
 
 class Produced(NamedTuple):
-    """The output of level 0 for a run: `parts` for shards (exchange, shard, rows), rows for `outputs`, and `dead` rows, by
-    operator."""
+    """The output of level 0 for a run: `parts` for shards (exchange, shard, rows), rows for `outputs`, and `dead` rows,
+    by operator."""
 
     parts: list[tuple[int, int, pa.Table]]
     outputs: list[tuple[int, pa.Table]]

@@ -1,4 +1,4 @@
-"""The bounded sources of a job that are read to their ends, by the reports of its batches."""
+"""The bounded sources of a job that are read to their ends, according to the reports of its batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SourceEnds:
         self.ended: frozenset[int] = frozenset()
 
     def note(self, report: Report) -> bool:
-        """Note what a batch has read. Return whether a source has ended with it."""
+        """Note the end of a batch. Return whether a source has ended with it."""
         found = set(self.ended)
         for source, offsets in zip(self._sources, end_offsets(report), strict=False):
             if source.id not in self._bounded or source.id in self.ended:
@@ -33,7 +33,7 @@ class SourceEnds:
         return self.ended != before
 
     def all_ends_processed(self, report: Report) -> bool:
-        """Return whether the tick that says of every source that it has ended is part of a finished batch."""
+        """Return whether a finished batch includes the tick that reports the end of every source."""
         tick = end_offsets(report)[len(self._sources)]
         wanted = {source.id for source in self._sources}
         return bool(wanted) and tick is not None and set(tick.get("ended", ())) >= wanted

@@ -29,22 +29,23 @@ _TIMEOUT = 10.0
 """Seconds for one answer."""
 
 _ROUNDS = 4
-"""How often every URL is tried before the registry counts as away; then the batch is tried again."""
+"""The number of attempts at every URL before the registry counts as unreachable; then the batch is repeated."""
 
 _PAUSE = 0.25
 """Seconds before the second round, doubled for each further one."""
 
 _MISSING_FOR = 30.0
-"""Seconds for which an id that the registry does not have is not asked for again."""
+"""Seconds for which an id that the registry does not have is not requested again."""
 
 _DEEPEST = 32
-"""Schemas that refer to schemas: deeper than this they turn in a circle."""
+"""The nesting of schemas that refer to schemas: deeper than this they are circular."""
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 
 _SCHEMA_NOT_FOUND = (40403, 40402, 404)
 _SUBJECT_NOT_FOUND = (40401, 40403, 404)
-"""What registries answer for a schema and for a subject that they do not have: Confluent's codes, Apicurio's, none."""
+"""The error codes for an unknown schema and an unknown subject: Confluent's, Apicurio's, and an answer without a
+code."""
 
 
 class ReferredSchema(NamedTuple):
@@ -85,7 +86,7 @@ class SchemaRegistry:
             return found
 
     def _patiently(self, number: int) -> RegisteredSchema:
-        """Ask a few times: a follower may not have heard yet of a schema that its leader has taken."""
+        """Ask a few times: a follower may not have received a schema yet that its leader has accepted."""
         if time.monotonic() < self._missing.get(number, 0):
             raise _unknown(number)
         for turn in range(_ROUNDS):
@@ -98,7 +99,7 @@ class SchemaRegistry:
         raise _unknown(number)
 
     def id_of(self, subject: str, text: str, kind: str, *, register: bool) -> int:
-        """Return the id of a schema under a subject, where it is put if it is not there and `register` says so."""
+        """Return the id of a schema under a subject; if it is not there, `register` adds it."""
         with self._lock:
             key = (subject, text, kind)
             if key not in self._ids:
@@ -156,7 +157,7 @@ class SchemaRegistry:
         return RegistryConfigError(f"the schema registry at {self._name()} refuses: {status} {why}{hint}")
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        """Status and answer of the first URL that answers; a server error or an overload is none."""
+        """The status and the answer of the first URL that answers; a server error or an overload does not count."""
         why = ""
         for turn in range(_ROUNDS):
             if turn:

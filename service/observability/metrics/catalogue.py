@@ -27,10 +27,10 @@ BATCH_BOUNDS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0,
 """Upper bounds of the buckets of every histogram, in seconds."""
 
 DRIVER_PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "other")
-"""What the driver does in a batch, by Spark's names and in their order; `other` is what none of them is."""
+"""The phases of the driver in a batch, by Spark's names and in their order; `other` is the remaining time."""
 
 TASK_PHASES = ("decode", "ingest_operators", "operators", "lookup", "encode", "write", "state_commit")
-"""What tasks do in addBatch."""
+"""The phases of tasks in addBatch."""
 
 _PARTITION = ("query", "source", "topic", "partition")
 _OPERATOR = ("query", "operator")

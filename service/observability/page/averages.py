@@ -14,18 +14,19 @@ from service.settings import BatchSettings
 Key = TypeVar("Key")
 
 FEWEST = 6
-"""Batches that a trend takes, three to each half."""
+"""The batches that a trend needs, three in each half."""
 
 SHORTEST = 10.0
-"""Seconds that these must span."""
+"""The seconds that these must span."""
 
 FULL = 0.95
-"""The part of the most rows that makes a batch full: Spark divides them among partitions and rounds down."""
+"""The share of the record limit at which a batch counts as full: Spark divides the limit among partitions and rounds
+down."""
 
 
 def batches(recent: Sequence[BatchRecord], counted: Counted, settings: BatchSettings, now: float) -> Batches:
-    """Return what the recent batches were like. Those without rows only tell the time, so they count only if there are
-    no others."""
+    """Return the averages of the recent batches. Those without rows only carry the time, so they count only if there
+    are no others."""
     working = [batch for batch in recent if batch.rows] or list(recent)
     lengths = [batch.progress.seconds for batch in working]
     last = recent[-1] if recent else None
@@ -69,7 +70,7 @@ def _phases(each: Sequence[Mapping[str, float]], whole: float) -> tuple[Phase, .
 
 
 def pace(recent: Sequence[BatchRecord], lag: int, now: float) -> BatchSizingStatus:
-    """Return how fast rows come and go."""
+    """Return the rates at which rows are read and written."""
     length = span(recent, now)
     return BatchSizingStatus(
         rows_in=round(sum(batch.rows for batch in recent) / length, 3),
@@ -87,8 +88,8 @@ def span(recent: Sequence[BatchRecord], now: float) -> float:
 
 
 def trend(points: Sequence[tuple[float, float]]) -> float | None:
-    """By how much a value grows a second, from (time, value): the means of both halves are compared. 0 where they
-    differ by no more than chance; None where there is too little to tell."""
+    """Return the growth of a value per second, from (time, value): the difference of the means of both halves. 0 if
+    they differ by no more than chance; None if there are too few values."""
     if len(points) < FEWEST or points[-1][0] - points[0][0] < SHORTEST:
         return None
     half = len(points) // 2
@@ -99,12 +100,12 @@ def trend(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def table_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[str, float]:
-    """Return records read a second, by table."""
+    """Return the records read per second, by table."""
     return _rates([batch.by_table for batch in recent], span(recent, now))
 
 
 def partition_rates(recent: Sequence[BatchRecord], now: float) -> Mapping[Place, float]:
-    """Return offsets passed a second, by partition."""
+    """Return the offsets read per second, by partition."""
     each = [{place_of(read): passed(read) for read in batch.progress.reads} for batch in recent]
     return _rates(each, span(recent, now))
 

@@ -1,7 +1,7 @@
 """The pipeline as a graph, from tables down to sinks.
 
 Rows are lists and the lines between two rows a picture, so the graph has no script and no measured sizes: places of a
-row share its width evenly, which is all that the lines need to know. For those who hear it, each step names its inputs.
+row share its width evenly, which is all that the lines need. For screen readers, each step names its inputs.
 """
 
 from __future__ import annotations

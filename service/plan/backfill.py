@@ -25,7 +25,7 @@ from service.plan.meaning import Meaning, in_current_form
 from service.plan.program import Operator, Output, Program
 
 _OF_ROWS_ALONE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
-"""Aggregates whose answer is the same in whatever order rows come; of DOUBLE, only as far as it is not added up."""
+"""Aggregates whose answer does not depend on the order of the rows; for DOUBLE, only if nothing is added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def backfill_part(program: Program, known: Meaning) -> BackfillPart:
 
 
 def _feeding(program: Program, wanted: Iterable[int]) -> set[int]:
-    """The sources and operators of `wanted`, and all that feeds them."""
+    """The sources and operators of `wanted`, and all their inputs."""
     inputs = {o.id: [e.producer for e in o.inputs] for o in program.operators}
     found: set[int] = set()
     waiting = list(wanted)
@@ -146,7 +146,7 @@ def _of_shared(shared: Iterable[Operator], below: Iterable[Operator], lasting: s
 
 
 def _of_rows_alone(kernel: Kernel) -> bool:
-    """Whether the answer of an operator depends on nothing but its rows: not on their order, nor on any clock."""
+    """Whether the answer of an operator depends on nothing but its rows: not on their order, nor on a clock."""
     if isinstance(kernel, GroupBy):
         exact = not any(pa.types.is_floating(f.type) for f in kernel.output)
         return exact and {a.function for a in kernel.partial.aggregates} <= _OF_ROWS_ALONE

@@ -17,13 +17,13 @@ OPERATORS = "operators"
 """The small file of a checkpoint that holds them."""
 
 _SIDES = {"left": 0, "right": 1}
-"""Tables of an operator with two inputs that begin with one of these words keep rows of that input."""
+"""The first words of the names of tables that keep rows of one input, of an operator with two."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTable:
-    """A table of an operator. `shown` are the names of its columns for people; `key` are the columns by which rows come
-    to the operator, as far as the table has them, under these names."""
+    """A table of an operator. `shown` are the names of its columns for people. `key` are the columns by which rows are
+    distributed to the operator, as far as the table has them, under these names."""
 
     spec: TraceSpec
     shown: Mapping[str, str]
@@ -32,7 +32,7 @@ class KeptTable:
 
 @dataclass(frozen=True, slots=True)
 class KeptOperator:
-    """An operator with state: what its state is kept under, and what `explain` and metrics call it."""
+    """An operator with state: the identity under which the state is stored, and its name in `explain` and metrics."""
 
     identity: str
     name: str
@@ -42,7 +42,7 @@ class KeptOperator:
 
     @property
     def short(self) -> str:
-        """Its kind and the first of the digits that say what it means: the same after a change of what is around it."""
+        """Its kind and the first digits of its identity: the same after a change of other parts of the query."""
         return short_identity(self.identity)
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class KeptOperator:
 
 
 def short_identity(identity: str) -> str:
-    """Return an identity with six of its digits, and its number among equal ones."""
+    """Return the first six digits of an identity, and its number among equal ones."""
     kind, digest, *number = identity.rsplit("-", 2) if identity.count("-") > 1 else identity.split("-")
     return "-".join([kind, digest[:6], *number])
 

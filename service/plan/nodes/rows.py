@@ -59,5 +59,5 @@ class Unnest:
 
     @property
     def added(self) -> int:
-        """How many columns it adds."""
+        """The number of columns that it adds."""
         return len(self.fields) - len(self.input.fields)

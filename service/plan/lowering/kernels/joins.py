@@ -19,7 +19,7 @@ from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin
 
 
 class _Matched(TypedDict):
-    """What every join has: two inputs, their keys, and the rest of its condition."""
+    """The common part of all joins: two inputs, their keys, and the rest of the condition."""
 
     left: pa.Schema
     right: pa.Schema
@@ -41,7 +41,7 @@ def _matched(node: AnyJoin) -> _Matched:
 
 
 def _doubts(node: Join | TemporalJoin) -> bool:
-    """Whether a row that is shown if it matches nothing may meet one for which the condition cannot be computed."""
+    """Whether the condition may fail for a row that is emitted if it matches nothing."""
     return any(node.kind.shows_alone) and node.residual is not None and may_fail(node.residual)
 
 
@@ -57,7 +57,7 @@ def join(node: Join) -> RegularJoin:
 
 
 def pair(node: PairJoin) -> PairJoinOperator:
-    """Return the kernel that puts the parts of rows together."""
+    """Return the kernel that joins the halves of rows."""
     return PairJoinOperator(
         left=schema(node.left.fields),
         right=schema(node.right.fields),

@@ -31,7 +31,7 @@ from service.plan.nodes import (
 
 
 class _Timed(TypedDict):
-    """How the rows of a window's input are read."""
+    """How a window reads the times of its rows."""
 
     input: pa.Schema
     time: int
@@ -78,7 +78,7 @@ def in_order_of_arrival(node: WindowAggregate) -> bool:
 
 
 def _firing(node: WindowAggregate) -> Firing | None:
-    """When groups by window answer; None where slices are kept, which know no order of arrival."""
+    """When windows emit their groups; None for kernels of slices, which know no order of arrival."""
     ordered = not appends(node.input) and any(call.function in ENDS for call in node.aggregates)
     return AT_CLOSE if node.firing is None and ordered else node.firing
 

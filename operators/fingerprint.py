@@ -25,12 +25,12 @@ FORMAT = 4
 """The version of how blocks, manifests and accumulators are laid out."""
 
 DUCKDB_TEXT: Mapping[str, bool] = {"duckdb": True}
-"""Marks an attribute that holds text of DuckDB, as `field(metadata=DUCKDB_TEXT)`: what it computes, the plan says."""
+"""Marks an attribute that holds DuckDB text, as `field(metadata=DUCKDB_TEXT)`: the plan describes what it computes."""
 
 
 @lru_cache(maxsize=1)
 def _canary() -> str:
-    """What the hash function answers to a few known values, so that a changed function is noticed."""
+    """The hashes of a few known values, so that a changed hash function is noticed."""
     table = pa.table(
         {
             "c0": pa.array([0, 1, -1, None], pa.int64()),
@@ -42,8 +42,8 @@ def _canary() -> str:
 
 
 _LIVES = "ttl"
-"""The attribute that says how long rows live. State is the same whichever it is, as long as there is one: then each row
-notes when it was written."""
+"""The attribute with the time to live. Its length does not change the state, as long as there is one: then each row
+stores when it was written."""
 
 
 def is_default(part: Field[Any], value: object) -> bool:
@@ -64,11 +64,11 @@ _LATER: Set[tuple[str, str]] = frozenset(
         ("SessionAggregate", "late_shown"),
     }
 )
-"""Attributes, with their classes, that there were not in format 6 of state: their defaults are what was before."""
+"""Attributes, with their classes, that are newer than format 6 of state: their defaults mean what was before."""
 
 
 class _Text:
-    """The text of a specification, whole as it was written for format 6 of state."""
+    """The text of a whole specification, as it was written for format 6 of state."""
 
     def of(self, value: object) -> str:
         if isinstance(value, pa.Schema):
@@ -93,7 +93,7 @@ class _Text:
 
 
 class _Meaning(_Text):
-    """The text of what a specification says of state."""
+    """The text of the part of a specification that determines its state."""
 
     def attributes(self, value: Any) -> Iterator[tuple[str, object]]:
         for part in fields(value):

@@ -79,7 +79,7 @@ class GroupBy(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where values are kept once for several filters, which were tables of their own."""
+        """2 since values are stored once for several filters; before, each filter had a table."""
         return 2 if any(len(group) > 1 for group in layout_of(self.partial).groups) else 1
 
     def traces(self) -> Mapping[str, TraceSpec]:
@@ -96,7 +96,7 @@ class GroupBy(KernelDefaults):
         return tuple(tables)
 
     def _table(self, name: str, columns: Mapping[str, pa.DataType], *, by_value: bool = False) -> KeyedTable:
-        """A table with one row a group, or one a group and value, the first of `columns`. Keys stand before these."""
+        """A table with one row a group, or one a group and value; the group's keys come before `columns`."""
         keys = key_types(self.partial)
         return KeyedTable(
             name=name,
@@ -132,7 +132,7 @@ class GroupBy(KernelDefaults):
             table.expire_upto(state, upto)
 
     def _combined(self, layout: AccumulatorLayout, partials: pa.Table, moved: Sequence[Moved], sql: Sql) -> pa.Table:
-        """What the batch adds to each group: one row a key."""
+        """The change of each group in the batch: one row for each key."""
         sources = {"partials": partials, **{f"moved{i}": m.deltas for i, m in enumerate(moved)}}
         plain = select(["*"], "partials", where=f"{TAG} = 0" if layout.sets else "")
         union = union_all([plain, *(select(["*"], f"moved{i}") for i in range(len(moved)))], by_name=True)
@@ -170,7 +170,8 @@ class GroupBy(KernelDefaults):
 
 
 def _as_first_seen(key: str, type_: pa.DataType) -> str:
-    """The key of a group as its rows have come out so far: 0.0 equals -0.0, but one does not take the other back."""
+    """The key of a group as its rows were emitted first: 0.0 equals -0.0, but a row with the one does not retract a row
+    with the other."""
     if not (pa.types.is_floating(type_) or pa.types.is_nested(type_)):
         return key
     return named(f"CASE WHEN {FOUND} THEN {PREVIOUS}{key} ELSE {key} END", key)

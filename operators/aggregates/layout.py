@@ -38,12 +38,12 @@ from operators.names import NUMBERS, TAG, TIMES, VALUE, WEIGHT, column, times_of
 from operators.sql_text import either, every, named, select, union_all
 
 ROWS = "p0"
-"""The accumulator that counts the rows of a group; an empty group has none."""
+"""The accumulator that counts the rows of a group; a group without rows does not exist."""
 
 
 @dataclass(slots=True)
 class AggregateResult:
-    """An aggregate, and the columns that its answer is read from."""
+    """An aggregate, and the columns from which its answer is read."""
 
     function: AggregateFunction
     argument: Argument
@@ -125,7 +125,7 @@ class AccumulatorLayout:
         self.results.append(AggregateResult(function, argument, names))
 
     def _arrange_end(self, function: str, x: str, type_: pa.DataType, condition: str | None) -> None:
-        """The first or last value of a set in the order of arrival: the least or greatest by its number."""
+        """The first or last value of a set in the order of arrival: that with the least or greatest number."""
         (self.arrivals,) = self._place(self.accumulators, arrivals())
         values = self._set(x, type_, condition, nulls=False, ordered=True)
         name = self._name(pa.struct([("s", pa.int64()), ("v", type_)]))
@@ -207,7 +207,7 @@ class AccumulatorLayout:
             value = {self.places[group[0]].value: named(first.x, self.places[group[0]].value)}
             items = [*key, named(f"CAST({number} AS TINYINT)", TAG), *nothing, *(empty | value).values()]
             where = every([None if first.nulls else f"{first.x} IS NOT NULL", self._any_filter(group)])
-            if first.ordered:  # each row by itself, as it came
+            if first.ordered:  # each row by itself, in the order of arrival
                 there = every([where, f"{WEIGHT} <> 0"])
                 times = never | {TIMES: named(WEIGHT, TIMES)}
                 parts.append(select([*items, *times.values()], source, where=there))
@@ -226,7 +226,7 @@ class AccumulatorLayout:
         return either(given) if len(given) == len(filters) else "true"
 
     def _count(self, condition: str | None) -> str:
-        """How often a value has come, less how often it has gone, in the rows of a condition."""
+        """The number of insertions less the retractions of a value, in the rows of a condition."""
         filtered = "" if condition is None else f" FILTER (WHERE {condition})"
         if self.append:
             return f"COUNT(*){filtered}"
@@ -239,7 +239,7 @@ class AccumulatorLayout:
         return [*self.accumulators, *(placed for values in self.sets for placed in values.accumulators)]
 
     def combined(self) -> list[str]:
-        """Return SELECT items that put many rows of accumulators of one key together."""
+        """Return SELECT items that combine many rows of accumulators of one key."""
         return [text for placed in self.all_accumulators() for text in placed.combine()]
 
     def read(self, prefix: str, names: Sequence[str], types: Sequence[pa.DataType]) -> list[str]:

@@ -54,11 +54,11 @@ class Waiting(ABC):
 
     @abstractmethod
     def traces(self) -> Mapping[str, TraceSpec]:
-        """Return the tables that they are kept in."""
+        """Return the tables of the state."""
 
     @abstractmethod
     def take(self, state: State, rows: pa.Table, times: Times, clock: Clock, sql: Sql) -> Due:
-        """Take in `rows`, which are on time, and take out those that are answered."""
+        """Store `rows`, which are on time, and return those that are due."""
 
     @abstractmethod
     def on_time(self, state: State, rows: pa.Table, times: Times, sql: Sql) -> Mask:
@@ -137,7 +137,7 @@ class WaitingForTime(Waiting):
         return rows.take(order), times[order.to_numpy()]
 
     def _answered(self, watermark: int) -> int:
-        """Up to which time rows are answered: all of them once their input has ended."""
+        """The time up to which rows are due: all of them once their input has ended."""
         return watermark if watermark >= END_OF_TIME else watermark - self.ahead
 
 

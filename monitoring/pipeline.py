@@ -204,7 +204,7 @@ TIME: tuple[Panel, ...] = (
     ),
     Graph(
         title="Late rows",
-        description="Rows that came behind the watermark and are missing from the answers.",
+        description="Rows that arrived behind the watermark and are missing from the answers.",
         unit="cps",
         lines=(Target(rate("tailrace_late_records_total", "operator"), "{{operator}}"),),
         width=8,

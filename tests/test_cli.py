@@ -70,7 +70,7 @@ def test_explain_says_that_rows_go_whole_where_late_ones_are_written(
     main(["explain", QUICKSTART])
     text = capsys.readouterr().out
     assert "exchange orders to window_partial_1 by (product)" in text
-    assert "rows come to windows whole" in text
+    assert "whole rows go to windows" in text
 
 
 @pytest.mark.parametrize("command", ["run", "check", "explain", "test", "demo"])

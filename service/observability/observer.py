@@ -80,7 +80,7 @@ class Observer:
         operators; that of others is `dropped`."""
         more = {"dropped": ", ".join(dropped)} if dropped else {}
         more |= {"note": self._clean("; ".join(notes))} if notes else {}
-        self.say("info", "the query has changed and goes on with its state", query=query, operators_kept=kept, **more)
+        self.say("info", "the query has changed and continues with its state", query=query, operators_kept=kept, **more)
 
     def heard(self, query: str, report: Mapping[str, Any]) -> None:
         """Add the metrics of one batch."""
@@ -145,7 +145,7 @@ class Observer:
 
     def learned(self, query: str, topic: str, size: int) -> None:
         """Note that a topic has refused a record of this many bytes: rows of that size are dead letters from now on."""
-        self.say("warning", "what a topic takes is learned", query=query, topic=topic, bytes=size)
+        self.say("warning", "the record limit of a topic is learned", query=query, topic=topic, bytes=size)
 
     def kept_plan(self, query: str, reason: str) -> None:
         """Note that a batch that did not fit into memory is repeated unchanged."""

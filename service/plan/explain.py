@@ -196,7 +196,7 @@ def as_text(explained: Explained, file: str) -> str:
         lines += [f"     state of {name}: {identity}" for name, identity in level.states.items()]
     if explained.late_rows:
         lines.append(
-            "     rows come to windows whole, so that late ones can be shown; without a late topic totals would"
+            "     whole rows go to windows, so that late rows can be stored; without a late topic partial sums would"
         )
     if explained.warnings:
         lines += ["", "warnings"]

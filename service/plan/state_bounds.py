@@ -116,7 +116,9 @@ def _joined_rows(side: str, node: Node, key: tuple[int, ...], *, counted: bool) 
 
 
 def _met(node: TemporalJoin | LookupJoin) -> Kept:
-    return Kept(f"left rows by ({names(node.left, node.left_keys)}) and what they have met", _ttl(node.ttl))
+    return Kept(
+        f"left rows by ({names(node.left, node.left_keys)}) and the rows that they have matched", _ttl(node.ttl)
+    )
 
 
 def _versions(node: TemporalJoin) -> tuple[Kept, ...]:

@@ -71,7 +71,7 @@ def upgrade(known: Meaning, now: Meaning) -> Upgrade:
     written = _outputs(known.outputs, now.outputs)
     lacking = written.lacking
     if now.levels and not known.levels:
-        lacking.append("rows met nowhere before, and meet by a key now: the checkpoint has no state for that")
+        lacking.append("rows were not distributed by a key before, and are now: the checkpoint has no state for that")
     read = _sources(known.sources, now.sources)
     return Upgrade(
         verdicts=tuple(_verdicts(known, now)),
@@ -122,21 +122,21 @@ def _differences(was: OperatorMeaning, is_: OperatorMeaning, zone_before: str, z
     elif was.spec != is_.spec:
         found.append("it computes or keeps something else: other keys, calls, conditions, columns or types")
     tables = sorted(t for t in was.tables.keys() & is_.tables.keys() if was.tables[t] != is_.tables[t])
-    found += [f"table {t} is declared otherwise (columns, key, watermark, topics or format)" for t in tables]
+    found += [f"table {t} is declared differently (columns, key, watermark, topics or format)" for t in tables]
     known = {digest for _, digest in was.steps}
     added = [is_.texts.get(digest, kind) for kind, digest in is_.steps if digest not in known]
     still = {digest for _, digest in is_.steps}
     removed = [kind for kind, digest in was.steps if digest not in still]
     if added:
-        found.append(f"it is fed by what did not feed it before: {', '.join(dict.fromkeys(added))}")
+        found.append(f"it has new inputs: {', '.join(dict.fromkeys(added))}")
     if removed:
-        found.append(f"what fed it does no more: {', '.join(dict.fromkeys(removed))}")
+        found.append(f"it has lost inputs: {', '.join(dict.fromkeys(removed))}")
     found += _raised(was, is_, sure=not found)
     if zone_before != zone:
         found.append(f"the time zone was {zone_before} and is {zone}")
     if (was.level, was.placing) != (is_.level, is_.placing):
-        found.append("its rows are spread by other columns")
-    return found or ["what feeds it is computed otherwise"]
+        found.append("its rows are distributed by other columns")
+    return found or ["its input is computed differently"]
 
 
 def _raised(was: OperatorMeaning, is_: OperatorMeaning, *, sure: bool) -> Iterable[str]:
@@ -177,7 +177,7 @@ def _sources(known: tuple[SourceMeaning, ...], now: tuple[SourceMeaning, ...]) -
         for each in added
         if each.table not in whole
     ]
-    notes += [f"table {_source(each)} is read no more" for each in gone if each.table not in whole]
+    notes += [f"table {_source(each)} is no longer read" for each in gone if each.table not in whole]
     return _Read(obstacles, notes)
 
 
@@ -210,13 +210,13 @@ def _outputs(known: tuple[OutputMeaning, ...], now: tuple[OutputMeaning, ...]) -
             )
             continue
         if not was:
-            lacking.append(f"table {table} is written now and was not before: it would lack what came before")
+            lacking.append(f"table {table} is newly written: it would lack all earlier rows")
             continue
         differences = {text: None for each in is_ if each not in was for text in _changed(was[0], each)}
         if differences:
-            obstacles.append(f"table {table} is written otherwise than before: {'; '.join(differences)}")
+            obstacles.append(f"table {table} is written differently than before: {'; '.join(differences)}")
     gone = dict.fromkeys(each.table for each in known if each.table not in {each.table for each in now})
-    notes += [f"table {table} is written no more; what its topic holds stays" for table in gone]
+    notes += [f"table {table} is no longer written; its topic keeps its records" for table in gone]
     return _Written(obstacles, lacking, notes)
 
 

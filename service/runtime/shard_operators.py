@@ -173,7 +173,7 @@ class ShardOperators:
         if not keys.num_rows:
             return kernel.found.empty_table()
         if self._ask is None:
-            raise RuntimeError(f"nobody can be asked for the rows of {operator.name}")
+            raise RuntimeError(f"there is no client that looks up rows of {operator.name}")
         with metrics.timed("lookup"):
             return self._ask(operator, keys, moment.now)
 

@@ -47,7 +47,9 @@ def test_a_query_with_one_more_column_goes_on_from_the_totals_of_the_one_before(
     running.start()
     after = [{"name": "ann", "total": 3}, {"name": "ann", "total": 7, "twice": 14}]
     running.until("the total goes on", lambda: written() == after)
-    events = [each for each in running.events() if each["event"] == "the query has changed and goes on with its state"]
+    events = [
+        each for each in running.events() if each["event"] == "the query has changed and continues with its state"
+    ]
     assert [each["operators_kept"] for each in events] == [1]
     running.terminate()
     assert running.wait(60) == 0

@@ -127,7 +127,9 @@ def test_what_a_topic_takes_is_learned_from_its_refusals_where_nobody_may_ask(
     assert ids() == list(range(1, COUNT))
     [cut] = letters()
     assert re.fullmatch(r"not-encodable, \d+ of 12000\d\d bytes", cut)
-    assert {each["topic"] for each in running.events() if each["event"] == "what a topic takes is learned"} == {
+    assert {
+        each["topic"] for each in running.events() if each["event"] == "the record limit of a topic is learned"
+    } == {
         "kept",
         "dead",
     }

@@ -210,7 +210,7 @@ def test_explain_says_until_when_each_state_is_kept():
         ),
         (
             "SELECT o.at FROM changing AS o JOIN timeless FOR SYSTEM_TIME AS OF o.at AS r ON o.currency = r.currency",
-            '"at", which is PROCTIME(), would have another value when its row is taken back',
+            '"at", which is PROCTIME(), would have another value when its row is retracted',
         ),
     ],
 )

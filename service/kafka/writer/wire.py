@@ -43,7 +43,7 @@ def receive(connection: socket.socket) -> dict[str, Any] | pa.RecordBatch:
     """Return the next frame: a message or rows. Raises PeerGone at the end of the connection."""
     kind, size = _HEAD.unpack(_exactly(connection, _HEAD.size))
     if kind not in (MESSAGE, ROWS) or size > _LARGEST_FRAME:
-        raise PeerGone("what came over the socket is no frame")
+        raise PeerGone("the bytes on the socket are no frame")
     body = _exactly(connection, size)
     if kind == MESSAGE:
         message: dict[str, Any] = json.loads(bytes(body))

@@ -23,7 +23,7 @@ COMPUTING = "addBatch"
 DRIVER: Mapping[str, Words] = {
     "latestOffset": Words(
         "finding new rows",
-        "Kafka is asked how far its partitions reach",
+        "the end offsets of Kafka's partitions are requested",
         "look at the brokers: they answer slowly, or the network to them is slow",
     ),
     "getBatch": Words("choosing offsets", "the offsets of the batch are laid out", ""),
@@ -69,7 +69,7 @@ TASKS: Mapping[str, Words] = {
     ),
     "lookup": Words(
         "looking up",
-        "tables of databases are asked for the rows of keys",
+        "rows are looked up in tables of databases",
         "turn the table's cache on ('lookup.cache'), look at the database and at an index on the key",
     ),
     "encode": Words(

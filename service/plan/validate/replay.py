@@ -63,7 +63,7 @@ def replay_problems(node: Node) -> Iterator[Problem]:
             named = f'"{node.fields[place].name}", which is {describe(value)},' if isinstance(node, Project) else ""
             yield Problem(
                 node.place,
-                f"{named or describe(value)} would have another value when its row is taken back",
+                f"{named or describe(value)} would have another value when its row is retracted",
                 detail=f"{origin(changing)} updates and deletes rows",
                 hint="leave it out, or take a time that the records carry"
                 if declared

@@ -72,7 +72,7 @@ def compiled(text: str, references: tuple[tuple[str, str], ...] = ()) -> Protobu
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
         except subprocess.TimeoutExpired as error:
-            raise ProtobufSchemaError("protoc does not come to an end with the schema") from error
+            raise ProtobufSchemaError("protoc does not finish with the schema") from error
         if done.returncode:
             said = [
                 line

@@ -102,7 +102,7 @@ def _sink(job: JobStatus, sink: SinkText, steps: dict[int, StepText]) -> Markup:
 
 
 def _mode(mode: str) -> Markup:
-    meaning = {"append": "rows are only added", "retract": "rows are added and taken back"}.get(mode, "")
+    meaning = {"append": "rows are only added", "retract": "rows are inserted and retracted"}.get(mode, "")
     return tag("li", mode, class_=f"mode {mode}", title=meaning or None)
 
 

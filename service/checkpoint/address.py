@@ -1,4 +1,4 @@
-"""The address of a job's state, as a value that is sent to the tasks, and how to open it there."""
+"""The address of a job's state, as a value that is sent to tasks, and how they open it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEEDED = frozenset(
         *("auth.type", "auth.service.account.json.keyfile", "storage.root.url"),
     }
 )
-"""The settings of Hadoop's clients, without their prefix, that are understood here."""
+"""The supported settings of Hadoop's clients, without their prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class CheckpointAddress:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, where a lock keeps a second driver out, and not in an object store."""
+        """Whether it is a folder, where a lock keeps a second driver out, and not a place in an object store."""
         return urlparse(self.url).scheme in ("", "file")
 
     def open(self) -> Files:
-        """Return the files; the same object for the same address in one process."""
+        """Return the files: one object per address and process."""
         return _opened(self.url, tuple(sorted(self.hadoop.items())), self.scratch, self.cache_bytes)
 
 
@@ -86,7 +86,7 @@ def _gcs(hadoop: dict[str, str], bucket: str) -> fs.FileSystem:
     options: dict[str, object] = {}
     key_file = settings.get("auth.service.account.json.keyfile")
     if key_file:
-        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = key_file  # the only way to hand it over
+        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = key_file  # there is no other way to pass it
     if settings.get("auth.type") == "UNAUTHENTICATED":
         options["anonymous"] = True
     root = settings.get("storage.root.url", "")

@@ -1,7 +1,7 @@
-"""The files of a checkpoint as Python tasks see them: written whole or not at all, read by range, never changed.
+"""The files of a checkpoint as Python tasks see them: written atomically, read by range, never changed.
 
-A folder of this machine, or one that every machine mounts, is mapped where it is. What is in an object store is read
-through a local cache.
+Files in a folder, local or mounted by every machine, are mapped in place. Files of an object store are read through a
+local cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALIGNED = 64
 
 
 _NO_LINKS = frozenset((errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))
-"""What `link` fails of where there are no hard links: on SMB and on what mounts an object store as a folder."""
+"""The errors of `link` on file systems without hard links: SMB, and mounts of an object store."""
 
 
 class StoredAt(NamedTuple):
@@ -59,17 +59,19 @@ class NoHardLinks(Exception):
 
 
 class Files(ABC):
-    """Names are relative to the folder of one job's checkpoint, with / between their parts."""
+    """The files of one job's checkpoint. Names are relative to its folder, with / between their parts."""
 
     @abstractmethod
     def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
-        """Write a file: afterwards it is there as a whole, and before that it is not there, or as it was."""
+        """Write a file atomically, replacing one of that name."""
 
     @abstractmethod
     def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
-        """Write a file unless there is one; whether it was written. In a folder that holds for tries at the same time,
-        too, and what was written outlives a loss of power; in an object store, of two tries that find none at the same
-        moment the later counts. Raises NoHardLinks."""
+        """Write a file unless it exists. Return whether it was written.
+
+        In a folder, of two concurrent attempts one succeeds, and the file survives a loss of power. In an object store,
+        if two find none at the same moment, the later one remains. Raises NoHardLinks.
+        """
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
@@ -93,7 +95,7 @@ class Files(ABC):
 
     @abstractmethod
     def link(self, name: str, to: str) -> None:
-        """Give a file, which nobody changes, the name `to` as well, or copy it there; it may be there already."""
+        """Give a file, which never changes, the second name `to`, or copy it there; it may be there already."""
 
     @abstractmethod
     def remove_folder(self, name: str) -> None:
@@ -275,7 +277,7 @@ class StoreFiles(Files):
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in `folder` outlive a loss of power."""
+    """Make the names in `folder` survive a loss of power."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

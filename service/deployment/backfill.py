@@ -1,8 +1,8 @@
-"""A backfill: what is new in a changed query reads its sources again, beside the query that goes on meanwhile.
+"""A backfill: new operators of a changed query read its sources again, beside the query that still runs.
 
-It is a job like any other, with a checkpoint of its own in a folder of the first. It never reads further than the first
-query has: the end offsets of the last batch that this has done are its bound, and move on with it. Once all is read and
-the first query is stopped, both have read the same records.
+It is a job like any other, with a checkpoint of its own in a folder of the first one. It never reads further than the
+first query has: the end offsets of that query's last batch are its bound, and the bound moves with them. Once
+everything is read and the first query is stopped, both have read the same records.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ FOLDER = "tailrace/backfill"
 """The folder of the checkpoint of a backfill, in that of the job."""
 
 RECORD = "backfill"
-"""The small file of that checkpoint which says what is backfilled, and from where."""
+"""The small file of that checkpoint which names the backfilled part and its starting offsets."""
 
 EARLIEST, BEGINNING = "earliest", "beginning"
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks at how far the first query is."""
+"""Seconds between two reads of the first query's end offsets."""
 
 TELL_EVERY = 10.0
-"""Seconds between two lines that say how much is left."""
+"""Seconds between two log lines that report the remaining records."""
 
 _FOR_EVER = 2**53
-"""Milliseconds within which a topic that is ever compacted may be."""
+"""The `min.compaction.lag.ms` below which a topic counts as compacted: any topic that is ever compacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class BackfillStart:
 
 @dataclass(frozen=True, slots=True)
 class BackfillRange:
-    """The records that are read again: where each source starts, as Spark's JSON. `notes` are for people;
-    `refusals` say why it does not do, and are empty where it does."""
+    """The records to read again: where each source starts, as Spark's JSON. `notes` are printed for people; `refusals`
+    are the reasons against it, and empty if there are none."""
 
     starts: Mapping[int, str]
     notes: tuple[str, ...]
@@ -129,7 +129,7 @@ def _given(cluster: Cluster, topics: Sequence[str], at: BackfillStart, there: Of
 def _other_start(
     source: Source, part: BackfillPart, given: Offsets, there: Offsets, began: Any, bound: Any
 ) -> Iterator[str]:
-    """Why a source does not start where it did for the first query."""
+    """The reasons why a source cannot start where it did for the first query."""
     table, shared = source.table.name, ", ".join(part.shared)
     kept = f"{shared} {'are' if len(part.shared) > 1 else 'is'} kept and feed{'' if len(part.shared) > 1 else 's'}"
     for topic, partitions in bound.items():
@@ -163,7 +163,7 @@ def _describe_range(
 
 
 def _as_json(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
-    """Offsets as Spark's JSON of them has them."""
+    """Offsets in the form of Spark's JSON."""
     return {topic: {str(partition): offset for partition, offset in each.items()} for topic, each in offsets.items()}
 
 
@@ -173,12 +173,12 @@ def positions_in(meaning: Meaning) -> dict[int, int]:
 
 
 class FollowedEnds:
-    """The end of what a backfill reads: that of the last batch of the first query, for as long as that runs. A source
-    that this does not read ends where its topics do.
+    """The end of what a backfill reads: the end of the first query's last batch, for as long as that query runs. A
+    source that the first query does not read ends where its topics do.
 
-    `positions` are those of sources in the log of the first query, `others` ask for the ends of sources that it does
-    not read. `stopped` tries to keep that query from running, and says whether it does not; `release` lets it run
-    again. `tell` hears of progress.
+    `positions` are those of sources in the log of the first query, `others` return the ends of the sources that it does
+    not read. `stopped` tries to keep that query from running, and returns whether that succeeded; `release` lets it run
+    again. `tell` is called with the progress.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class FollowedEnds:
         return {source: json.dumps(each) for source, each in self._ends.items()}
 
     def final(self, read: Mapping[int, Mapping[str, Mapping[str, int]]]) -> bool:
-        """Return whether all is read that the first query has read, and it is stopped."""
+        """Return whether everything that the first query has read is read, and that query is stopped."""
         self.now()
         left = self._left(read)
         if time.monotonic() >= self._tell_at:
@@ -257,7 +257,7 @@ class FollowedEnds:
 
 @dataclass(frozen=True, slots=True)
 class BackfillRecord:
-    """The memory that a backfill has of itself: the query that it is `of`, its part, and where its sources start."""
+    """The record of a backfill: the query that it is `of`, its part, and where its sources start."""
 
     of: str
     part: str
@@ -265,13 +265,13 @@ class BackfillRecord:
 
     @staticmethod
     def read(backfill: Files) -> BackfillRecord | None:
-        """Return what was written; None where no backfill has begun."""
+        """Return the stored record; None if no backfill has begun."""
         stored = SmallFiles(backfill).read(RECORD)
         if stored is None:
             return None
         return BackfillRecord(stored["of"], stored["part"], {int(k): v for k, v in stored["starts"].items()})
 
     def write(self, backfill: Files) -> None:
-        """Remember it."""
+        """Store the record."""
         starts = {str(source): text for source, text in self.starts.items()}
         SmallFiles(backfill).write(RECORD, {"of": self.of, "part": self.part, "starts": starts})

@@ -38,7 +38,7 @@ class GroupOffsets:
             self._changed.notify()
 
     def close(self) -> None:
-        """Tell what is left and end."""
+        """Commit the last offsets and end."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -63,4 +63,4 @@ class GroupOffsets:
             committed = {topic: dict(each) for topic, each in offsets.items()}
             self._clusters[source].commit_group_offsets(self._deployment.group(source), committed)
         except KafkaFailure:
-            return  # only for information: the next batch tells again
+            return  # only for information: the next batch commits again

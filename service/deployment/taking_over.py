@@ -1,9 +1,10 @@
-"""A changed query takes over from the one before, with the state that a backfill has made of what is new.
+"""A changed query takes over from the previous one, with the backfilled state of its new operators.
 
-Both have read the same records: the last batch that the first query has done is N - 1, and the backfill has read up to
-its end. Version N - 1 is written again, with the operators of the first query from its own manifests, and the new ones
-from those of the backfill. Then the checkpoint becomes that of the changed query, in one file: before that the first
-query goes on from version N - 1 as it was, since what an operator does not need is not read; after it the new one does.
+Both have read the same records: the previous query's last finished batch is N - 1, and the backfill has read up to its
+end. Version N - 1 is rewritten, with the operators of the previous query from its own manifests, and the new ones from
+those of the backfill. Then one file makes the checkpoint that of the changed query. Before that file is written the
+previous query can continue from version N - 1, since it does not read blocks of operators that it does not have;
+afterwards the new query does.
 """
 
 from __future__ import annotations
@@ -32,15 +33,17 @@ from service.runtime.watermarks import united_clocks
 
 
 class BackfillIncomplete(Exception):
-    """A backfill has not come to its end; the text says what is missing."""
+    """A backfill that has not reached its end; the text says what is missing."""
 
 
 def take_over(files: Files, backfill: Files, part: BackfillPart, program: Program) -> int:
     """Make the checkpoint in `files` that of `program`, whose part was backfilled in `backfill`, and return the batch
-    that it goes on with. Its sources have the ids of the checkpoint. No query may run on either meanwhile; whenever
-    this dies, it can be done again.
+    with which it continues.
 
-    Raises BackfillIncomplete, and leaves the checkpoint as it is.
+    Its sources have the ids of the checkpoint. Neither query may run meanwhile. If the process ends at any point, the
+    takeover can be repeated.
+
+    Raises BackfillIncomplete, and then leaves the checkpoint unchanged.
     """
     done, memory = last(files, COMMITS), SmallFiles(files)
     known = memory.read(QUERY)
@@ -58,7 +61,7 @@ def take_over(files: Files, backfill: Files, part: BackfillPart, program: Progra
     read = enumerate(part.program.sources)
     new = {source.id: backfilled_source(backfill, at) for at, source in read if source.id not in positions}
     change = change_of_log(files, known, program.meaning, new)
-    memory.write(QUERY, remembered(program.meaning, change))  # the moment of the change
+    memory.write(QUERY, remembered(program.meaning, change))  # this write is the takeover
     change.put(files)
     return done + 1
 
@@ -114,7 +117,7 @@ def _united(
 
 
 def _clipped(backfill: Files, topology: Topology, level: int, backfilled: LevelState, slots: range) -> Manifest:
-    """What a backfill has of `slots`."""
+    """The blocks of a backfill that belong to `slots`."""
     layout = Layout(len(backfilled.manifests))
     had = {shard: _manifest(backfill, backfilled.manifests[shard]) for shard in layout.sharing(slots)}
     manifests = list(had.values())
@@ -130,7 +133,7 @@ def _manifest(files: Files, place: StoredAt) -> Manifest:
 
 
 def _adopted(files: Files, blocks: Mapping[str, StoredAt], batch: int) -> dict[str, StoredAt]:
-    """The places of blocks of the backfill among those of the job, as if `batch` had written them."""
+    """The locations of the backfill's blocks among those of the job, as if `batch` had written them."""
     names = {place.file: f"{BLOCKS}/{batch:09d}-{place.file.rpartition('/')[2]}" for place in blocks.values()}
     for name, to in names.items():
         files.link(f"{FOLDER}/{name}", to)

@@ -18,8 +18,8 @@ _AFRESH = "set TAILRACE_CHECKPOINT to a new folder to start over"
 
 
 def remembered(now: Meaning, change: LogChange | None = None) -> dict[str, Any]:
-    """Return what the checkpoint of a query remembers, as JSON values; `change` is what comes of the log of the query
-    before."""
+    """Return what a checkpoint stores of its query, as JSON values; `change` is the change of Spark's offset log since
+    the previous query."""
     stored = {"format": FORMAT, "meaning": now.to_json()}
     return stored if change is None else {**stored, "change": change.to_json()}
 
@@ -34,20 +34,20 @@ def recovered_query(files: Files) -> Any:
 
 
 def _is_ours(known: Any) -> bool:
-    """Whether this version of Tailrace reads what a checkpoint remembers."""
+    """Whether this version of Tailrace reads the stored record."""
     return known is not None and known["format"] in READABLE
 
 
 def in_format_of_today(known: Any) -> bool:
-    """Return whether a checkpoint remembers its query as this version of Tailrace would write it."""
+    """Return whether a checkpoint stores its query in the format that this version of Tailrace writes."""
     return known is not None and bool(known["format"] == FORMAT)
 
 
 def change_of_log(
     files: Files, known: Any, now: Meaning, backfilled: Mapping[int, BackfilledSource] | None = None
 ) -> LogChange:
-    """Return what comes of the log where the query that means `now` takes over; `backfilled` are the sources, by id,
-    that are new and were read already. Where it is the same query in a former format, nothing does."""
+    """Return the change of the offset log when the query that means `now` takes over; `backfilled` are the sources, by
+    id, that are new and were read already. There is no change if it is the same query in a former format."""
     before = Meaning.from_json(known["meaning"])
     if backfilled is None and in_current_form(before, now) == now:
         return LogChange.from_json(known["change"]) if known.get("change") else LogChange(0)
@@ -67,11 +67,11 @@ def meaning_of(known: Any) -> Meaning | None:
 
 
 def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
-    """Return what happens to the state under the query that means `now`; None where there is none, or it is that of the
-    query.
+    """Return what happens to the state under the query that means `now`; None if there is no state, or if the query is
+    the same.
 
-    `known` is what `remembered` gave when the checkpoint at `url` was last taken, None for a new one. Raises
-    StateMismatch where another version of Tailrace wrote it.
+    `known` is the stored record of the checkpoint at `url`, None for a new one. Raises StateMismatch if another version
+    of Tailrace wrote it.
     """
     if known is None:
         return None
@@ -86,8 +86,11 @@ def compared(known: Any, now: Meaning, url: str) -> Upgrade | None:
 
 
 def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade | None:
-    """Return the same, for a job that is to go on. Raises StateMismatch, with all reasons, where it cannot; `begun` is
-    the batch that is planned and not done: the query that planned it has to end it."""
+    """Return the same for a job that is to continue.
+
+    Raises StateMismatch, with all reasons, if it cannot. `begun` is the batch that is planned and not done: the query
+    that planned it has to finish it.
+    """
     found = compared(known, now, url)
     if found is None:
         return None
@@ -104,7 +107,7 @@ def upgrade_of(known: Any, now: Meaning, begun: int | None, url: str) -> Upgrade
 
 
 def obstacles(found: Upgrade, begun: int | None) -> list[str]:
-    """Return all that stands in the way of a changed query."""
+    """Return all reasons why a changed query cannot continue."""
     waiting = (
         []
         if begun is None

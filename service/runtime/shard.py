@@ -1,4 +1,5 @@
-"""A shard of a level, which one task serves: what it hears of the clock and of rows, and what it tells others."""
+"""A shard of a level, which one task serves: it receives clocks and rows, runs its operators and sends the results
+on."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ class Shard:
         return self._clock.save()
 
     def advance(self, envelopes: Sequence[Envelope], take: Callable[[], ShardOperators]) -> Iterator[Envelope]:
-        """Run one batch: the envelopes of all channels, in any order, to those for later levels and the sinks.
+        """Run one batch: read the envelopes of all channels, in any order, and yield those for later levels and the
+        sinks.
 
-        `take` gives the operators as the batch before left them; they are not asked for where nothing is heard.
+        `take` returns the operators as the previous batch left them; it is not called if there are no envelopes.
         """
         here = sorted((e for e in envelopes if e.level == self._level), key=lambda e: (e.channel, e.sequence))
         if not here:

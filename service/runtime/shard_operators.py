@@ -27,10 +27,11 @@ from service.runtime.task_metrics import TaskMetrics
 from service.runtime.topology import Topology
 
 FORMAT = 7
-"""The version of the manifest below, and of how a runner keeps it and the blocks that it lists."""
+"""The version of the manifest below, and of how a runner stores the manifest and its blocks."""
 
 READABLE = (6, FORMAT)
-"""The formats that are read. In format 6 identities and fingerprints held DuckDB text; all else is as it is now."""
+"""The formats that can be read. In format 6 identities and fingerprints contained DuckDB text; everything else is
+unchanged."""
 
 
 def formats() -> str:
@@ -43,7 +44,7 @@ class StateMismatch(Exception):
 
 
 class SealedShard(NamedTuple):
-    """The state that a batch leaves behind: the manifest to remember, blocks to add and blocks to remove."""
+    """The state after a batch: the manifest to store, blocks to add and blocks to remove."""
 
     manifest: bytes
     added: Mapping[str, pa.Buffer]
@@ -51,14 +52,14 @@ class SealedShard(NamedTuple):
 
 
 class ShardPart(NamedTuple):
-    """The slots of a shard, and the manifest that it left."""
+    """The slots of a shard, and the manifest that it has left."""
 
     slots: range
     manifest: bytes
 
 
 class ClippedShard(NamedTuple):
-    """A manifest, and by the key of each of its blocks the number of the part that had it, and its key there."""
+    """A manifest, and for the key of each of its blocks the number of the part that had it, and the key there."""
 
     manifest: bytes
     blocks: Mapping[str, tuple[int, str]]
@@ -72,7 +73,7 @@ class UnitedShard(NamedTuple):
 
 
 Ask = Callable[[Operator, pa.Table, int], pa.Table]
-"""What the table of a lookup join has for keys, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
+"""Looks up the rows of keys for a lookup join, in a batch of that time (ms): see `LookupJoinOperator.asked`."""
 
 
 class ShardOperators:
@@ -111,24 +112,25 @@ class ShardOperators:
             )
 
     def fetch_with(self, fetch: Callable[[str], pa.Buffer]) -> None:
-        """From now on blocks come from `fetch`: what lives on outlives the task that opened it."""
+        """Read blocks with `fetch` from now on: operators that are kept outlive the task that opened them."""
         self._fetch = fetch
 
     def ask_with(self, ask: Ask) -> None:
-        """From now on rows are looked up by `ask`, for the same reason."""
+        """Look rows up with `ask` from now on, for the same reason."""
         self._ask = ask
 
     def _block(self, operator: str, block: str) -> pa.Buffer:
         return self._fetch(_key(operator, block))
 
     def advance(self, here: Sequence[Envelope], moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
-        """Run one batch: the rows of `here`, in order, to envelopes for later levels and the sinks."""
+        """Run one batch: yield the envelopes for later levels and the sinks that the rows of `here`, in order, lead
+        to."""
         exchanged_rows = _rows(here)
         produced: dict[int, list[pa.Table]] = {}
         sequence = count(1)
         for operator in self._operators:
             if self._fed_piecewise(operator):
-                continue  # it has had its rows when the operator before it had them
+                continue  # it got its rows together with the operator before it
             inputs = self._inputs(operator, produced, exchanged_rows)
             if isinstance(operator.kernel, LookupJoinOperator):
                 inputs.append(self._looked_up(operator, operator.kernel, inputs[0], moment, metrics))
@@ -145,8 +147,8 @@ class ShardOperators:
         produced: dict[int, list[pa.Table]],
         sequence: Iterator[int],
     ) -> Iterator[Envelope]:
-        """Run an operator over rows of its inputs, and over each piece of its answer those operators of this level that
-        take rows piece by piece; what others of this level wait for is `produced`."""
+        """Run an operator over the rows of its inputs. Run the operators of this level that take rows piece by piece
+        over each piece of its result; collect in `produced` what the other operators wait for."""
         steps = operator.kernel.steps(self._states[operator.id], inputs, moment.clocks[operator.id], self._sql)
         readers = [o for o in self._operators if any(e.key is None and e.producer == operator.id for e in o.inputs)]
         produced.setdefault(operator.id, [])
@@ -166,7 +168,7 @@ class ShardOperators:
     def _looked_up(
         self, operator: Operator, kernel: LookupJoinOperator, rows: pa.Table, moment: Moment, metrics: TaskMetrics
     ) -> pa.Table:
-        """What the table outside has for `rows`; nothing is asked where they have no key."""
+        """The result of looking up `rows`; nothing is requested if they have no key."""
         keys = kernel.asked(rows, self._sql)
         if not keys.num_rows:
             return kernel.found.empty_table()
@@ -181,7 +183,7 @@ class ShardOperators:
     def _leaving(
         self, operator: Operator, step: Step, moment: Moment, metrics: TaskMetrics, sequence: Iterator[int]
     ) -> Iterator[Envelope]:
-        """What of a step goes to later levels and to the sinks."""
+        """The envelopes of a step for later levels and for the sinks."""
         reading = moment.readings[operator.id]
 
         def leave(
@@ -211,7 +213,7 @@ class ShardOperators:
             yield from leave(self._number, EGRESS, Kind.OUTPUT, output.id, step.changes)
 
     def seal(self) -> SealedShard:
-        """End the batch: what has to be remembered for the next."""
+        """End the batch: return the state to store for the next one."""
         added: dict[str, pa.Buffer] = {}
         removed: list[str] = []
         states: dict[str, dict[str, str]] = {}
@@ -240,8 +242,7 @@ def _whole(tables: list[pa.Table]) -> pa.Table:
 
 
 def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], slots: range) -> ClippedShard:
-    """Return the manifest of a shard with `slots`, from those of the shards that had them, in their order; no block is
-    read.
+    """Return the manifest of a shard with `slots`, from the shards that had them, in their order; no block is read.
 
     Raises StateMismatch.
     """
@@ -263,8 +264,8 @@ def clipped_shard(topology: Topology, level: int, parts: Sequence[ShardPart], sl
 
 
 def united_shard(parts: Sequence[bytes]) -> UnitedShard:
-    """Return the manifest of a shard that has the operators of several, which have the same slots; of an operator that
-    several have, the first. No block is read.
+    """Return the manifest of a shard with the operators of several shards that have the same slots. If several have an
+    operator, the first counts. No block is read.
 
     Raises StateMismatch.
     """
@@ -284,15 +285,15 @@ def operator_of(block: str) -> str:
 
 
 def blocks_in_use(topology: Topology, level: int, blocks: Iterable[str]) -> set[str]:
-    """Return those of the blocks of a shard that belong to an operator of its level: the query may have had others
-    before."""
+    """Return those of a shard's blocks that belong to an operator of its level: an earlier query may have had
+    others."""
     known = {operator.identity for operator in topology.operators_at(level)}
     return {block for block in blocks if operator_of(block) in known}
 
 
 def _read(manifest: bytes) -> Any:
-    """What a manifest says. Fingerprints of format 6 are left out: they went into the identity that state is kept
-    under, which the driver has compared."""
+    """The content of a manifest. Fingerprints of format 6 are dropped: they are part of the identity under which state
+    is stored, which the driver has compared."""
     saved = json.loads(manifest)
     if saved["format"] not in READABLE:
         raise StateMismatch(f"the state has format {saved['format']}, this version reads {formats()}")
@@ -302,7 +303,7 @@ def _read(manifest: bytes) -> Any:
 
 
 def _check(operators: Iterable[Operator], saved: Mapping[str, Any]) -> None:
-    """Hold that every operator with state has its own in the manifest: an empty one would be taken for no rows."""
+    """Check that every operator with state is in the manifest: a missing one would start without rows."""
     for operator in operators:
         if not operator.kernel.traces():
             continue
@@ -326,7 +327,7 @@ def _kept(saved: Mapping[str, Any], operator: Operator) -> bytes | None:
 
 
 def _fingerprint(operator: Operator) -> str:
-    """Sort keys begin with what the slots are chosen by."""
+    """The fingerprint of an operator and the columns that choose the slots: sort keys begin with these."""
     by = "" if operator.order is None else "/" + ",".join(map(str, operator.order))
     return operator.kernel.fingerprint() + by
 
@@ -340,7 +341,7 @@ def _written(states: Mapping[str, Mapping[str, str]]) -> bytes:
 
 
 def _key(operator: str, block: str) -> str:
-    """What a block is known by in its shard; `operator` is an identity, which has no colon."""
+    """The key of a block in its shard; `operator` is an identity, which has no colon."""
     return f"{operator}:{block}"
 
 

@@ -1,7 +1,7 @@
-"""The end of a batch, on the driver: its tasks have committed what they write, and tell what they did.
+"""The end of a batch, on the driver: its tasks have committed their output, and report to the driver.
 
-Spark calls this once a batch, and notes the batch as done when it comes back. So the state that the batch leaves behind
-is noted here: before Spark's own note, and after all tasks are done.
+Spark calls this once a batch, and marks the batch as done when it returns. So the state after the batch is stored here:
+before Spark's own mark, and after all tasks are done.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from service.spark.query.task_batch import NOW, PLAN
 from service.spark.query.task_output import TaskReport
 
 PROJECTIONS = "spark.sql.codegen.factoryMode"
-"""The setting of Spark that says whether tasks compile their projections. It goes with the tasks of a batch."""
+"""Spark's setting that says whether tasks compile their projections. It is sent with the tasks of a batch."""
 
 FEW = 20_000
-"""Records of a batch whose projections are interpreted. To compile one, a task makes the text of a Java class to find
-that it is compiled already: of Kafka's records, 3 to 6 ms of a core, beside 0.2 where it is interpreted. That costs
-0.1 to 0.3 microseconds a record."""
+"""The most records of a batch whose projections are interpreted. To use a compiled projection, a task generates the
+text of a Java class just to find it in the cache: 3 to 6 ms of a core for Kafka's records, against 0.2 for an
+interpreted one. Interpreting costs 0.1 to 0.3 microseconds a record."""
 
 
 class BatchEnd:
@@ -55,7 +55,7 @@ class BatchEnd:
         self._plan_before: BatchPlan | None = None
 
     def __call__(self, reports: DataFrame, batch: int) -> None:
-        """Run the tasks of a batch, and note it."""
+        """Run the tasks of a batch, and store its state."""
         try:
             self._end(reports, batch)
         except Exception as error:
@@ -83,15 +83,15 @@ class BatchEnd:
         self._tell(batch, task_reports)
 
     def _refuse_if_done(self, batch: int) -> None:
-        """Raise BatchAlreadyDone where Spark has noted the batch as done: this driver was paused, another has done the
-        batch, and its version counts. In a folder the lock sees to it."""
+        """Raise BatchAlreadyDone if Spark has marked the batch as done: this driver was paused, another one has done
+        the batch, and its version is valid. In a folder the lock prevents that."""
         if not self._spec.state.is_folder and self._files.get(f"{COMMITS}/{batch}") is not None:
             raise BatchAlreadyDone(
                 f"another driver works on the checkpoint {self._spec.state.url}: it has completed batch {batch} already"
             )
 
     def _plan(self, batch: int) -> BatchPlan:
-        """How the batch was cut."""
+        """The plan of the batch: its offsets, its time and its tasks."""
         spec = self._spec
         self._plan_before = BatchPlan.planned(
             self._files,
@@ -140,10 +140,10 @@ def records_between(before: Sequence[str], ends: Sequence[str]) -> int | None:
 
 
 def _offsets(line: str) -> Mapping[tuple[str, str], int] | None:
-    """Those of a line of the log of a Kafka source, by topic and partition; None of another source."""
+    """The offsets in a line of the log of a Kafka source, by topic and partition; None for another source."""
     try:
         parsed = json.loads(line)
-    except ValueError:  # "-", of a source that has not begun
+    except ValueError:  # "-" stands for a source that has not begun
         return None
     if not isinstance(parsed, dict):
         return None

@@ -1,7 +1,7 @@
-"""A level on Spark: a `mapInArrow` behind a shuffle that brings each shard its envelopes.
+"""A level on Spark: a `mapInArrow` after a shuffle that brings each shard its envelopes.
 
-Spark keeps no state for it. A task reads where the batch before left its shard (`shard_state`), writes what changed
-into the checkpoint, and tells the driver where: only when that has noted it does it count.
+Spark stores no state for it. A task reads its shard where the previous batch left it (`shard_state`), writes the
+changes into the checkpoint, and reports their place to the driver: they are valid once the driver has stored that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class LevelTask:
         self._level = level
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The envelopes of one shard in; those for later levels out, or of the last level the report of the task."""
+        """Read the envelopes of one shard and yield those for later levels, or at the last level the report of the
+        task."""
         job, at = WorkerJob.load(self._blob), TaskBatch.current()
         with limit_attempts(job.folder):
             envelopes = self._advance(job, batches, at)

@@ -298,6 +298,13 @@ ERRORS: tuple[Panel, ...] = (
         lines=(Target("sum by (source) (tailrace_skipped_records{%Q})", "{{source}}"),),
         width=6,
     ),
+    Graph(
+        title="Clock at the start",
+        description="How far the driver's clock was ahead of what its checkpoint and its topics knew; 0 = no doubt.",
+        unit="s",
+        lines=(Target("max by (query) (tailrace_clock_ahead_seconds{%Q})", "{{query}}"),),
+        width=6,
+    ),
 )
 
 PROCESSES: tuple[Panel, ...] = (

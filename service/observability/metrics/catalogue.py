@@ -42,6 +42,12 @@ SERVICE: Mapping[str, MetricSpec] = {
     "query_started_timestamp_seconds": MetricSpec(
         "gauge", "Time of the last start or restart of the query.", ("query",)
     ),
+    "clock_ahead_seconds": MetricSpec(
+        "gauge",
+        "How far the clock of the driver was ahead of all times that the checkpoint and the topics knew when the"
+        " service started, if by more than a day; negative: behind the checkpoint, by more than an hour; else 0.",
+        ("query",),
+    ),
     "query_finished": MetricSpec(
         "gauge", "1 once every source of the query has ended and all rows are written.", ("query",)
     ),

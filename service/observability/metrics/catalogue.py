@@ -32,6 +32,9 @@ DRIVER_PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addB
 TASK_PHASES = ("decode", "ingest_operators", "operators", "lookup", "encode", "write", "state_commit")
 """What tasks do in addBatch."""
 
+STORE_OPERATIONS = ("read", "write", "copy", "remove", "list", "look")
+"""What is done with files of a checkpoint in an object store."""
+
 _PARTITION = ("query", "source", "topic", "partition")
 _OPERATOR = ("query", "operator")
 
@@ -140,6 +143,22 @@ TIME: Mapping[str, MetricSpec] = {
 STATE: Mapping[str, MetricSpec] = {
     "state_rows": MetricSpec("gauge", "Rows of state of an operator.", _OPERATOR),
     "state_bytes": MetricSpec("gauge", "Bytes of state of an operator.", _OPERATOR),
+    "store_operations_total": MetricSpec(
+        "counter",
+        "Operations on the object store that holds the checkpoint, but for Spark's own logs:"
+        f" {', '.join(STORE_OPERATIONS[:-1])} and {STORE_OPERATIONS[-1]} (whether a file is there). In S3 a read is two"
+        " requests, a removal three, each other one; more where a file is larger than a part of an upload.",
+        ("query", "operation"),
+    ),
+    "store_read_bytes_total": MetricSpec(
+        "counter",
+        "Bytes read from the object store that holds the checkpoint: blocks of state that the host has no copy of, and"
+        " versions and manifests.",
+        ("query",),
+    ),
+    "store_written_bytes_total": MetricSpec(
+        "counter", "Bytes written to the object store that holds the checkpoint, but for Spark's own logs.", ("query",)
+    ),
 }
 
 PROCESSES: Mapping[str, MetricSpec] = {

@@ -109,6 +109,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.plan",
         "service.schema_registry",
     },
+    "service.deployment.start_clock": {
+        "service.checkpoint",
+        "service.deployment.deployment",
+        "service.host.clock",
+        "service.kafka",
+    },
     "service.deployment.awaited_tables": {
         "service.checkpoint",
         "service.deployment.bounds",
@@ -214,6 +220,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.deployment.record_limits",
         "service.deployment.replanning",
         "service.deployment.rolling_forward",
+        "service.deployment.start_clock",
         "service.deployment.upgrading",
         "service.exit_codes",
         "service.formats",

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from service.checkpoint.cache import Cache
+from service.checkpoint.traffic import TrafficCounter
 
 ALIGNED = 64
 """Blocks begin at a multiple of this in their file, so that Arrow reads their columns in place."""
@@ -59,7 +60,11 @@ class NoHardLinks(Exception):
 
 
 class Files(ABC):
-    """The files of one job's checkpoint. Names are relative to its folder, with / between their parts."""
+    """The files of one job's checkpoint. Names are relative to its folder, with / between their parts. `traffic` counts
+    the operations of an object store."""
+
+    def __init__(self) -> None:
+        self.traffic = TrafficCounter()
 
     @abstractmethod
     def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
@@ -109,6 +114,7 @@ class FolderFiles(Files):
     """A checkpoint in a folder."""
 
     def __init__(self, root: str) -> None:
+        super().__init__()
         self._root = Path(root)
 
     def put(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
@@ -206,6 +212,7 @@ class StoreFiles(Files):
     """A checkpoint in an object store: `root` is a bucket and a folder. A put is atomic there."""
 
     def __init__(self, store: fs.FileSystem, root: str, cache: Cache) -> None:
+        super().__init__()
         self._store = store
         self._root = root.rstrip("/")
         self._cache = cache
@@ -214,6 +221,7 @@ class StoreFiles(Files):
         with self._store.open_output_stream(f"{self._root}/{name}") as stream:
             for part in parts:
                 stream.write(part)
+        self.traffic.count("write", written=sum(memoryview(part).nbytes for part in parts))
 
     def put_new(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> bool:
         if self._has(name):
@@ -224,9 +232,12 @@ class StoreFiles(Files):
     def get(self, name: str) -> bytes | None:
         try:
             with self._store.open_input_file(f"{self._root}/{name}") as file:
-                return bytes(file.read())
+                data = bytes(file.read())
         except FileNotFoundError:
+            self.traffic.count("look")
             return None
+        self.traffic.count("read", read=len(data))
+        return data
 
     def block(self, place: StoredAt) -> pa.Buffer:
         return self._cache.fetch(f"{place.file.rpartition('/')[2]}.{place.offset}", lambda: self._load(place))
@@ -237,24 +248,29 @@ class StoreFiles(Files):
                 data = file.read_at(place.length, place.offset)
         except FileNotFoundError:
             raise StateMissing(self._root, place.file) from None
+        self.traffic.count("read", read=len(data))
         if len(data) != place.length:
             raise StateMissing(self._root, place.file)
         return pa.py_buffer(data)
 
     def names(self, folder: str) -> list[str]:
+        self.traffic.count("list")
         found = self._store.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
     def folders(self) -> list[str]:
+        self.traffic.count("list")
         found = self._store.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
+            self.traffic.count("remove")
             with suppress(FileNotFoundError):
                 self._store.delete_file(f"{self._root}/{name}")
 
     def link(self, name: str, to: str) -> None:
+        self.traffic.count("copy")
         try:
             self._store.copy_file(f"{self._root}/{name}", f"{self._root}/{to}")
         except OSError:
@@ -263,13 +279,16 @@ class StoreFiles(Files):
             raise StateMissing(self._root, name) from None
 
     def remove_folder(self, name: str) -> None:
+        self.traffic.count("list")
         found = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True, recursive=True)
         for info in self._store.get_file_info(found):
             if info.type == fs.FileType.File:
+                self.traffic.count("remove")
                 with suppress(FileNotFoundError):
                     self._store.delete_file(info.path)
 
     def _has(self, name: str) -> bool:
+        self.traffic.count("look")
         return bool(self._store.get_file_info(f"{self._root}/{name}").type != fs.FileType.NotFound)
 
     def written(self, place: StoredAt, data: pa.Buffer) -> None:

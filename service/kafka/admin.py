@@ -229,6 +229,19 @@ class Cluster:
         """Return the committed offsets of `group`, for partitions that have one."""
         return self._committed(group, self._partitions(topics))
 
+    def newest_time(self, topics: Iterable[str]) -> int | None:
+        """Return the newest time of a record in `topics`, in milliseconds since the epoch, None where there is none.
+        Of the end of a transaction it is the broker's."""
+        partitions, spec = self._partitions(topics), OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+
+        def ask() -> list[int]:
+            asked = dict.fromkeys(partitions, spec)
+            answers = self._admin.list_offsets(asked, request_timeout=self._seconds)
+            return [each.result(timeout=self._seconds).timestamp for each in answers.values()]
+
+        times = self._patiently(ask, f"the times of {', '.join(topics)} cannot be read") if partitions else []
+        return max((each for each in times if each >= 0), default=None)
+
     def _topics(self) -> dict[str, int]:
         """All topics that can be used, with their numbers of partitions."""
         return {

@@ -151,6 +151,13 @@ class Observer:
         """Note that a batch that did not fit into memory is repeated unchanged."""
         self.say("warning", "batch is kept as it is", query=query, reason=self._clean(reason))
 
+    def start_clock(self, query: str, ahead: float, doubt: str, hint: str) -> None:
+        """Note by how many seconds the machine's clock seems to be `ahead` as the query first starts; without a
+        `doubt` it does not."""
+        self.metrics.set("clock_ahead_seconds", ahead, query=query)
+        if doubt:
+            self.say("warning", "the clock may be wrong", query=query, reason=doubt, hint=hint)
+
     def skipped(self, query: str, source: str, topic: str, records: int) -> None:
         """Note records that were skipped by hand since the checkpoint was made."""
         self.metrics.set("skipped_records", records, query=query, source=source, topic=topic)

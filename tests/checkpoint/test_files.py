@@ -13,6 +13,7 @@ import pytest
 
 from service.checkpoint.address import CheckpointAddress
 from service.checkpoint.files import Files, FolderFiles, StateMissing, StoredAt
+from service.checkpoint.traffic import Traffic
 from tests.spark.fake_s3 import fake_s3
 
 
@@ -103,3 +104,19 @@ def test_without_hard_links_a_file_is_copied(tmp_path: Path, monkeypatch: pytest
     files.remove_folder("backfill")
     assert files.get("state/two") == b"abcd"
     assert files.names("state") == ["two"]
+
+
+def test_what_is_asked_of_a_store_is_counted_and_of_a_folder_nothing(
+    files: Files,
+) -> None:
+    files.put("tailrace/state/one", [b"abc", pa.py_buffer(b"defgh")])
+    files.get("tailrace/state/one")
+    files.get("tailrace/state/none")
+    for _ in range(2):  # the second time there is a copy
+        files.block(StoredAt("tailrace/state/one", 2, 4))
+    files.names("tailrace/state")
+    files.remove(["tailrace/state/one"])
+    expected = Traffic({"write": 1, "read": 2, "look": 1, "list": 1, "remove": 1}, 8 + 4, 8)
+    nothing = Traffic({}, 0, 0)
+    assert files.traffic.take() == (nothing if isinstance(files, FolderFiles) else expected)
+    assert files.traffic.take() == nothing

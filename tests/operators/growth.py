@@ -194,6 +194,17 @@ GROWTH: dict[str, Growth] = {
     "regular join, keys": growing(
         (regular_join.joined("full"),), lambda i: (i, "x"), [(1, "y"), (100, "y"), (-1, "y")], gone=[(7, "x")]
     ),
+    **{
+        f"{kind} join, rows of a key that matches already": Growth(
+            (regular_join.joined(kind),),
+            lambda rows: [
+                Batch([Change(("y", 1, 0.5), 1, 1)]),
+                *(Batch([Change((1, f"x{i}"), 1, 0) for i in range(start, rows, 3)]) for start in range(3)),
+            ],
+            Batch([Change(("z", 1, 1.5), 1, 1), Change(("y", 1, 0.5), -1, 1), Change((1, "x0"), -1, 0)]),
+        )
+        for kind in ("semi", "anti", "mark")
+    },
     "normalize, keys": growing(
         (NormalizeOperator(output=regular_join.LEFT, key=(0,)),), lambda i: (i, "x"), [(1, "y"), (-1, "y")]
     ),

@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from service.deployment.replanning import Cut, PlanKept
+from service.deployment.start_clock import RIGHT, StartClock
 from service.exit_codes import FAILED, OK, WRONG
 from service.host.clock import ClockJumped
 from service.kafka.errors import KafkaConfigError, KafkaUnreachable, MessageTooLarge, Refused, TransactionLost
@@ -40,6 +41,10 @@ class _Observer:
     def kept_plan(self, name: str, reason: str) -> None:
         self.said.append(("kept", reason))
 
+    def start_clock(self, name: str, ahead: float, doubt: str, hint: str) -> None:
+        if doubt:
+            self.said.append(("clock", ahead, doubt))
+
     def learned(self, name: str, topic: str, size: int) -> None:
         self.said.append(("learned", topic, size))
 
@@ -62,6 +67,7 @@ class _Runner:
         self.look_every = 0.0
         self.stopped = False
         self.jumped: ClockJumped | None = None
+        self.clock = RIGHT
         self.known: set[int] = set()
 
     def clock_jumped(self) -> ClockJumped | None:
@@ -75,6 +81,9 @@ class _Runner:
 
     def missing(self) -> None:
         return None
+
+    def start_clock(self) -> StartClock:
+        return self.clock
 
     def begun_in_vain(self) -> bool:
         return self.killed
@@ -287,6 +296,15 @@ def test_a_batch_that_is_about_to_be_planned_at_a_stop_is_waited_for(monkeypatch
     made.close(grace=60)
     assert runner.looks == 5, "three while it plans, one after, and only then one at the log"
     assert runner.stopped
+
+
+def test_a_clock_in_doubt_is_told_and_the_query_starts_all_the_same():
+    made, [runner], observer = jobs(1)
+    made._watched[0].start_at = 0.0
+    runner.clock = StartClock(86_400.0, "ahead", "set it right")
+    assert made.look() is None
+    assert observer.said == [("clock", 86_400.0, "ahead")]
+    assert made._watched[0].start_at is None
 
 
 def of_the_store() -> Py4JJavaError:

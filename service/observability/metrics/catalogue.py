@@ -32,6 +32,9 @@ DRIVER_PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addB
 TASK_PHASES = ("decode", "ingest_operators", "operators", "lookup", "encode", "write", "state_commit")
 """The phases of tasks in addBatch."""
 
+STORE_OPERATIONS = ("read", "write", "copy", "remove", "list", "look")
+"""What is done with files of a checkpoint in an object store."""
+
 _PARTITION = ("query", "source", "topic", "partition")
 _OPERATOR = ("query", "operator")
 
@@ -41,6 +44,12 @@ SERVICE: Mapping[str, MetricSpec] = {
     "query_active": MetricSpec("gauge", "1 while the query runs.", ("query",)),
     "query_started_timestamp_seconds": MetricSpec(
         "gauge", "Time of the last start or restart of the query.", ("query",)
+    ),
+    "clock_ahead_seconds": MetricSpec(
+        "gauge",
+        "How far the clock of the driver was ahead of all times that the checkpoint and the topics knew when the"
+        " service started, if by more than a day; negative: behind the checkpoint, by more than an hour; else 0.",
+        ("query",),
     ),
     "query_finished": MetricSpec(
         "gauge", "1 once every source of the query has ended and all rows are written.", ("query",)
@@ -134,6 +143,22 @@ TIME: Mapping[str, MetricSpec] = {
 STATE: Mapping[str, MetricSpec] = {
     "state_rows": MetricSpec("gauge", "Rows of state of an operator.", _OPERATOR),
     "state_bytes": MetricSpec("gauge", "Bytes of state of an operator.", _OPERATOR),
+    "store_operations_total": MetricSpec(
+        "counter",
+        "Operations on the object store that holds the checkpoint, but for Spark's own logs:"
+        f" {', '.join(STORE_OPERATIONS[:-1])} and {STORE_OPERATIONS[-1]} (whether a file is there). In S3 a read is two"
+        " requests, a removal three, each other one; more where a file is larger than a part of an upload.",
+        ("query", "operation"),
+    ),
+    "store_read_bytes_total": MetricSpec(
+        "counter",
+        "Bytes read from the object store that holds the checkpoint: blocks of state that the host has no copy of, and"
+        " versions and manifests.",
+        ("query",),
+    ),
+    "store_written_bytes_total": MetricSpec(
+        "counter", "Bytes written to the object store that holds the checkpoint, but for Spark's own logs.", ("query",)
+    ),
 }
 
 PROCESSES: Mapping[str, MetricSpec] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from service.formats.dead_letters import REASONS
-from service.observability.metrics.catalogue import KNOWN
+from service.observability.metrics.catalogue import KNOWN, STORE_OPERATIONS
 from service.observability.metrics.store import Metrics
 from service.plan.program import Program
 from service.runtime.task_metrics import TaskMetrics, parsed
@@ -23,8 +23,11 @@ def announce(metrics: Metrics, program: Program, *, dead_letter_topic: str, trig
     query = program.name
     metrics.set("trigger_interval_seconds", trigger, query=query)
     metrics.set("tick_interval_seconds", tick, query=query)
-    for name in ("batches_total", "batch_failures_total", "batches_replanned_total"):
+    of_store = ("store_read_bytes_total", "store_written_bytes_total")
+    for name in ("batches_total", "batch_failures_total", "batches_replanned_total", *of_store):
         metrics.add(name, 0, query=query)
+    for operation in STORE_OPERATIONS:
+        metrics.add("store_operations_total", 0, query=query, operation=operation)
     announce_topics(metrics, program)
     for operator in program.operators:
         counters = ["dead_records_total"]

@@ -25,6 +25,7 @@ from service.spark.internals.jvm import collected
 from service.spark.query.attempts import forget_attempts
 from service.spark.query.job_spec import JobSpec
 from service.spark.query.payload_files import PayloadFiles
+from service.spark.query.store_metrics import count_traffic
 from service.spark.query.task_batch import NOW, PLAN
 from service.spark.query.task_output import TaskReport
 
@@ -110,6 +111,7 @@ class BatchEnd:
         total = TaskMetrics()
         for each in reports:
             total.absorb(each.metrics)
+        count_traffic(total, self._files)
         try:
             self._hear(
                 {

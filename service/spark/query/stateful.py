@@ -19,10 +19,12 @@ from service.plan.program import Operator
 from service.runtime.envelope import EGRESS, Envelope, Kind, blocks_of, from_batch
 from service.runtime.shard import Shard
 from service.runtime.shard_operators import ShardOperators
+from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob
 from service.spark.query.payload_files import outgoing
 from service.spark.query.shard_state import KeptShard, shard_cache, version_before
+from service.spark.query.store_metrics import count_traffic
 from service.spark.query.task_batch import TaskBatch
 from service.spark.query.task_output import write_output
 
@@ -84,3 +86,7 @@ class LevelTask:
         shard_state = ShardState(self._level, number, shard.save() if number == 0 else None, kept.close())
         channel = f"l{self._level:03d}/s{number:05d}/state"
         yield Envelope(number, EGRESS, Kind.STATE, self._level, channel, 0, 0, MIN_TIME, True, shard_state.to_json())
+        if not job.spec.state.is_folder:
+            metrics = TaskMetrics()
+            count_traffic(metrics, files)
+            yield Envelope(number, EGRESS, Kind.METRICS, self._level, channel, 1, 0, MIN_TIME, True, metrics.to_json())

@@ -189,6 +189,8 @@ class Jobs:
             return
         job.runner.open()
         job.begun = True
+        clock = job.runner.start_clock()
+        self._observer.start_clock(job.name, clock.ahead, clock.doubt, clock.hint)
         if job.runner.begun_in_vain():
             self._replan(job)
         for source, topic, records in job.runner.skipped_by_topic():

@@ -24,6 +24,7 @@ from service.deployment.matched_topics import MatchedTopics, agree_on_topics
 from service.deployment.record_limits import Refusals, Rooms, agree_on_rooms, limits_now
 from service.deployment.replanning import Cut, Replanning, skipped_by_topic
 from service.deployment.rolling_forward import RollForward, note_ends, roll_forward
+from service.deployment.start_clock import StartClock, start_clock
 from service.deployment.upgrading import meaning_of, recovered_query
 from service.deployment.writers import agree_on_writers
 from service.host.clock import ClockJumped, believed_time
@@ -358,6 +359,10 @@ class JobRunner:
         except ClockJumped as jumped:
             return jumped
         return None
+
+    def start_clock(self) -> StartClock:
+        """Return what the checkpoint and the topics say of the clock of this machine."""
+        return start_clock(self._deployment, self._state().open(), time.time())
 
     def planning(self) -> bool:
         """Return whether a batch may be planned now from ends that were read before the sources were held."""

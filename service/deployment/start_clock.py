@@ -58,8 +58,8 @@ def compared(now: float, of_checkpoint: float, of_topics: float | None) -> Start
 
 
 def start_clock(deployment: Deployment, files: Files, now: float) -> StartClock:
-    """Compare the clock with what the checkpoint and the topics of a job tell. A new checkpoint has nothing to lose,
-    and a Kafka that does not answer knows nothing."""
+    """Compare the clock with the times in the checkpoint and the topics of a job. A new checkpoint has nothing to lose,
+    and a Kafka that does not answer is ignored."""
     noted = noted_time(files)
     if noted is None:
         return RIGHT
@@ -73,7 +73,7 @@ def noted_time(files: Files) -> float | None:
     if planned < 0:
         return None
     ticks = [end["now"] for end in ends(files, planned) if isinstance(end, dict) and isinstance(end.get("now"), int)]
-    return max(planned_at(files, planned), *ticks, 0) / 1000
+    return float(max(planned_at(files, planned), *ticks, 0)) / 1000
 
 
 def _newest(deployment: Deployment) -> float | None:

@@ -22,6 +22,7 @@ from service.runtime.shard_operators import ShardOperators
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob
 from service.spark.query.payload_files import outgoing
+from service.spark.query.resting import REST
 from service.spark.query.shard_state import KeptShard, shard_cache, version_before
 from service.spark.query.task_batch import TaskBatch
 from service.spark.query.task_output import write_output
@@ -37,7 +38,7 @@ class LevelTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The envelopes of one shard in; those for later levels out, or of the last level the report of the task."""
         job, at = WorkerJob.load(self._blob), TaskBatch.current()
-        with limit_attempts(job.folder):
+        with REST.task(), limit_attempts(job.folder):
             envelopes = self._advance(job, batches, at)
             if self._level < job.spec.program.levels:
                 yield from blocks_of(outgoing(job, envelopes, at))

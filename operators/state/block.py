@@ -31,12 +31,12 @@ its pages may be mapped."""
 WRITTEN_EARLY = 4 << 20
 """Bytes from which on a block need not wait for the end of the batch to be written: it would be held in memory."""
 
-SEARCHED = 64 << 10
-"""Bytes of a block for each key that has been searched for when its pages are given back. The system maps so many with
-each page that is read: later on a search maps some of them again, and before that a few searches have mapped all."""
+SEARCHED = 1024
+"""Keys that have been searched for when the pages of blocks are given back. Each maps some pages of every column, and
+the system as many beside each: a few keys map a block whole. Once for so many keys that costs little."""
 
-KEPT_MAPPED = 1 << 20
-"""Bytes up to which the pages of a block stay: there are few such blocks, and merges make large ones of them."""
+KEPT_MAPPED = 32 << 20
+"""Bytes of blocks of a state whose pages stay, however often they are searched."""
 
 
 class Clip(NamedTuple):
@@ -101,6 +101,7 @@ class BlockStore:
         self._loaded: dict[str, Loaded] = {}
         self._mapped: dict[str, MappedBytes] = {}
         self._touched: dict[str, int] = {}
+        self._searched = 0
         self._quiet = True
         self._early: set[str] = set()
         self.next_id = next_id
@@ -122,22 +123,24 @@ class BlockStore:
             if block.clip is not None:
                 loaded = _clipped(loaded, block.clip)
             self._loaded[block.id] = loaded
-        if block.id in self._mapped and block.bytes > KEPT_MAPPED:
-            self._touched.setdefault(block.id, 0)
+        if block.id in self._mapped:
+            self._touched[block.id] = block.bytes
         return loaded
 
-    def searched(self, block: Block, keys: int) -> None:
-        """Note that so many `keys` have been searched for in `block`. Where that is many for its size, its pages are
-        given back."""
-        if block.id not in self._touched:
-            return
-        self._touched[block.id] += keys
-        if self._touched[block.id] * SEARCHED >= block.bytes:
-            self._give_back(block.id)
+    def searched(self, keys: int) -> None:
+        """Note that so many `keys` have been searched for in a block, and that what was found has been copied."""
+        self._searched += keys
+        if self._searched >= SEARCHED and sum(self._touched.values()) > KEPT_MAPPED:
+            self._give_all_back()
 
     def read_through(self, block: Block) -> None:
         """Note that the rows of `block` have been read one after the other: its pages are given back."""
         self._give_back(block.id)
+
+    def _give_all_back(self) -> None:
+        for name in list(self._touched):
+            self._give_back(name)
+        self._searched = 0
 
     def _give_back(self, name: str) -> None:
         if self._touched.pop(name, None) is not None:
@@ -183,8 +186,7 @@ class BlockStore:
         for name in added:
             self._loaded.pop(name, None)
         if self._quiet:
-            for name in list(self._touched):
-                self._give_back(name)
+            self._give_all_back()
         self._quiet = True
         return added, removed, early
 

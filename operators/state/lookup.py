@@ -64,7 +64,7 @@ def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.Recor
         ends = np.searchsorted(sort_keys, needles[hits], "right")
         positions = spread(starts, ends - starts)
     found = [(rows.take(pa.array(positions)), hits + first)] if len(positions) else []
-    trace.note_searched(block, len(needles))
+    trace.note_searched(len(needles))
     return found
 
 
@@ -97,7 +97,7 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
             if len(positions):
                 parts.append(rows.take(pa.array(positions)))
                 ages.append(np.full(len(positions), age))
-            trace.note_searched(block, max(len(lows), len(positions)))
+            trace.note_searched(max(len(lows), len(positions)))
     if not parts:
         return trace.nothing()
     table = pa.Table.from_batches(parts).combine_chunks()

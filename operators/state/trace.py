@@ -57,9 +57,9 @@ class Trace:
         """Count `rows` that a lookup takes out of blocks."""
         self._store.rows_read += rows
 
-    def note_searched(self, block: Block, keys: int) -> None:
-        """Note that so many keys were searched for in `block`, and that what was found has been copied."""
-        self._store.searched(block, keys)
+    def note_searched(self, keys: int) -> None:
+        """Note that so many keys were searched for in a block, and that what was found has been copied."""
+        self._store.searched(keys)
 
     def key_hash(self, rows: pa.Table, columns: Sequence[int]) -> Hashes:
         """Return a hash of the operator's key, which is at `columns`: what the sort keys of all its tables begin

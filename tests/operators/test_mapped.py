@@ -94,7 +94,6 @@ class Shelf:
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block is a large one."""
     monkeypatch.setattr(block, "WRITTEN_EARLY", 0)
-    monkeypatch.setattr(block, "KEPT_MAPPED", 0)
     monkeypatch.setattr("operators.state.compaction._SMALLEST", 8)
 
 
@@ -111,11 +110,14 @@ def given_back(monkeypatch: pytest.MonkeyPatch) -> list[MappedBytes]:
     return counted
 
 
-@pytest.mark.parametrize(("bytes_a_key", "times"), [(1, 0), (1 << 30, 3)])
-def test_pages_are_given_back_when_many_keys_were_searched_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: list[MappedBytes], bytes_a_key: int, times: int
+@pytest.mark.parametrize(
+    ("keys", "kept", "times"), [(1, 0, 3), (2, 0, 3), (3, 0, 1), (6, 0, 1), (7, 0, 0), (1, 1 << 20, 0)]
+)
+def test_pages_are_given_back_when_many_keys_were_searched_for_in_many_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: list[MappedBytes], keys: int, kept: int, times: int
 ) -> None:
-    monkeypatch.setattr(block, "SEARCHED", bytes_a_key)
+    monkeypatch.setattr(block, "SEARCHED", keys)
+    monkeypatch.setattr(block, "KEPT_MAPPED", kept)
     shelf = Shelf(tmp_path)
     state = shelf.open()
     state["t"].add(rows("a"), KEYS)
@@ -125,10 +127,7 @@ def test_pages_are_given_back_when_many_keys_were_searched_for(
     assert len(given_back) == times
 
 
-def test_pages_are_given_back_after_a_batch_that_read_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: list[MappedBytes]
-) -> None:
-    monkeypatch.setattr(block, "SEARCHED", 1)
+def test_pages_are_given_back_after_a_batch_that_read_nothing(tmp_path: Path, given_back: list[MappedBytes]) -> None:
     shelf = Shelf(tmp_path)
     state = shelf.open()
     state["t"].add(rows("a"), KEYS)

@@ -146,6 +146,7 @@ def test_a_pipeline_that_is_killed_and_restarted_with_other_numbers_of_tasks_ans
     monkeypatch.setattr(sweeping, "KEPT", 1)
     monkeypatch.setattr(block, "WRITTEN_EARLY", 2_000)  # some blocks of a batch are, some are not
     monkeypatch.setattr(block, "KEPT_MAPPED", 0)
+    monkeypatch.setattr(block, "SEARCHED", 1)
     draw = random.Random(f"{case.name} {SEED}")
     made: list[RestartedRunner] = []
 

@@ -18,10 +18,16 @@ ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": _KEPT,
     "MALLOC_TRIM_THRESHOLD_": _KEPT,
     "MALLOC_TOP_PAD_": str(16 << 20),
-    # Large pages, where the system gives them to those who ask: a sixteenth of the faults, a sixth of the time.
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
 """For executors and their Python workers; glibc's part means nothing to other C libraries."""
+
+
+WORKERS: Mapping[str, str] = {
+    # Large pages, where the system gives them to those who ask: a sixteenth of the faults, a sixth of the time. A JVM
+    # would hold more by them.
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+"""For Python workers beside."""
 
 
 def environment() -> dict[str, str]:

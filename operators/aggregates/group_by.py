@@ -30,7 +30,7 @@ from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import FOUND, PREVIOUS, TAG, WEIGHT, new_answers, old_answers
+from operators.names import FOUND, PREVIOUS, SEQUENCE, TAG, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
 from operators.sql_text import differ, inner, named, select, union_all
 from operators.state.operator_state import State, TraceSpec
@@ -41,16 +41,24 @@ from operators.time import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPartial(PartialAggregate):
-    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`."""
+    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`.
+
+    `numbered` partials are those of `WindowPartial`.
+    """
 
     input: pa.Schema
     keys: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     append: bool
+    numbered: bool = False
 
     @property
     def windowed(self) -> bool:
         return False
+
+    @property
+    def number(self) -> str:
+        return SEQUENCE if self.numbered else ""
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs

@@ -184,7 +184,19 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         (
             "SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(a1), INTERVAL '1' HOUR))",
             f'the window TUMBLE needs a time attribute, and "a1" is none\n  detail: {LOST}\n'
-            "  hint:   declare WATERMARK FOR a1 AS a1 - INTERVAL '5' SECOND in CREATE TABLE, or proctime AS PROCTIME()",
+            "  hint:   declare a WATERMARK for a column of type TIMESTAMP in CREATE TABLE, or proctime AS PROCTIME()",
+        ),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(id), INTERVAL '1' HOUR))",
+            f'the window TUMBLE needs a time attribute, and "id" is none\n  detail: {LOST}\n'
+            "  hint:   declare ts AS TO_TIMESTAMP_LTZ(id, 3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in"
+            " CREATE TABLE, or proctime AS PROCTIME()",
+        ),
+        (
+            "SELECT * FROM TABLE(TUMBLE(TABLE b, DESCRIPTOR(b3), INTERVAL '1' HOUR))",
+            f'the window TUMBLE needs a time attribute, and "b3" is none\n  detail: {LOST}\n'
+            "  hint:   declare ts AS TO_TIMESTAMP(b3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in"
+            " CREATE TABLE, or proctime AS PROCTIME()",
         ),
         (
             "SELECT * FROM TABLE(TUMBLE(TABLE pay, DESCRIPTOR(ts)))",
@@ -236,7 +248,7 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
         (
             "SELECT SUM(a1) OVER (ORDER BY a2) FROM a",
             f'ORDER BY in OVER needs a time attribute, and "a2" is none\n  detail: {LOST}\n'
-            "  hint:   declare WATERMARK FOR a2 AS a2 - INTERVAL '5' SECOND in CREATE TABLE, or proctime AS PROCTIME()",
+            "  hint:   declare a WATERMARK for a column of type TIMESTAMP in CREATE TABLE, or proctime AS PROCTIME()",
         ),
         ("SELECT SUM(id) OVER (ORDER BY ts DESC) FROM pay", "OVER is ordered by time, ascending"),
         (

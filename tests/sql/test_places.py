@@ -156,3 +156,34 @@ def test_the_longest_interval_is_ten_thousand_years(query: str):
     with pytest.raises(PipelineErrors) as raised:
         read(f"{stream}EXPLAIN {query.format(days=3_652_501)};")
     assert [each.primary for each in raised.value.mistakes] == ["the interval is too long"]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT a,\n CAST(pt AS STRING) FROM c", (3, 2)),
+        ("SELECT a, b, UUID(),\n PROCTIME() FROM c", (2, 22)),
+        ("SELECT x.b,\n  CONCAT(x.p, 'x') FROM (SELECT a, b, CAST(pt AS STRING) AS p FROM c) AS x WHERE a > 1", (3, 3)),
+        ("SELECT b,\n p FROM (SELECT a,\n b,\n CAST(pt AS STRING) AS p FROM c) AS x", (5, 2)),
+    ],
+)
+def test_a_value_that_would_be_another_later_is_told_where_it_is_written(query: str, place: tuple[int, int]):
+    source = "CREATE TABLE c (a INT, b STRING, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'c',"
+    text = f"{source} 'format' = 'debezium-json', 'scan.startup.mode' = 'earliest-offset');\nEXPLAIN {query};"
+    with pytest.raises(PipelineErrors) as raised:
+        read(text)
+    first = raised.value.mistakes[0]
+    assert "would have another value when its row is taken back" in first.primary
+    assert (first.place.line, first.place.column) == place
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["INT", "BIGINT", "DOUBLE", "DECIMAL(5, 2)", "BOOLEAN", "DATE", "TIME", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"],
+)
+def test_a_cast_that_fails_says_which_text_it_was_of(kind: str):
+    with pytest.raises(PipelineErrors) as raised:
+        read(f"{SOURCE}EXPLAIN SELECT CAST('no such' AS {kind}) FROM t;")
+    first = raised.value.mistakes[0]
+    assert first.primary == "CAST('no such') cannot be computed"
+    assert '"no such"' in first.detail

@@ -23,7 +23,7 @@ QUIET = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class StartClock:
-    """How far the clock is `ahead` of all known times, in seconds; negative: behind that of the checkpoint; 0: no
+    """A clock, and how far it is `ahead` of all known times, in seconds; negative: behind that of the checkpoint; 0: no
     doubt. `doubt` is the sentence for people, and `hint` what they do about it."""
 
     ahead: float
@@ -73,7 +73,8 @@ def noted_time(files: Files) -> float | None:
     if planned < 0:
         return None
     ticks = [end["now"] for end in ends(files, planned) if isinstance(end, dict) and isinstance(end.get("now"), int)]
-    return float(max(planned_at(files, planned), *ticks, 0)) / 1000
+    newest: int = max(planned_at(files, planned), *ticks, 0)
+    return newest / 1000
 
 
 def _newest(deployment: Deployment) -> float | None:

@@ -96,7 +96,11 @@ LOST = "a time attribute is declared with its table, and lost in a regular join,
             "  detail: ON EMPTY and ON ERROR take NULL or EMPTY ARRAY or ERROR",
         ),
         ("SELECT a1 FROM a WHERE a2", "a condition must be BOOLEAN, this is INT"),
-        ("SELECT BITAND(a1, 1) FROM a", 'the function BITAND does not exist\n  hint:   did you mean "BIT_AND"?'),
+        (
+            "SELECT BITAND(a1, 1) FROM a",
+            "the function BITAND does not exist\n"
+            "  hint:   write MOD(number / 4, 2) for its third bit; there are no operators on bits",
+        ),
         ("SELECT NVL(a1, 1) FROM a", "the function NVL does not exist\n  hint:   write COALESCE(a, b)"),
         (
             "SELECT SOURCE_WATERMARK() FROM a",
@@ -333,7 +337,7 @@ def test_a_wrong_query_is_told_why(query: str, mistake: str):
         ("SELECT LISTAGG(name RESPECT NULLS) FROM item", "RESPECT NULLS of an aggregate"),
         ("SELECT * FROM pay MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS A.id > 1)", "MATCH_RECOGNIZE"),
         ("SELECT * FROM LATERAL (SELECT * FROM item) r", "LATERAL in FROM"),
-        ("SELECT a1 FROM a FOR UPDATE", "FOR UPDATE"),
+        ("SELECT a1 FROM a FOR UPDATE", "a lock (FOR UPDATE, FOR SHARE)"),
         ("SELECT a1 FROM a LATERAL VIEW EXPLODE(a1) t AS x", "LATERAL VIEW"),
         ("SELECT * EXCEPT (a1) FROM a", "* EXCEPT"),
         ("SELECT a2 FROM a WHERE EXISTS (SELECT b.* REPLACE (1 AS b1) FROM b WHERE b1 = a1)", "* REPLACE"),

@@ -102,3 +102,27 @@ def test_a_query_inside_an_expression_is_a_join(query: str, nodes: str):
 )
 def test_a_wrong_inner_query_is_told_why(query: str, mistake: str):
     assert mistakes(query) == [mistake]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM (SELECT b1, COUNT(*) AS n FROM b WHERE b1 = a.a1 GROUP BY b1) x)",
+        "SELECT a1 FROM a WHERE a1 IN (SELECT b1 FROM (SELECT b1 FROM b WHERE b.b1 = a.a2) AS x)",
+        "SELECT a1, (SELECT MAX(q) FROM (SELECT a.a2 AS q FROM b) AS x) FROM a",
+        "SELECT a1 FROM a WHERE a1 IN (SELECT b1 FROM b UNION SELECT b1 FROM b WHERE b1 = a.a2)",
+        "SELECT a1 FROM a WHERE EXISTS (WITH q AS (SELECT b1 FROM b WHERE b.b1 = a.a1) SELECT 1 FROM q)",
+        "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b JOIN item ON item.id = a.a1)",
+        "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE EXISTS (SELECT 1 FROM item WHERE item.id = a.a1))",
+    ],
+)
+def test_a_table_that_is_too_far_around_is_told_by_its_name(query: str):
+    found = mistakes(query)
+    assert found
+    assert {each.partition("\n")[0] for each in found} == {
+        '"a" is a table of a query around, which cannot be read here'
+    }
+
+
+def test_a_table_inside_hides_one_of_the_same_name_around():
+    assert mistakes("SELECT a1 FROM a WHERE a1 IN (SELECT x.a1 FROM (SELECT a.a1 FROM a) AS x)") == []

@@ -98,6 +98,18 @@ def test_a_query_inside_an_expression_is_a_join(query: str, nodes: str):
             'column "a.a2" is neither grouped by nor aggregated\n  detail: the query groups by a1\n'
             "  hint:   add a.a2 to GROUP BY, or take MAX(a.a2)",
         ),
+        (
+            "SELECT a1 FROM a WHERE (a1, a2) < ANY (SELECT b1, b2 FROM b)",
+            "several values are compared with the rows of a query by = and <> only\n"
+            "  hint:   compare them one by one, in WHERE of a query in EXISTS (...)",
+        ),
+        (
+            "SELECT a1 FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b1 = a1 AND EXISTS"
+            " (SELECT 1 FROM item WHERE id = b1 AND name = CAST(a.a2 AS STRING)))",
+            '"a" is of a query further out than the one around this one\n'
+            "  detail: a query reads the columns of its own tables and of the query directly around it\n"
+            "  hint:   join the tables of the two inner queries in one",
+        ),
     ],
 )
 def test_a_wrong_inner_query_is_told_why(query: str, mistake: str):

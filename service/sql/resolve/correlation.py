@@ -52,10 +52,27 @@ def check_names(nodes: Iterable[exp.Expr], outer: Scope, inner: Scope, session: 
     for each in (found for node in nodes for found in columns_in(node)):
         if names_no_column(each) or any(positions(each, scope) is not None for scope in (inner, outer)):
             continue
-        session.mistakes.add_error(_unknown(names_of(each), outer, inner), each)
+        session.mistakes.add_error(_of_further_out(each, outer, inner) or _unknown(names_of(each), outer, inner), each)
         rejected = True
     if rejected:
         raise QueryRejected
+
+
+def _of_further_out(name: exp.Column, outer: Scope, inner: Scope) -> SqlError | None:
+    """The mistake of a name whose table is of a query further out than the one around it, if it is that."""
+    table, query = name.parts[0].name, name.find_ancestor(exp.Select)
+    if len(name.parts) == 1 or table in (*outer.qualifiers, *inner.qualifiers):
+        return None
+    while query is not None:
+        froms = [query.args.get("from_"), *(query.args.get("joins") or ())]
+        if any(each is not None and each.this.alias_or_name == table for each in froms):
+            return SqlError(
+                f'"{table}" is of a query further out than the one around this one',
+                detail="a query reads the columns of its own tables and of the query directly around it",
+                hint="join the tables of the two inner queries in one",
+            )
+        query = query.find_ancestor(exp.Select)
+    return None
 
 
 def _unknown(names: Sequence[str], outer: Scope, inner: Scope) -> SqlError:

@@ -66,9 +66,9 @@ class RegularJoin(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where degrees count pairs whose condition cannot be computed, which matched nothing before, and where right
-        rows are counted by key, which were kept whole."""
-        return 2 if self.doubts or self._asks_keys else 1
+        """2 where right rows are counted by key, which were kept whole. 3 where degrees count pairs whose condition
+        cannot be computed: in version 1 such pairs matched nothing, in version 2 there were more of them."""
+        return 3 if self.doubts else 2 if self._asks_keys else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:

@@ -9,7 +9,9 @@ from service.sql.expressions.aggregate_types import AGGREGATES as AGGREGATE_TYPE
 from service.sql.pipeline import PipelineErrors, read
 from tests.sql.outline import TABLES, mistakes
 
-LOST = "a time attribute is declared with its table, and lost in a regular join, an aggregate or an expression"
+LOST = (
+    "a time attribute is declared with its table, and lost in a regular join, a window, an aggregate or an expression"
+)
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_a_value_that_would_be_another_later_is_told_where_it_is_written(query: 
     with pytest.raises(PipelineErrors) as raised:
         read(text)
     first = raised.value.mistakes[0]
-    assert "would have another value when its row is taken back" in first.primary
+    assert "would have another value when its row is retracted" in first.primary
     assert (first.place.line, first.place.column) == place
 
 

@@ -164,7 +164,9 @@ def partitioned(window: Window, data: exp.Expr, scope: Scope) -> Window:
 def time_attribute(node: exp.Expr, scope: Scope, user: str) -> int:
     """Return the position of the time attribute that `node` names; `user` is what needs it."""
     if not isinstance(node, exp.Column):
-        raise SqlError(f"{user} needs a time attribute, not an expression", hint="name the column alone", at=node)
+        now = isinstance(node, exp.Anonymous) and node.name.upper() == "PROCTIME"
+        hint = "name a column that is declared AS PROCTIME()" if now else "name the column alone"
+        raise SqlError(f"{user} needs a time attribute, not an expression", hint=hint, at=node)
     try:
         index = scope.lookup(names_of(node)).index
     except SqlError as error:
@@ -180,7 +182,8 @@ def not_a_time_attribute(field: Field, user: str, at: exp.Expr | int) -> SqlErro
     """Return the mistake of a plain column where time is needed."""
     return SqlError(
         f'{user} needs a time attribute, and "{field.name}" is none',
-        detail="a time attribute is declared with its table, and lost in a regular join, an aggregate or an expression",
+        detail="a time attribute is declared with its table, and lost in a regular join, a window, an aggregate or an"
+        " expression",
         hint=f"declare {_time_of(field)} in CREATE TABLE, or proctime AS PROCTIME()",
         at=at,
     )

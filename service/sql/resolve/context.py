@@ -113,14 +113,14 @@ class ResolveContext:
         return None
 
     def of_correlation(self, node: exp.Expr, *scopes: Scope) -> SqlError | None:
-        """Return the mistake of an expression that reads a table of an outer query which none of `scopes` has, or None."""
+        """Return the mistake of an expression that reads a table of an outer query, not of `scopes`, or None."""
         for each in node.find_all(exp.Column):
             name = each.parts[0].name
             if len(each.parts) > 1 and name in self.around and not any(name in s.qualifiers for s in scopes):
                 return SqlError(
                     f'"{name}" belongs to an outer query, and cannot be read here',
-                    detail="a subquery reads columns of the query directly around it, in its own SELECT, WHERE, GROUP BY"
-                    " and HAVING; not in FROM, ON, WITH or UNION",
+                    detail="a subquery reads columns of the query directly around it, in its own SELECT, WHERE, GROUP"
+                    " BY and HAVING; not in FROM, ON, WITH or UNION",
                     hint="select the columns that are compared, and compare them in WHERE of the subquery; or join"
                     " LATERAL (SELECT ...)",
                     at=each,

@@ -67,9 +67,13 @@ class _Grown:
 
     def __init__(self, files: Files, operator: Operator, batch: int, shard: int, place: StoredAt) -> None:
         self._files, self._operator = files, operator
-        self._writer = lambda: BlockWriter(files, batch, operator.level, shard)
+        self._batch, self._shard = batch, shard
         self._before = Manifest.from_bytes(files.block(place).to_pybytes())
         self.bytes = 0
+
+    def _writer(self) -> BlockWriter:
+        """One of files that have not been written before."""
+        return BlockWriter(self._files, self._batch, self._operator.level, self._shard)
 
     def with_keys(self, keys: int, slots: range) -> StoredAt:
         """Those of the keys that are in `slots` added; where the manifest is then."""

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import latency, partitions, sizing, sizing_report, state_cost
+from bench import latency, partitions, restart, sizing, sizing_report, state_cost
 from bench.cases import CASES, MORE, NEXMARK
 from bench.engines import COMPARED, ENGINES, SCALED, can_run
 from bench.measure import Run, measure
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).with_name("results")
 BROKER = {"log.segment.bytes": "268435456", "num.io.threads": "4", "transaction.max.timeout.ms": "900000"}
 
 PARTS = ("rates", "latency", "state")
-ASKED_FOR = ("executors", "nexmark", "partitions", "sizing")
+ASKED_FOR = ("executors", "nexmark", "partitions", "restart", "sizing")
 """Parts that run only where they are named."""
 
 SCALED_CASES = ["tumble-100k", "group-100k", "join"]
@@ -55,6 +55,10 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         default=partitions.SECONDS,
         help="for the part partitions, how long each stream is followed",
     )
+    parser.add_argument(
+        "--gigabytes", type=_numbers, default=restart.GIGABYTES, help="sizes of the state, for the part restart"
+    )
+    parser.add_argument("--starts", type=int, default=restart.STARTS, help="starts of each size, for the part restart")
     parser.add_argument("--patience", type=float, default=1800, help="seconds after which a run is given up")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files and the plot")
     return parser.parse_args(given)
@@ -106,6 +110,8 @@ def _run(part: str, bootstrap: str, wanted: argparse.Namespace) -> None:
                 wanted.partitions, wanted.tasks, wanted.engines or partitions.ENGINES, seconds=wanted.seconds
             )
             partitions.report(bootstrap, asked, wanted.rows, wanted.patience, wanted.out)
+        case "restart":
+            restart.report(bootstrap, wanted.out, wanted.gigabytes, wanted.starts)
         case "state":
             state_cost.report(bootstrap, wanted.out, wanted.keys or state_cost.KEYS)
         case "sizing":

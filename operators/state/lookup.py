@@ -9,7 +9,7 @@ from operators.arrays import Numbers, Positions, distinct, spread
 from operators.hashing import Hashes
 from operators.names import SORT_KEY
 from operators.state.block import Block, SortKeys
-from operators.state.compaction import newest
+from operators.state.compaction import Run, newest
 from operators.state.contents import TableKind
 from operators.state.trace import Trace
 
@@ -28,7 +28,9 @@ def find(trace: Trace, wanted: Hashes) -> pa.Table:
     parts: list[pa.RecordBatch] = []
     replacing = trace.spec.kind is TableKind.KEYED
     for run in trace.contents.runs.values():
-        found = [hit for block in run for hit in _in_block(trace, block, wanted)]
+        found = [
+            hit for block, first, last in _touched(run, wanted) for hit in _in_block(trace, block, wanted, first, last)
+        ]
         parts += [rows for rows, _ in found]
         if replacing and found:
             seen = np.concatenate([hits for _, hits in found])
@@ -44,13 +46,19 @@ def find(trace: Trace, wanted: Hashes) -> pa.Table:
     return trace.visible(rows)
 
 
-def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.RecordBatch, Positions]]:
-    """The rows of `block` with a wanted sort key, and which of the wanted ones they have."""
-    first, last = np.searchsorted(wanted, np.array([max(block.low, block.start), block.high], np.uint64))
-    if last < len(wanted) and wanted[last] == block.high:
-        last += 1
-    if first >= last:
-        return []
+def _touched(run: Run, wanted: Hashes) -> list[tuple[Block, int, int]]:
+    """The blocks of a run that may have rows with wanted sort keys, and from where to where in `wanted` these are. A
+    large run has thousands of blocks, of which a small batch touches few."""
+    lows = np.fromiter((max(block.low, block.start) for block in run), np.uint64, len(run))
+    highs = np.fromiter((block.high for block in run), np.uint64, len(run))
+    firsts, lasts = np.searchsorted(wanted, lows), np.searchsorted(wanted, highs, "right")
+    return [(run[i], int(firsts[i]), int(lasts[i])) for i in np.flatnonzero(firsts < lasts)]
+
+
+def _in_block(
+    trace: Trace, block: Block, wanted: Hashes, first: int, last: int
+) -> list[tuple[pa.RecordBatch, Positions]]:
+    """The rows of `block` with a sort key of wanted[first:last], and which of the wanted ones they have."""
     rows, sort_keys = trace.load(block)
     needles = wanted[first:last]
     if len(sort_keys) < len(needles):

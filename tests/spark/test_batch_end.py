@@ -61,7 +61,7 @@ class Batch:
 
 
 def batch_end(spec: JobSpec, hear: Callable[[Mapping[str, Any]], None] = lambda told: None) -> BatchEnd:
-    return BatchEnd(spec, hear, lambda batch: cast(Batch, batch).collected())
+    return BatchEnd(spec, hear, lambda batch, query: cast(Batch, batch).collected())
 
 
 @pytest.fixture

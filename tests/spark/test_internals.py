@@ -49,6 +49,8 @@ from service.spark.supervision.failure_classes import REFUSED, UNREACHABLE, is_o
 from service.spark.supervision.jobs import summary
 from service.spark.supervision.reports import Reports
 
+PLACEMENT = "tailrace.placement.Placement"
+
 ROOT = Path(__file__).parents[2]
 DESIGN = ROOT / "docs" / "design" / "internals.md"
 
@@ -100,7 +102,7 @@ def test_the_java_classes_that_we_know_by_name_are_there():
 
 
 def test_our_own_classes_are_where_they_are_named():
-    for name in (jvm.KAFKA_SOURCE, KAFKA, jvm.REPORTS, object_store.FOLDER_FILES, object_store.STORE_FILES):
+    for name in (jvm.KAFKA_SOURCE, KAFKA, jvm.REPORTS, PLACEMENT, object_store.FOLDER_FILES, object_store.STORE_FILES):
         assert (SOURCES / name.replace(".", "/")).with_suffix(".java").is_file(), name
 
 
@@ -278,7 +280,7 @@ def test_spark_calls_the_driver_once_a_batch_and_takes_along_what_it_says_to_the
 
     def end(rows: DataFrame, batch: int) -> None:
         rows.sparkSession.sparkContext.setLocalProperty(NOW, str(1_000 + batch))
-        heard.append((batch, jvm.collected(rows)))
+        heard.append((batch, jvm.collected(rows, "counts")))
 
     rows = spark.readStream.format("rate").load().mapInArrow(properties, "report BINARY")
     query = rows.writeStream.foreachBatch(end).option("checkpointLocation", str(tmp_path)).start()
@@ -314,7 +316,7 @@ def failed_at_driver(spark: SparkSession, folder: Path, task: Callable[[Iterator
 
     def end(rows: DataFrame, batch: int) -> None:
         try:
-            jvm.collected(rows)
+            jvm.collected(rows, "counts")
         except Exception as error:
             failures.append(error)
             raise

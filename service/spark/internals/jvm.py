@@ -46,13 +46,13 @@ def active_executors(session: SparkSession) -> dict[str, str]:
     return {str(each.id()): str(each.hostPort() or "") for each in found}
 
 
-def collected(reports: DataFrame) -> list[bytes]:
-    """Run the tasks of a batch, and return the one column of each task's row.
+def collected(reports: DataFrame, query: str) -> list[bytes]:
+    """Run the tasks of a batch of the query of that name, and return the one column of each task's row.
 
     The rows are computed as planned. With `reports.collect()` Spark would plan them as a query of its own, notify its
     listeners, and serve them at a port.
     """
-    found = getattr(java(reports.sparkSession), REPORTS).collect(reports._jdf)
+    found = getattr(java(reports.sparkSession), REPORTS).collect(reports._jdf, query)
     return [bytes(report) for report in found]
 
 

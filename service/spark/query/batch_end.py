@@ -46,7 +46,7 @@ class BatchEnd:
         self,
         spec: JobSpec,
         hear: Callable[[Mapping[str, Any]], None],
-        run: Callable[[DataFrame], list[bytes]] = collected,
+        run: Callable[[DataFrame, str], list[bytes]] = collected,
     ) -> None:
         self.failure: Exception | None = None
         self._spec = spec
@@ -71,7 +71,7 @@ class BatchEnd:
         context.setLocalProperty(PLAN, b64encode(plan.to_bytes()).decode())
         records = records_between(before, plan.ends[: len(self._spec.program.sources)])
         context.setLocalProperty(PROJECTIONS, "NO_CODEGEN" if records is not None and records <= FEW else "FALLBACK")
-        task_reports = [TaskReport.from_row(report) for report in self._run(reports)]
+        task_reports = [TaskReport.from_row(report) for report in self._run(reports, self._spec.program.name)]
         levels = self._spec.program.levels
         if levels:
             states = (ShardState.from_json(payload) for report in task_reports for payload in report.state)

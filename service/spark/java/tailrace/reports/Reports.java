@@ -2,23 +2,31 @@ package tailrace.reports;
 
 import java.util.List;
 import org.apache.spark.api.java.function.Function;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.util.CollectionAccumulator;
+import tailrace.placement.Placement;
 
 /** What the tasks of a batch report: the one column, binary, of the rows that Spark hands over at the end of a batch. */
 public class Reports {
     private Reports() {}
 
     /**
-     * Run the tasks, and return what each has reported.
+     * Run the tasks of a batch of `query`, its shards where they were in the batch before, and return what each has
+     * reported.
      *
      * <p>The rows are those of a plan that is made already. `Dataset.collect` would plan them as a query of its own, and
      * tell all listeners of it.
      */
-    public static List collect(Dataset rows) {
-        LogicalRDD planned = (LogicalRDD) rows.queryExecution().logical();
-        return planned.rdd().toJavaRDD().map(new Copied()).collect();
+    public static List collect(Dataset rows, String query) {
+        RDD planned = ((LogicalRDD) rows.queryExecution().logical()).rdd();
+        Placement placement = Placement.of(query);
+        CollectionAccumulator told = placement.place(planned);
+        List reports = planned.toJavaRDD().map(new Copied()).collect();
+        placement.learn(told);
+        return reports;
     }
 
     /** The bytes of a row, of which Spark reuses the memory. */

@@ -23,8 +23,8 @@ QUIET = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class StartClock:
-    """The clock's distance `ahead` of all known times, in seconds. Negative: behind the checkpoint; 0: no doubt. `doubt`
-    is a sentence for people, and `hint` what to do."""
+    """The clock's distance `ahead` of all known times, in seconds. Negative: behind the checkpoint; 0: no doubt.
+    `doubt` is a sentence for people, and `hint` what to do."""
 
     ahead: float
     doubt: str

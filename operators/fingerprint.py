@@ -56,8 +56,9 @@ def is_default(part: Field[Any], value: object) -> bool:
 _LATER: Set[tuple[str, str]] = frozenset(
     {
         ("SettleOperator", "processing"),
-        ("WindowPartial", "each_window"),
-        ("GroupedWindowPartial", "each_window"),
+        ("WindowPartial", "numbered"),
+        ("GroupedWindowPartial", "numbered"),
+        ("GroupPartial", "numbered"),
         ("RegularJoin", "doubts"),
         ("TemporalJoinOperator", "doubts"),
         ("OverOperator", "ties"),

@@ -14,6 +14,10 @@ LARGEST = 64 << 20
 """Bytes of a piece: far below the 2 GiB that Arrow, a JVM and an object store put up with."""
 
 
+STEP = 16 << 20
+"""Bytes of a piece that the next operator takes at once: it is copied several times on its way."""
+
+
 def pieces(table: pa.Table, largest: int = LARGEST) -> Iterator[pa.Table]:
     """Split `table` into runs of rows of at most `largest` bytes; a row that is larger is a piece of its own."""
     if table.num_rows <= 1 or table.nbytes <= largest:
@@ -25,11 +29,11 @@ def pieces(table: pa.Table, largest: int = LARGEST) -> Iterator[pa.Table]:
 
 
 def gathered(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
-    """Yield groups of `tables`, in order, each of at most LARGEST bytes unless one table alone is larger."""
+    """Yield groups of `tables`, in order, each of at most STEP bytes unless one table alone is larger."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:
-        if held and size + table.nbytes > LARGEST:
+        if held and size + table.nbytes > STEP:
             yield held
             held, size = [], 0
         held.append(table)

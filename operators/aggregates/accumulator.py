@@ -51,7 +51,8 @@ class Argument:
 
     In an append-only input all weights are 1 and are not read. `over` is the window that accumulators are created in,
     if any; in a window equal values may count once (`distinct`). `order` stands behind the values of an aggregate in
-    which their order matters, where the window leaves it open.
+    which their order matters, where the window leaves it open. `number` is the column that numbers rows by their
+    arrival, where partials are put together in any order.
     """
 
     x: str | None
@@ -62,6 +63,7 @@ class Argument:
     over: str = ""
     distinct: bool = False
     order: str = ""
+    number: str = ""
 
     def where(self, *conditions: str) -> str:
         """Return the text after an aggregate's arguments: the FILTER clause, with further conditions, and the

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,9 +31,9 @@ from operators.base import KernelDefaults
 from operators.changes import difference
 from operators.columns import no_changes
 from operators.kernel import Step
-from operators.names import FOUND, PREVIOUS, TAG, WEIGHT, new_answers, old_answers
+from operators.names import FOUND, PREVIOUS, SEQUENCE, TAG, WEIGHT, new_answers, old_answers
 from operators.sql import Sql
-from operators.sql_text import differ, inner, named, select, union_all
+from operators.sql_text import differ, inner, join, named, of, same, select, union_all
 from operators.state.operator_state import State, TraceSpec
 from operators.state.tables.keyed import KeyedTable
 from operators.state.tables.table import specs_of
@@ -41,16 +42,24 @@ from operators.time import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPartial(PartialAggregate):
-    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`."""
+    """Pre-aggregate a block by `keys`: a stateless step, before the exchange or just before `GroupBy`.
+
+    `numbered` partials are those of `WindowPartial`.
+    """
 
     input: pa.Schema
     keys: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     append: bool
+    numbered: bool = False
 
     @property
     def windowed(self) -> bool:
         return False
+
+    @property
+    def number(self) -> str:
+        return SEQUENCE if self.numbered else ""
 
     def advance(self, state: State, inputs: Sequence[pa.Table], clock: Clock, sql: Sql) -> Step:
         (rows,) = inputs
@@ -126,6 +135,19 @@ class GroupBy(KernelDefaults):
         ]
         return self._merge_groups(self._combined(layout, partials, moved, sql), layout, state, clock, sql)
 
+    def _forget_values(self, state: State, sets: Sequence[KeyedTable], strays: pa.Table, now: int, sql: Sql) -> None:
+        """Forget the values of groups that are not kept: they came together with a retraction that met no row."""
+        keys = strays.column_names
+        for table in sets if strays.num_rows else ():
+            kept = table.read_groups(state, strays)
+            if keys:
+                belongs = join("kept", "strays", same(of("kept", keys), of("strays", keys)), "SEMI JOIN")
+                kept = sql(select(["*"], belongs), {"kept": kept, "strays": strays})
+            if kept.num_rows:
+                pairs = table.read(state, kept, sql)
+                stays = np.zeros(kept.num_rows, dtype=np.bool_)
+                table.write(state, pairs, pairs.rows.select(table.schema.names), now, stays=stays)
+
     def forget(self, state: State, upto: int) -> None:
         """Forget the groups whose key `ends` is `upto` or less."""
         for table in self.tables():
@@ -164,6 +186,9 @@ class GroupBy(KernelDefaults):
         answers = sql(select(["*", *verdicts], inner(select(items, source))), tables)
         was, is_, differs = (answers.column(name).to_numpy() for name in (FOUND, "alive", "differs"))
         groups.write(state, pairs, answers, clock.now, stays=is_)
+        if sets:
+            strays = ~is_ & (~was | (answers.column(ROWS).to_numpy() < 0))
+            self._forget_values(state, sets, answers.filter(pa.array(strays)).select(keys), clock.now, sql)
         old, new = [*keys, *olds], [*keys, *news]
         changes = difference(answers, old, new, was, is_, differs, self.output, refresh=self.ttl > 0)
         return Step(changes=changes, unmatched_retractions=_unmatched_retractions(answers))

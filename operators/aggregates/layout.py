@@ -28,8 +28,10 @@ from operators.aggregates.functions import (
     AggregateFunction,
     AggregateSpec,
     arrivals,
+    follows_arrival,
     refusal,
 )
+from operators.aggregates.numbered_values import by_number
 from operators.aggregates.sums import counted
 from operators.aggregates.value_lists import list_type, lists_nulls, value_list
 from operators.aggregates.value_sets import Extreme, ValuePlace, ValueSet
@@ -53,15 +55,21 @@ class AggregateResult:
 class AccumulatorLayout:
     """The accumulators of `aggregates` over rows of `input`, a block that only inserts (`append`) or not.
 
-    Values are kept in the order of arrival only where groups are (not `windowed`); ValueError for an aggregate that is
-    not computed.
+    Values are kept in the order of arrival only where groups are (not `windowed`), or where `number` is a column that
+    numbers the rows; ValueError for an aggregate that is not computed.
     """
 
     def __init__(
-        self, input: pa.Schema, aggregates: Sequence[AggregateSpec], append: bool, windowed: bool = True
+        self,
+        input: pa.Schema,
+        aggregates: Sequence[AggregateSpec],
+        append: bool,
+        windowed: bool = True,
+        number: str = "",
     ) -> None:
         self.append = append
         self.windowed = windowed
+        self.number = number
         self.arrivals = ""
         self.types: dict[str, pa.DataType] = {}
         self.accumulators: list[PlacedAccumulator] = []
@@ -104,7 +112,16 @@ class AccumulatorLayout:
             x, type_ = column(position), input.field(position).type
         extreme, listed = aggregate.function in EXTREMES, aggregate.function in (*LISTS, *BITS, *WHOLES)
         if x is None or type_ is None or self._accumulates(aggregate.function, distinct):
-            argument = Argument(x=x, type=type_, filter=condition, append=self.append, constants=aggregate.constants)
+            if self.number and follows_arrival(aggregate.function, distinct=distinct, append=self.append):
+                function = by_number(aggregate.function)
+            argument = Argument(
+                x=x,
+                type=type_,
+                filter=condition,
+                append=self.append,
+                constants=aggregate.constants,
+                number=self.number,
+            )
             names = [self._place(self.accumulators, accumulator) for accumulator in function.accumulators(argument)]
             self.results.append(AggregateResult(function, argument, names))
             return

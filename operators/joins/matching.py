@@ -12,7 +12,7 @@ from operators.arrays import Positions
 from operators.failures import reason_of
 from operators.hashing import bucket_hash
 from operators.names import column, columns
-from operators.pieces import LARGEST, row_bytes, runs
+from operators.pieces import STEP, row_bytes, runs
 from operators.sql import NOT_COMPUTABLE, Sql
 from operators.sql_text import every, join, select, union_all
 from operators.time import time_parameter
@@ -144,7 +144,7 @@ def _candidates(left: pa.Table, right: pa.Table, keys: tuple[Sequence[int], Sequ
 
 
 def taken(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[tuple[slice, pa.Table, pa.Table]]:
-    """Yield the rows of `pairs` beside each other, in runs of at most LARGEST bytes."""
+    """Yield the rows of `pairs` beside each other, in runs of at most STEP bytes."""
     if not len(pairs.left):
         return
     for run in _runs(left, right, pairs):
@@ -153,10 +153,10 @@ def taken(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[tuple[slice
 
 def _runs(left: pa.Table, right: pa.Table, pairs: Pairs) -> Iterator[slice]:
     # Small tables, few pairs: no row has to be looked at.
-    if len(pairs.left) * (left.nbytes + right.nbytes) <= LARGEST:
+    if len(pairs.left) * (left.nbytes + right.nbytes) <= STEP:
         return iter((slice(0, len(pairs.left)),))
     sizes = row_bytes(left)[pairs.left] + row_bytes(right)[pairs.right]
-    return runs(sizes + _WEIGHT_BYTES, LARGEST)
+    return runs(sizes + _WEIGHT_BYTES, STEP)
 
 
 def _numbered(rows: pa.Table, first: int, base: int, name: str) -> pa.Table:

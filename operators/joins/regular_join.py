@@ -66,9 +66,9 @@ class RegularJoin(KernelDefaults):
 
     @property
     def version(self) -> int:
-        """2 where degrees count pairs whose condition cannot be computed, which matched nothing before, and where right
-        rows are counted by key, which were kept whole."""
-        return 2 if self.doubts or self._asks_keys else 1
+        """2 where right rows are counted by key, which were kept whole. 3 where degrees count pairs whose condition
+        cannot be computed: in version 1 such pairs matched nothing, in version 2 there were more of them."""
+        return 3 if self.doubts else 2 if self._asks_keys else 1
 
     @property
     def inputs(self) -> tuple[pa.Schema, ...]:
@@ -184,10 +184,11 @@ class RegularJoin(KernelDefaults):
         left, right = touched
         keys = self.left_keys, self._asked_keys
         on = condition(*keys, self.null_safe, len(self.left))
-        most = 1 if self._asks_keys and not self.ttl[0] else None
+        once = self._asks_keys and not self.ttl[0]
         for matches in matches_of(sql, on, self.residual, touched, keys, now):
             pairs = matches.pairs
-            left.gain(pairs.left, right.old[pairs.right].clip(max=most), right.new[pairs.right].clip(max=most))
+            old, new = right.old[pairs.right], right.new[pairs.right]
+            left.gain(pairs.left, old.clip(max=1) if once else old, new.clip(max=1) if once else new)
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
             if self.kind.shows_right:
                 yield from self._together(left, right, pairs)

@@ -15,10 +15,28 @@ import pyarrow as pa
 
 from operators.hashing import bucket_hash
 from operators.names import SORT_KEY
-from operators.pieces import LARGEST, pieces
+from operators.pieces import pieces
 from operators.slots import first_hash, slots_of
+from operators.state.mapped import MappedBytes
 
 SortKeys = npt.NDArray[Any]
+
+Fetch = Callable[[str], pa.Buffer | MappedBytes]
+"""What gives the bytes of a block."""
+
+BLOCK = 16 << 20
+"""The most bytes of a block: while it is made its rows are in memory three times, and while they are searched all of
+its pages may be mapped."""
+
+WRITTEN_EARLY = 4 << 20
+"""Bytes from which on a block need not wait for the end of the batch to be written: it would be held in memory."""
+
+SEARCHED = 1024
+"""Keys that have been searched for when the pages of blocks are given back. Each maps some pages of every column, and
+the system as many beside each: a few keys map a block whole. Once for so many keys that costs little."""
+
+KEPT_MAPPED = 32 << 20
+"""Bytes of blocks of a state whose pages stay, however often they are searched."""
 
 
 class Clip(NamedTuple):
@@ -70,11 +88,22 @@ def block_name(number: int) -> str:
 
 
 class BlockStore:
-    """The blocks of one state: fetched once when first read, written with ids that are never used twice."""
+    """The blocks of one state: fetched once when first read, written with ids that are never used twice.
 
-    def __init__(self, fetch: Callable[[str], pa.Buffer], next_id: int) -> None:
+    `write_early` may write a large block at once, and says whether it has: then `fetch` has it from now on.
+    """
+
+    def __init__(
+        self, fetch: Fetch, next_id: int, write_early: Callable[[str, pa.Buffer], bool] = lambda name, data: False
+    ) -> None:
         self._fetch = fetch
+        self._write_early = write_early
         self._loaded: dict[str, Loaded] = {}
+        self._mapped: dict[str, MappedBytes] = {}
+        self._touched: dict[str, int] = {}
+        self._searched = 0
+        self._quiet = True
+        self._early: set[str] = set()
         self.next_id = next_id
         self.added: dict[str, pa.Buffer] = {}
         self.removed: list[str] = []
@@ -83,49 +112,97 @@ class BlockStore:
 
     def load(self, block: Block) -> Loaded:
         """Return the rows of `block`, without a copy."""
+        self._quiet = False
         loaded = self._loaded.get(block.id)
         if loaded is None:
             buffer = self.added[block.id] if block.id in self.added else self._fetch(block.id)
+            if isinstance(buffer, MappedBytes):
+                self._mapped[block.id] = buffer
+                buffer = buffer.data
             loaded = _read(buffer)
             if block.clip is not None:
                 loaded = _clipped(loaded, block.clip)
             self._loaded[block.id] = loaded
+        if block.id in self._mapped:
+            self._touched[block.id] = block.bytes
         return loaded
 
-    def write(self, rows: pa.Table, timestamp: str | None, largest: int = LARGEST) -> tuple[Block, ...]:
+    def searched(self, keys: int) -> None:
+        """Note that so many `keys` have been searched for in a block, and that what was found has been copied."""
+        self._searched += keys
+        if self._searched >= SEARCHED and sum(self._touched.values()) > KEPT_MAPPED:
+            self._give_all_back()
+
+    def read_through(self, block: Block) -> None:
+        """Note that the rows of `block` have been read one after the other: its pages are given back."""
+        self._give_back(block.id)
+
+    def _give_all_back(self) -> None:
+        for name in list(self._touched):
+            self._give_back(name)
+        self._searched = 0
+
+    def _give_back(self, name: str) -> None:
+        if self._touched.pop(name, None) is not None:
+            self._mapped[name].give_back()
+
+    def write(self, rows: pa.Table, timestamp: str | None, largest: int = BLOCK) -> tuple[Block, ...]:
         """Write `rows`, which are sorted by `_sort_key` and at least one, as new blocks of at most `largest` bytes;
         `timestamp` names the column of timestamps."""
         return tuple(self._write(piece.combine_chunks(), timestamp) for piece in pieces(rows, largest))
 
     def _write(self, rows: pa.Table, timestamp: str | None) -> Block:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        buffer = sink.getvalue()
+        buffer = stream_of(rows)
         name = block_name(self.next_id)
         self.next_id += 1
-        self.added[name] = buffer
-        loaded = self._loaded[name] = _read(buffer)
+        loaded = _read(buffer)
         oldest, newest = _bounds(loaded.rows, timestamp)
-        low = int(loaded.sort_keys[0])
-        return Block(name, rows.num_rows, buffer.size, low, int(loaded.sort_keys[-1]), oldest, newest, low)
+        low, high = int(loaded.sort_keys[0]), int(loaded.sort_keys[-1])
+        if buffer.size >= WRITTEN_EARLY and self._write_early(name, buffer):
+            self._early.add(name)
+        else:
+            self.added[name] = buffer
+            self._loaded[name] = loaded
+        return Block(name, rows.num_rows, buffer.size, low, high, oldest, newest, low)
 
     def drop(self, block: Block) -> None:
         """Forget `block`; one that was written since the last seal leaves no trace."""
         self._loaded.pop(block.id, None)
-        if self.added.pop(block.id, None) is None:
+        self._mapped.pop(block.id, None)
+        self._touched.pop(block.id, None)
+        if self.added.pop(block.id, None) is None and block.id not in self._early:
             self.removed.append(block.id)
+        self._early.discard(block.id)
 
-    def seal(self) -> tuple[dict[str, pa.Buffer], tuple[str, ...]]:
-        """Return what was written and dropped since the last seal.
+    def seal(self) -> tuple[dict[str, pa.Buffer], tuple[str, ...], tuple[str, ...]]:
+        """Return what was written and dropped since the last seal, and which blocks were written early and are there
+        still.
 
-        Blocks just written are let go: when next read they are fetched again, from where the caller keeps them.
+        Blocks just written are let go: when next read they are fetched again, from where the caller keeps them. Where
+        nothing has been read since the last seal, all pages are given back.
         """
-        added, removed = self.added, tuple(self.removed)
-        self.added, self.removed = {}, []
+        added, removed, early = self.added, tuple(self.removed), tuple(sorted(self._early))
+        self.added, self.removed, self._early = {}, [], set()
         for name in added:
             self._loaded.pop(name, None)
-        return added, removed
+        if self._quiet:
+            self._give_all_back()
+        self._quiet = True
+        return added, removed, early
+
+
+def stream_of(rows: pa.Table) -> pa.Buffer:
+    """Return an Arrow IPC stream of `rows`, in a buffer of its size: one that grows ends up to twice as large."""
+    measured = pa.MockOutputStream()
+    _write(measured, rows)
+    buffer = pa.allocate_buffer(measured.size())
+    _write(pa.FixedSizeBufferWriter(buffer), rows)
+    return buffer
+
+
+def _write(sink: pa.NativeFile, rows: pa.Table) -> None:
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
 
 
 def _read(buffer: pa.Buffer) -> Loaded:

@@ -63,9 +63,9 @@ def _in_block(trace: Trace, block: Block, wanted: Hashes) -> list[tuple[pa.Recor
         starts = starts[hits]
         ends = np.searchsorted(sort_keys, needles[hits], "right")
         positions = spread(starts, ends - starts)
-    if len(positions) == 0:
-        return []
-    return [(rows.take(pa.array(positions)), hits + first)]
+    found = [(rows.take(pa.array(positions)), hits + first)] if len(positions) else []
+    trace.note_searched(len(needles))
+    return found
 
 
 def find_groups(trace: Trace, prefixes: Hashes) -> pa.Table:
@@ -97,6 +97,7 @@ def find_between(trace: Trace, lows: Hashes, highs: Hashes) -> pa.Table:
             if len(positions):
                 parts.append(rows.take(pa.array(positions)))
                 ages.append(np.full(len(positions), age))
+            trace.note_searched(max(len(lows), len(positions)))
     if not parts:
         return trace.nothing()
     table = pa.Table.from_batches(parts).combine_chunks()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from operators.state.block import Block, BlockStore, Clip
+from operators.state.block import Block, BlockStore, Clip, Fetch
 from operators.state.contents import Contents, Merge, TableKind, TraceSpec
 from operators.state.trace import Trace
 
@@ -30,11 +30,12 @@ class TableSize(NamedTuple):
 
 class SealedState(NamedTuple):
     """The changes of a batch to state: the manifest after it, the blocks it added, the blocks that are no longer
-    needed."""
+    needed. Those that were `written_early` are new as well."""
 
     manifest: bytes
     added: Mapping[str, pa.Buffer]
     removed: tuple[str, ...]
+    written_early: tuple[str, ...] = ()
 
 
 class State:
@@ -51,16 +52,18 @@ class State:
         cls,
         traces: Mapping[str, TraceSpec],
         manifest: bytes | None,
-        fetch: Callable[[str], pa.Buffer],
+        fetch: Fetch,
         order: tuple[int, ...] | None = None,
+        write_early: Callable[[str, pa.Buffer], bool] = lambda block, data: False,
     ) -> State:
         """Return the state that `manifest` describes, or an empty one.
 
         `fetch` gives the bytes of a block by id; it is called when a block is first read, and again only for a block
-        that this state has itself written and sealed meanwhile. `order` is as in `Trace`.
+        that this state has itself written and sealed meanwhile. `order` is as in `Trace`, `write_early` as in
+        `BlockStore`.
         """
         known: dict[str, Any] = json.loads(manifest) if manifest is not None else {"next": 0, "notes": {}, "traces": {}}
-        store = BlockStore(fetch, known["next"])
+        store = BlockStore(fetch, known["next"], write_early)
         opened = {
             name: Trace(spec, contents_of(known["traces"].get(name)), store, order) for name, spec in traces.items()
         }
@@ -73,9 +76,9 @@ class State:
         """End the batch: everything written since `open` or the last `seal`."""
         for trace in self._traces.values():
             trace.compact()
-        added, removed = self._store.seal()
+        added, removed, early = self._store.seal()
         traces = {name: trace.contents for name, trace in self._traces.items()}
-        return SealedState(manifest_of(self._store.next_id, self.notes, traces), added, removed)
+        return SealedState(manifest_of(self._store.next_id, self.notes, traces), added, removed, early)
 
     @property
     def rows_read(self) -> int:

@@ -7,7 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from operators.arrays import ascends, distinct
 from operators.hashing import Hashes
 from operators.names import SORT_KEY, TOMBSTONE
 from operators.slots import placed_hash
-from operators.state.block import Block, BlockStore, Loaded, SortKeys, slice_between
+from operators.state.block import BLOCK, Block, BlockStore, Loaded, SortKeys, slice_between
 from operators.state.compaction import rows_left
 from operators.state.contents import Contents, TableKind, TraceSpec
 from operators.state.upkeep import Combine, Upkeep
@@ -56,6 +56,10 @@ class Trace:
     def note_read(self, rows: int) -> None:
         """Count `rows` that a lookup reads from blocks."""
         self._store.rows_read += rows
+
+    def note_searched(self, keys: int) -> None:
+        """Note that so many keys were searched for in a block, and that what was found has been copied."""
+        self._store.searched(keys)
 
     def key_hash(self, rows: pa.Table, columns: Sequence[int]) -> Hashes:
         """Return a hash of the operator's key, which is at `columns`: what the sort keys of all its tables begin
@@ -158,12 +162,14 @@ class Trace:
         return rows if rows.schema.equals(self._stored, check_metadata=True) else rows.cast(self._stored)
 
     def _append(self, rows: pa.Table, sort_keys: SortKeys) -> None:
-        if not ascends(sort_keys):
-            rows = rows.combine_chunks().take(pa.array(np.argsort(sort_keys, kind="stable")))
+        count = rows.num_rows
+        ordered = iter((rows,)) if ascends(sort_keys) else _sorted_pieces(rows, sort_keys)
+        del rows
+        run = tuple(block for piece in ordered for block in self._store.write(piece, self.spec.expires_by))
         contents = self.contents
-        contents.runs = {contents.next_run: self._store.write(rows, self.spec.expires_by), **contents.runs}
+        contents.runs = {contents.next_run: run, **contents.runs}
         contents.next_run += 1
-        self._written += rows.num_rows
+        self._written += count
 
     def clear(self) -> None:
         """Forget everything."""
@@ -192,6 +198,15 @@ class Trace:
         """Keep the tree in shape, by a work that follows what this batch wrote."""
         Upkeep(self.spec, self.contents, self._store, self.combine).advance(self._written)
         self.combine, self._written = None, 0
+
+
+def _sorted_pieces(rows: pa.Table, sort_keys: SortKeys) -> Iterator[pa.Table]:
+    """The rows in the order of their sort keys, in pieces that are copied when they are asked for."""
+    order = np.argsort(sort_keys, kind="stable")
+    most = max(1, BLOCK * rows.num_rows // max(1, rows.nbytes))
+    rows = rows.combine_chunks()  # to take rows out of several chunks would put them together each time
+    for first in range(0, len(order), most):
+        yield rows.take(pa.array(order[first : first + most]))
 
 
 def _without(found: SortKeys, written: SortKeys) -> SortKeys:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.names import TOMBSTONE
-from operators.pieces import LARGEST
 from operators.state.block import Block, BlockStore, slice_between
 from operators.state.compaction import Run, boundary, mergeable, merged, rows_left, taken
 from operators.state.contents import Contents, Merge, TableKind, TraceSpec
@@ -23,8 +22,8 @@ from operators.time import MIN_TIME
 STEP_ROWS = 32_768
 """The approximate number of rows of one step of a merge."""
 
-STEP_BYTES = LARGEST
-"""The most bytes of one step, since rows may be of any size."""
+STEP_BYTES = 16 << 20
+"""The most bytes of one step, since rows may be of any size, and a step holds its rows three times."""
 
 MERGE_FUEL = 2
 """Rows that a merge may read for each row that a batch writes. It reads some FAN runs of one size, and the next merge
@@ -137,6 +136,10 @@ class Upkeep:
             numbers = list(contents.runs)
             oldest = numbers[-1] == merge.sources[-1]
             table = merged(parts, replacing=self.spec.kind is TableKind.KEYED, oldest=oldest)
+            for run in sources:
+                for block in run:
+                    store.read_through(block)
+            del parts
             self._keep(merge.target, table)
         for block in finished:
             store.drop(block)

@@ -59,15 +59,25 @@ class BlockWriter:
     def add(self, data: pa.Buffer) -> StoredAt:
         """Write a block, now or with `close`. Return where it will be."""
         if data.size >= LARGE:
-            self._large += 1
-            place = StoredAt(f"{self._stem}.{self._large}", 0, data.size)
-            self._files.put(place.file, [data])
+            place = self._put(data)
         else:
             place = StoredAt(self._stem, self._size, data.size)
             padding = -data.size % ALIGNED
             self._small += [data, bytes(padding)]
             self._size += data.size + padding
         self._places.append((place, data))
+        return place
+
+    def add_at_once(self, data: pa.Buffer) -> StoredAt:
+        """Write a block now, in a file of its own; it is not held until `close`."""
+        place = self._put(data)
+        self._files.written(place, data)
+        return place
+
+    def _put(self, data: pa.Buffer) -> StoredAt:
+        self._large += 1
+        place = StoredAt(f"{self._stem}.{self._large}", 0, data.size)
+        self._files.put(place.file, [data])
         return place
 
     def close(self) -> None:

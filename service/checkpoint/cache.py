@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from operators.state.mapped import MappedBytes
+
 SHARE = 16
 """The fraction of the limit that a worker adds before it checks the size of the whole cache."""
 
@@ -25,8 +27,8 @@ class Cache:
         self._limit = limit
         self._added = 0
 
-    def fetch(self, name: str, load: Callable[[], pa.Buffer]) -> pa.Buffer:
-        """Return the block, mapped; call `load` if there is no copy."""
+    def fetch(self, name: str, load: Callable[[], pa.Buffer]) -> pa.Buffer | MappedBytes:
+        """Return the block, mapped; call `load` if there is no copy and none can be made."""
         path = self._folder / name
         try:
             os.utime(path)
@@ -78,6 +80,6 @@ def _private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def _mapped(path: Path) -> pa.Buffer:
+def _mapped(path: Path) -> MappedBytes:
     with pa.memory_map(str(path), "r") as file:
-        return file.read_buffer()
+        return MappedBytes(file.read_buffer())

@@ -19,6 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
+from operators.state.mapped import MappedBytes
 from service.checkpoint.cache import Cache
 from service.checkpoint.traffic import TrafficCounter
 
@@ -85,6 +86,10 @@ class Files(ABC):
     @abstractmethod
     def block(self, place: StoredAt) -> pa.Buffer:
         """Part of a file. Raises StateMissing."""
+
+    def mapped(self, place: StoredAt) -> pa.Buffer | MappedBytes:
+        """Return `block`, and where that is in a mapped file, how its pages are given back. Raises StateMissing."""
+        return self.block(place)
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -174,6 +179,9 @@ class FolderFiles(Files):
             raise StateMissing(str(self._root), place.file)
         return data
 
+    def mapped(self, place: StoredAt) -> MappedBytes:
+        return MappedBytes(self.block(place))
+
     def names(self, folder: str) -> list[str]:
         with suppress(FileNotFoundError):
             return sorted(entry.name for entry in os.scandir(self._root / folder))
@@ -240,6 +248,10 @@ class StoreFiles(Files):
         return data
 
     def block(self, place: StoredAt) -> pa.Buffer:
+        found = self.mapped(place)
+        return found.data if isinstance(found, MappedBytes) else found
+
+    def mapped(self, place: StoredAt) -> pa.Buffer | MappedBytes:
         return self._cache.fetch(f"{place.file.rpartition('/')[2]}.{place.offset}", lambda: self._load(place))
 
     def _load(self, place: StoredAt) -> pa.Buffer:

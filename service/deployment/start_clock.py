@@ -73,7 +73,8 @@ def noted_time(files: Files) -> float | None:
     if planned < 0:
         return None
     ticks = [end["now"] for end in ends(files, planned) if isinstance(end, dict) and isinstance(end.get("now"), int)]
-    return float(max(planned_at(files, planned), *ticks, 0)) / 1000
+    newest: int = max(planned_at(files, planned), *ticks, 0)
+    return newest / 1000
 
 
 def _newest(deployment: Deployment) -> float | None:

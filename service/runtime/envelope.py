@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from operators.pieces import LARGEST, pieces
+from operators.pieces import pieces
+from operators.state.block import stream_of
 
 EGRESS = 2**31 - 1
 """The level of everything that leaves the program: output changes, late and dead rows, task metrics."""
@@ -108,15 +109,16 @@ def from_batch(batch: pa.RecordBatch) -> list[Envelope]:
     return [Envelope(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
+PAYLOAD = 8 << 20
+"""Bytes of rows in a payload: while it is made it is in memory three times."""
+
+
 def pack(table: pa.Table) -> bytes:
     """Return a table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return bytes(stream_of(table))
 
 
-def packed(tables: Iterable[pa.Table], largest: int = LARGEST) -> Iterator[bytes]:
+def packed(tables: Iterable[pa.Table], largest: int = PAYLOAD) -> Iterator[bytes]:
     """Yield the payloads that carry the rows of `tables`, which have one schema, in order; each holds at most `largest`
     bytes of rows, unless one row alone is larger."""
     held: list[pa.Table] = []

@@ -149,7 +149,7 @@ class Ingest:
         """The envelopes of a whole partition."""
         for address, (exchange, by_shard) in enumerate(zip(self._topology.exchanges, channel.parts, strict=True)):
             for shard, tables in enumerate(by_shard):
-                for payload in packed(tables):
+                for payload in packed(_drained(tables)):
                     metrics.count("exchanged_bytes_total", len(payload), level=exchange.level)
                     yield channel.envelope(shard, exchange.level, Kind.ROWS, address, now, payload=payload)
         yield self._leave(Kind.OFFSETS, self._source.id, channel, now, channel.clock().source_range)
@@ -214,3 +214,10 @@ class Ingest:
         """An envelope to the sink: all of one channel go through the same task, so that its rows keep their order."""
         shard = channel.place.partition % self._layout.shards
         return channel.envelope(shard, EGRESS, kind, address, now, payload=payload)
+
+
+def _drained(tables: list[pa.Table]) -> Iterator[pa.Table]:
+    """The tables in their order, each of which is let go as it is given away."""
+    tables.reverse()
+    while tables:
+        yield tables.pop()

@@ -15,7 +15,9 @@ from operators.columns import no_changes
 from operators.joins.lookup_join import LookupJoinOperator
 from operators.kernel import Step
 from operators.sql import Sql
+from operators.state.block import Fetch
 from operators.state.clipping import StatePart, clipped
+from operators.state.mapped import MappedBytes
 from operators.state.operator_state import State
 from service.plan.program import Operator
 from service.runtime.counting import count_changes, count_step, measure_state
@@ -44,11 +46,13 @@ class StateMismatch(Exception):
 
 
 class SealedShard(NamedTuple):
-    """The state after a batch: the manifest to store, blocks to add and blocks to remove."""
+    """The state after a batch: the manifest to store, blocks to add and blocks to remove, and those to add that were
+    written early."""
 
     manifest: bytes
     added: Mapping[str, pa.Buffer]
     removed: tuple[str, ...]
+    written_early: tuple[str, ...]
 
 
 class ShardPart(NamedTuple):
@@ -87,7 +91,7 @@ class ShardOperators:
         layout: Layout,
         sql: Sql,
         manifest: bytes | None,
-        fetch: Callable[[str], pa.Buffer],
+        fetch: Fetch,
     ) -> None:
         """`fetch` gives the bytes of a block by its key, which names the operator."""
         self._topology = topology
@@ -96,6 +100,7 @@ class ShardOperators:
         self._layout = layout
         self._sql = sql
         self._fetch = fetch
+        self._write: Callable[[str, pa.Buffer], None] | None = None
         self._ask: Ask | None = None
         self._operators = topology.operators_at(level)
         saved = _read(manifest) if manifest else None
@@ -109,18 +114,26 @@ class ShardOperators:
                 base64.b64decode(written["manifest"]) if written else None,
                 partial(self._block, operator.identity),
                 operator.order,
+                partial(self._written_early, operator.identity),
             )
 
-    def fetch_with(self, fetch: Callable[[str], pa.Buffer]) -> None:
-        """Read blocks with `fetch` from now on: operators that are kept outlive the task that opened them."""
-        self._fetch = fetch
+    def keep_with(self, fetch: Fetch, write: Callable[[str, pa.Buffer], None] | None) -> None:
+        """Read blocks with `fetch` from now on, and write a large one at once with `write`, if given: operators
+        that are kept outlive the task that opened them."""
+        self._fetch, self._write = fetch, write
 
     def ask_with(self, ask: Ask) -> None:
         """Look rows up with `ask` from now on, for the same reason."""
         self._ask = ask
 
-    def _block(self, operator: str, block: str) -> pa.Buffer:
+    def _block(self, operator: str, block: str) -> pa.Buffer | MappedBytes:
         return self._fetch(_key(operator, block))
+
+    def _written_early(self, operator: str, block: str, data: pa.Buffer) -> bool:
+        if self._write is None:
+            return False
+        self._write(_key(operator, block), data)
+        return True
 
     def advance(self, here: Sequence[Envelope], moment: Moment, metrics: TaskMetrics) -> Iterator[Envelope]:
         """Run one batch: yield the envelopes for later levels and the sinks that the rows of `here`, in order, lead
@@ -216,13 +229,15 @@ class ShardOperators:
         """End the batch: return the state to store for the next one."""
         added: dict[str, pa.Buffer] = {}
         removed: list[str] = []
+        early: list[str] = []
         states: dict[str, dict[str, str]] = {}
         for operator in self._operators:
             saved = self._states[operator.id].seal()
             states[operator.identity] = _saved_state(operator, saved.manifest)
             added.update({_key(operator.identity, block): data for block, data in saved.added.items()})
             removed.extend(_key(operator.identity, block) for block in saved.removed)
-        return SealedShard(_written(states), added, tuple(removed))
+            early.extend(_key(operator.identity, block) for block in saved.written_early)
+        return SealedShard(_written(states), added, tuple(removed), tuple(early))
 
     def _inputs(
         self, operator: Operator, produced: Mapping[int, list[pa.Table]], exchanged_rows: Mapping[int, list[pa.Table]]

@@ -37,8 +37,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(matching, "PAIRS", 2)
     monkeypatch.setattr(matching, "CANDIDATES", 2)
     monkeypatch.setattr(matching, "_FEW", 0)
-    monkeypatch.setattr(matching, "LARGEST", 32)
-    monkeypatch.setattr(pieces, "LARGEST", 32)
+    monkeypatch.setattr(matching, "STEP", 32)
+    monkeypatch.setattr(pieces, "STEP", 32)
     counted: list[int] = []
     leaving = ShardOperators._leaving
 

@@ -252,6 +252,12 @@ GROWTH: dict[str, Growth] = {
         [("k1", 5, at(HOUR)), ("k", 1, at(5))],
         then=9,
     ),
+    "window aggregate, in the order of arrival over keys of open windows": growing(
+        windows.in_order(Hop(size=HOUR, slide=HOUR // 6)),
+        lambda i: (f"k{i}", i, at(HOUR + i)),
+        [("k1", 5, at(HOUR)), ("k", 1, at(5))],
+        then=9,
+    ),
     "firing aggregate, keys of an open window": growing(
         firing_aggregate.firing(Firing(0, None, 0), tumble(HOUR)),
         lambda i: (f"k{i}", i, at(i)),

@@ -11,7 +11,7 @@ import pytest
 
 from operators.joins.kinds import JoinKind
 from operators.joins.regular_join import RegularJoin
-from operators.pieces import LARGEST
+from operators.pieces import STEP
 from operators.state.operator_state import State
 from operators.time import MIN_TIME, Clock
 from tests.operators.properties import (
@@ -311,6 +311,6 @@ def test_pairs_of_a_hot_key_come_in_pieces(residual: str | None, rows: int):
     steps = kernel.steps(state, sides, Clock(0, MIN_TIME, MIN_TIME), SQL)
     found = 0
     for step in steps:
-        assert step.changes.nbytes <= 1.1 * LARGEST
+        assert step.changes.nbytes <= 1.1 * STEP
         found += step.changes.num_rows
     assert found == rows

@@ -54,7 +54,7 @@ class Kept:
         saved = self._operators.seal()
         self.manifest = saved.manifest
         blocks = self.blocks = {**getattr(self, "blocks", {}), **saved.added}
-        self._operators.fetch_with(blocks.__getitem__)
+        self._operators.keep_with(blocks.__getitem__, None)
         return answer
 
 

@@ -242,6 +242,10 @@ class _Lowering:
             both = kernels.full_session(node, node.window.gap, whole=True)
             whole = self.builder.stateful("session_aggregate", both, placed, _names(node.input))
             return (_distributed(whole, placed, [range(len(node.keys))]),)
+        if kernels.in_order_of_arrival(node):
+            numbered = kernels.numbered_windows(node)
+            whole = self.builder.stateful("window_aggregate", numbered, placed, _names(node.input))
+            return (_distributed(whole, placed, [range(len(node.keys))]),)
         kernel = kernels.partial_window(node)
         partial = self.builder.operator("window_partial", placed.level, kernel, placed.edges, _names(node.input))
         whole = self.builder.stateful(

@@ -22,6 +22,14 @@ ENVIRONMENT: Mapping[str, str] = {
 """The variables for executors and their Python workers; other C libraries ignore glibc's."""
 
 
+WORKERS: Mapping[str, str] = {
+    # Large pages, where the system gives them to those who ask: a sixteenth of the faults, a sixth of the time. A JVM
+    # would hold more by them.
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+"""For Python workers beside."""
+
+
 def environment() -> dict[str, str]:
     """Return the variables that are not set already."""
     return {name: value for name, value in ENVIRONMENT.items() if name not in os.environ}

@@ -1,10 +1,10 @@
 """A process with PySpark already imported, from which Spark's planning helpers are forked.
 
 To start a query Spark runs half a dozen helpers in Python, one after another: to find a data source, to make it, to
-plan its reader and its writer. Each is a new process that imports PySpark, Arrow and pandas first, a second of a core.
-So one process imports them while the JVM starts. `startup/sitecustomize.py`, which Python runs first in each new
-helper, passes the helper's streams to it, and a forked child does the work. A helper that cannot reach this process
-starts as usual.
+plan its reader and its writer, and to serve it. Each is a new process that imports PySpark, Arrow and pandas first, a
+second of a core. So one process imports them while the JVM starts. `startup/sitecustomize.py`, which Python runs first
+in each new helper, passes the helper's streams to it, and a forked child does the work. A helper that cannot reach this
+process starts as usual.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -87,7 +88,16 @@ def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     sys.argv = list(arguments)
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115  (for the life of the process)
     sys.stderr = open(2, "w")  # noqa: SIM115
-    daemon_manager()()
+    startup = importlib.import_module("sitecustomize")
+    if arguments[-1] != startup.STREAMING_SOURCE:
+        daemon_manager()()
+        return
+    startup.end_with_the_query()
+    try:
+        runpy.run_module(arguments[-1], run_name="__main__")
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from operators.state.mapped import MappedBytes
 from service.checkpoint.blocks import BlockWriter, Manifest
 from service.checkpoint.files import Files, StoredAt
 from service.checkpoint.version import LevelState, Version
@@ -42,6 +43,7 @@ class KeptShard:
         self._place = before.manifests[number] if same else None
         self._manifest: Manifest | None = None
         self._operators: ShardOperators | None = None
+        self._early: dict[str, StoredAt] = {}
 
     def take(self) -> ShardOperators:
         """Return the operators from this worker, or opened from the manifest."""
@@ -49,7 +51,7 @@ class KeptShard:
         cached = self._cache.take(address, self._place)
         if cached is not None:
             self._manifest, self._operators = cached.manifest, cached.operators
-            cached.operators.fetch_with(self._fetch)
+            cached.operators.keep_with(self._fetch, self._write_early)
             return cached.operators
         self._manifest = self._read(self._place) if self._place is not None else self._clipped()
         text = self._manifest.text if self._manifest is not None else None
@@ -57,6 +59,7 @@ class KeptShard:
         self._operators = ShardOperators(
             *(job.topology, self._level, self._number, job.layout, worker_sql(job.spec.scratch), text, self._fetch)
         )
+        self._operators.keep_with(self._fetch, self._write_early)
         return self._operators
 
     def close(self) -> StoredAt:
@@ -69,10 +72,12 @@ class KeptShard:
             blocks = dict(known.blocks) if known is not None else {}
             for block in saved.removed:
                 del blocks[block]
+            blocks.update({block: self._early[block] for block in saved.written_early})
             blocks.update({block: self._writer.add(data) for block, data in saved.added.items()})
             known = self._manifest = Manifest(saved.manifest, blocks)
             self._place = self._writer.add(pa.py_buffer(known.to_bytes()))
         self._writer.close()
+        self._files.remove(self._early[block].file for block in self._early.keys() - set(saved.written_early))
         self._cache.keep((self._level, self._number), CachedShard(operators, known, self._place))
         return self._place
 
@@ -92,9 +97,14 @@ class KeptShard:
         used = blocks_in_use(self._job.topology, self._level, manifest.blocks)
         return manifest._replace(blocks={key: at for key, at in manifest.blocks.items() if key in used})
 
-    def _fetch(self, block: str) -> pa.Buffer:
+    def _fetch(self, block: str) -> pa.Buffer | MappedBytes:
+        if block in self._early:
+            return self._files.mapped(self._early[block])
         assert self._manifest is not None
-        return self._files.block(self._manifest.blocks[block])
+        return self._files.mapped(self._manifest.blocks[block])
+
+    def _write_early(self, block: str, data: pa.Buffer) -> None:
+        self._early[block] = self._writer.add_at_once(data)
 
 
 def version_before(job: WorkerJob, files: Files, batch: int) -> Version:

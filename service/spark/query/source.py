@@ -13,6 +13,7 @@ from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob, worker_sql
 from service.spark.query.payload_files import outgoing
 from service.spark.query.record_blocks import records_of
+from service.spark.query.resting import REST
 from service.spark.query.task_batch import TaskBatch
 from service.spark.query.task_output import write_output
 from service.spark.query.value_files import ValueFiles
@@ -32,7 +33,7 @@ class IngestTask:
         """Read records and yield envelopes; in a plan without levels, whose output is written here, yield the report of
         the task."""
         job, at = WorkerJob.load(self._blob), TaskBatch.current()
-        with limit_attempts(job.folder):
+        with REST.task(), limit_attempts(job.folder):
             envelopes = self._read(job, batches, at)
             if job.spec.program.levels:
                 yield from _FILES.handing_on(blocks_of(outgoing(job, envelopes, at)))

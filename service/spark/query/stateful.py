@@ -23,6 +23,7 @@ from service.runtime.task_metrics import TaskMetrics
 from service.spark.query.attempts import limit_attempts
 from service.spark.query.job_spec import WorkerJob
 from service.spark.query.payload_files import outgoing
+from service.spark.query.resting import REST
 from service.spark.query.shard_state import KeptShard, shard_cache, version_before
 from service.spark.query.store_metrics import count_traffic
 from service.spark.query.task_batch import TaskBatch
@@ -40,7 +41,7 @@ class LevelTask:
         """Read the envelopes of one shard and yield those for later levels, or at the last level the report of the
         task."""
         job, at = WorkerJob.load(self._blob), TaskBatch.current()
-        with limit_attempts(job.folder):
+        with REST.task(), limit_attempts(job.folder):
             envelopes = self._advance(job, batches, at)
             if self._level < job.spec.program.levels:
                 yield from blocks_of(outgoing(job, envelopes, at))

@@ -79,6 +79,15 @@ class FramedCall:
         return f"{self.function}({', '.join(map(describe, self.arguments)) or '*'})"
 
 
+def _of_nulls(node: exp.IgnoreNulls | exp.RespectNulls) -> SqlError:
+    """IGNORE NULLS behind a call: it has the parentheses of the call before it."""
+    if isinstance(node, exp.RespectNulls):
+        return SqlError("RESPECT NULLS is not supported with OVER", hint="leave it out: it is what OVER does", at=node)
+    return SqlError(
+        "IGNORE NULLS is not supported with OVER", hint="leave the rows with NULL out, in a query inside", at=node
+    )
+
+
 def called_by(node: exp.Window) -> str:
     """Return the name of the function that an OVER call is of, in capitals."""
     return call_name(node.this.this if isinstance(node.this, exp.Filter) else node.this)
@@ -98,6 +107,8 @@ def over_call(
     numbered_by_time = _by_rising_time(order, partition_nodes, function, relation, final=final)
     if function in OF_ALL_ROWS or (function in RANK_FUNCTIONS and not numbered_by_time):
         return rank_call(node, function, partition_nodes, order, relation, session)
+    if isinstance(function_node, exp.IgnoreNulls | exp.RespectNulls):
+        raise _of_nulls(function_node)
     if function not in AGGREGATES and function not in NOT_AGGREGATES:
         known = (*AGGREGATES, *NOT_AGGREGATES)
         raise SqlError(f"{function or 'this'} cannot be used with OVER", hint=did_you_mean(function, known), at=node)

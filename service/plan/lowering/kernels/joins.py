@@ -13,9 +13,10 @@ from operators.joins.pair_join import PairJoinOperator
 from operators.joins.regular_join import RegularJoin
 from operators.joins.temporal_join import TemporalJoinOperator
 from operators.joins.window_join import WindowJoinOperator
-from service.plan.expressions import may_fail
+from service.plan.expressions import Expression, may_fail
 from service.plan.lowering.kernels.parts import appends, in_processing_time, schema, text_of
 from service.plan.nodes import AnyJoin, IntervalJoin, Join, LookupJoin, PairJoin, TemporalJoin, WindowJoin
+from service.plan.passes.push_filters import both, conjuncts
 
 
 class _Matched(TypedDict):
@@ -36,8 +37,17 @@ def _matched(node: AnyJoin) -> _Matched:
         "kind": node.kind,
         "left_keys": node.left_keys,
         "right_keys": node.right_keys,
-        "residual": text_of(node.residual),
+        "residual": None if node.residual is None else text_of(_surest_first(node.residual)),
     }
+
+
+def _surest_first(condition: Expression) -> Expression:
+    """`condition` with the parts that may fail behind the others: they are computed only for pairs that these leave."""
+    parts = conjuncts(condition)
+    failing = [part for part in parts if may_fail(part)]
+    if not failing or len(failing) == len(parts):
+        return condition
+    return both([*(part for part in parts if not may_fail(part)), *failing]) or condition
 
 
 def _doubts(node: Join | TemporalJoin) -> bool:

@@ -10,6 +10,7 @@ import operators.windows.shapes as shapes
 from operators.aggregates.functions import ENDS, follows_arrival
 from operators.windows.firing import AT_CLOSE, Firing
 from operators.windows.firing_aggregate import FiringAggregateOperator
+from operators.windows.numbered_windows import NumberedWindows
 from operators.windows.session_aggregate import SessionAggregate
 from operators.windows.session_arrivals import SessionArrivals
 from operators.windows.session_partial import SessionPartial
@@ -58,7 +59,7 @@ def partial_window(node: WindowAggregate) -> WindowPartial:
         keys=node.keys,
         aggregates=aggregates(node.aggregates),
         lateness=0 if firing is None else firing.lateness,
-        each_window=in_order_of_arrival(node),
+        numbered=in_order_of_arrival(node),
         **_timed(node),
     )
     return partial if firing is None else for_groups(partial)
@@ -89,6 +90,11 @@ def full_window(node: WindowAggregate) -> WindowAggregateOperator | FiringAggreg
     if firing is not None:
         return FiringAggregateOperator(partial=partial, output=output, firing=firing)
     return WindowAggregateOperator(partial=partial, output=output)
+
+
+def numbered_windows(node: WindowAggregate) -> NumberedWindows:
+    """Return both halves of a window aggregate whose rows are told in the order in which they arrived."""
+    return NumberedWindows(of=full_window(node))
 
 
 def partial_session(node: WindowAggregate, gap: int) -> SessionPartial:

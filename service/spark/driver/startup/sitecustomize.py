@@ -3,6 +3,9 @@
 import os
 import sys
 
+STREAMING_SOURCE = "pyspark.sql.streaming.python_streaming_source_runner"
+"""The module of the process that serves a query's Python source for as long as the query runs."""
+
 
 def _import_installed_packages() -> None:
     """Spark puts its own copy of PySpark first, in a zip file, which keeps no bytecode: all of it would be compiled."""
@@ -13,7 +16,8 @@ def _be_forked() -> None:
     """Have a helper of Spark's planner forked from a process that has its imports: `driver.fork_server`."""
     words = sys.orig_argv
     fork_server = os.environ.get("TAILRACE_FORK_SERVER")
-    if not fork_server or len(words) < 4 or words[-3:-1] != ["-m", "pyspark.daemon"] or words[-1] == "pyspark.worker":
+    plans = len(words) > 3 and words[-3:-1] == ["-m", "pyspark.daemon"] and words[-1] != "pyspark.worker"
+    if not fork_server or not (plans or words[-2:] == ["-m", STREAMING_SOURCE]):
         return
     import json
     import socket
@@ -31,13 +35,11 @@ def _be_forked() -> None:
     os._exit(0)
 
 
-def _end_with_the_query() -> None:
+def end_with_the_query() -> None:
     """Have the process that serves a query's Python source end silently when Spark closes its connection.
 
     That is how it is stopped. It would try to report the closed connection over that connection, and fail.
     """
-    if sys.orig_argv[-2:] != ["-m", "pyspark.sql.streaming.python_streaming_source_runner"]:
-        return
     shown = sys.excepthook
 
     def show(kind, error, traceback):  # type: ignore[no-untyped-def]  # importing types would cost each process time
@@ -52,5 +54,6 @@ def _end_with_the_query() -> None:
 
 
 _import_installed_packages()
-_end_with_the_query()
 _be_forked()
+if sys.orig_argv[-2:] == ["-m", STREAMING_SOURCE]:
+    end_with_the_query()

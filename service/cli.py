@@ -30,12 +30,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the answer is the exit code."""
+    """Run a command. Return its exit code."""
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
     except BrokenPipeError:
-        # Whoever read our output has had enough, `tailrace explain ... | head` for one.
+        # The reader of our output has ended, as in `tailrace explain ... | head`.
         sys.stderr.close()
         return 0
 

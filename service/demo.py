@@ -38,7 +38,7 @@ USERS = ("ann", "ben", "cho", "dee")
 
 
 def demo(*, rate: int, seconds: float) -> int:
-    """Run until Ctrl-C, or for `seconds` if that is more than 0. Exit code 0, or 1 with a sentence why not."""
+    """Run until Ctrl-C, or for `seconds` if that is more than 0. Return exit code 0, or 1 after printing the reason."""
     try:
         with EmbeddedKafka() as broker, scratch() as folder:
             return _show(broker.bootstrap, folder, rate, seconds)
@@ -123,7 +123,7 @@ def _feed(bootstrap: str, rate: int, ended: threading.Event) -> None:
 
 
 def _print(bootstrap: str, ended: threading.Event) -> None:
-    """Every committed change of both tables, as it comes."""
+    """Print every committed change of both tables as it comes."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -142,7 +142,7 @@ def _print(bootstrap: str, ended: threading.Event) -> None:
 
 
 def _line(topic: str, record: dict[str, object]) -> str:
-    """One change, for a person: its kind, its table, its columns."""
+    """One change as people read it: its kind, its table, its columns."""
     if topic == "spending":
         row, kind = record["data"], record["op"]
     else:

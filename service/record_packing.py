@@ -1,6 +1,6 @@
 """The compressed size of a record that is sent alone, as it counts against its topic's limit.
 
-Both who writes rows in a format and who sends them need it, and they must come to the same number.
+Both the code that encodes rows and the code that sends them need it, and must compute the same number.
 """
 
 from __future__ import annotations
@@ -8,25 +8,28 @@ from __future__ import annotations
 import pyarrow as pa
 
 OVERHEAD = 128
-"""Bytes that a batch of one record has beside key, value and headers, at most: its head has 61."""
+"""The most bytes of a batch of one record beside key, value and headers: its head has 61."""
 
 OF_A_HEADER = 10
-"""Bytes of the two lengths of a header, at most."""
+"""The most bytes of the two lengths of a header."""
 
 _LEVELS = {"gzip": 6, "zstd": 3}
 """The levels at which librdkafka compresses; LZ4 and Snappy have none."""
 
 _LZ4_BLOCK = 64 << 10
-"""Bytes that librdkafka compresses for themselves with LZ4."""
+"""The block size in bytes that librdkafka compresses separately with LZ4."""
 
 _CLOSE = 1 / 32
-"""Part of its size by which a compressed record may be larger than estimated: its batch is not compressed by the same
+"""The part of its size by which a compressed record may be larger than estimated: its batch is compressed by another
 library."""
 
 
 def packed(data: bytes, beside: int, codec: str | None) -> int:
-    """Return the bytes of a record when it is sent, or some more: `data` are its key and its value, `beside` is what
-    headers and the head of a batch take; `codec` as Arrow names it, None where nothing is compressed."""
+    """Return an upper bound of the bytes of a record as it is sent.
+
+    `data` are its key and its value, `beside` is the size of headers and of the batch's head; `codec` is Arrow's name,
+    None for no compression.
+    """
     if codec is None:
         return len(data) + beside
     packer = pa.Codec(codec, _LEVELS.get(codec))

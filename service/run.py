@@ -40,12 +40,12 @@ from service.spark.driver.jvm import Jvm, JvmFailed, spark_home
 from service.spark.driver.reaper import adopt
 
 LOOK_EVERY = 0.1
-"""Seconds between two looks at the queries."""
+"""Seconds between two checks of the queries."""
 
 
 class Service:
-    """The run of a pipeline: its jobs in one Spark session. `plan` decides how a program is run, and `place` where its
-    checkpoint is."""
+    """The run of a pipeline: its jobs in one Spark session. `plan` plans how a program runs, and `place` returns the
+    place of its checkpoint."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Service:
         self._stop.set()
 
     def run(self) -> int:
-        """Run until every job has ended (0), until `stop` (0), or until one has failed too often (1; 2 if that is for
-        want of a right configuration)."""
+        """Run until every job has ended (0), until `stop` (0), or until one has failed too often (1; 2 if its
+        configuration is wrong)."""
         self._on_signals()
         with ExitStack() as locks:
             for program in self._programs:
@@ -85,7 +85,7 @@ class Service:
         spark = configured(self._settings.spark, jars, self._settings.checkpoint)
         adopt()
         with scratch(self._settings.scratch) as folder_of_run:
-            # Before Kafka is asked: it takes some seconds to come up.
+            # Before Kafka is queried: the JVM takes some seconds to start.
             jvm = Jvm(spark, jars, folder_of_run, self._observer.jvm_says)
             try:
                 return self._run_in(jvm, spark, folder_of_run)
@@ -134,7 +134,7 @@ class Service:
         self._observer.starting([p.name for p in self._programs])
 
     def _assigned(self, program: Program) -> Deployment | None:
-        """Wait for Kafka for as long as it takes, None after `stop`; wrong configuration ends the start at once."""
+        """Wait for Kafka without a limit; return None after `stop`. Wrong configuration ends the start at once."""
         wait = self._settings.retry.backoff / 1000
         while not self._stop.is_set():
             try:
@@ -209,10 +209,8 @@ def http_server(
 
 
 def observer_for(settings: Settings, redaction: Redaction, *, quiet: bool = False) -> Observer:
-    """Return the observer that the settings ask for; a quiet one reports only trouble.
-
-    `redaction` hides the secrets.
-    """
+    """Return the observer for these settings; a quiet one reports only warnings and errors. `redaction` hides the
+    secrets."""
     form = settings.log_format if settings.log_format != "auto" else "text" if sys.stderr.isatty() else "json"
     return Observer(
         Health(settings.retry.stall_timeout / 1000), Metrics(), "trouble" if quiet else form, redaction=redaction

@@ -30,7 +30,7 @@ LONGEST_BACKOFF = 60.0
 """Seconds between two tries at most: what comes back, Kafka for example, is noticed within a minute."""
 
 MOST_TASKS = 4096
-"""Most tasks of a level: the number of slots in `operators.slots`."""
+"""The most tasks of a level: the number of slots in `operators.slots`."""
 
 
 class ConfigError(Exception):

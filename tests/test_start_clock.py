@@ -45,7 +45,7 @@ def test_a_clock_is_in_doubt_that_nothing_confirms(checkpoint: float, topics: fl
     clock = compared(NOW, checkpoint, topics)
     assert clock.ahead == ahead
     assert said in clock.doubt
-    assert "set the clock right" in clock.hint
+    assert "correct the clock" in clock.hint
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`tailrace checkpoint`: what a checkpoint has, copies of it, and what can be done about a batch that does not fit."""
+"""`tailrace checkpoint`: list, inspect and copy a checkpoint; show, replan or skip a batch that does not fit."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def look(arguments: argparse.Namespace) -> int:
-    """Look; the answer is the exit code."""
+    """Read a checkpoint. Return the exit code."""
     from service.commands.look import run
 
     return run(arguments)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the answer is the exit code."""
+    """Run the sub-command. Return the exit code."""
     pipeline = read(arguments.file)
     if pipeline is None:
         return WRONG

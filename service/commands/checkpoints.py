@@ -1,4 +1,4 @@
-"""Opening checkpoints by their place alone, without the pipeline that they are of."""
+"""Opening checkpoints by their place alone, without their pipeline."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from service.inspection.kept_state import NotReadable
 from service.settings import ConfigError, Settings, load
 
 CACHE_BYTES = 256 << 20
-"""Copies of blocks of an object store, while they are looked at."""
+"""The bytes of local copies of blocks of an object store."""
 
 
 class NoCheckpoint(Exception):
-    """There is none at the place that was named; the text says so."""
+    """There is no checkpoint at the given place; the text says so."""
 
 
 REFUSALS = (NoCheckpoint, CopyRefused, NotReadable, StateMissing)
-"""What is printed as it is, with exit code 1."""
+"""Errors that are printed as they are, with exit code 1."""
 
 
 def load_settings() -> Settings | None:
-    """Load the settings, for clients of object stores; their mistakes are printed, and None is returned."""
+    """Load the settings, for clients of object stores. On mistakes print them, and return None."""
     try:
         return load()
     except ConfigError as error:
@@ -73,7 +73,7 @@ def one_at(place: str, settings: Settings) -> str:
 
 
 def newest(files: Files, wanted: int | None) -> int:
-    """Return the batch that is meant: `wanted`, or the last that is done. Raises NoCheckpoint."""
+    """Return the batch to show: `wanted`, or the last finished one. Raises NoCheckpoint."""
     known = done_batches(files)
     if not known:
         raise NoCheckpoint("no batch of this checkpoint is done")

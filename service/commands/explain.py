@@ -1,4 +1,4 @@
-"""`tailrace explain`: how a pipeline would run."""
+"""`tailrace explain`: the plan of a pipeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.exit_codes import OK, WRONG
 from service.plan.explain import as_text, explain
 
 LATE_TOPIC = "TAILRACE_TOPICS__LATE"
-"""The setting that names the topic of late rows; where it is set, windows are planned for it."""
+"""The setting that names the topic of late rows; if it is set, windows are planned for it."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -27,7 +27,7 @@ from service.settings import Settings
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the answer is the exit code."""
+    """Run the sub-command. Return the exit code."""
     settings = load_settings()
     if settings is None:
         return WRONG
@@ -68,7 +68,7 @@ def list_batches(arguments: argparse.Namespace, settings: Settings) -> None:
 
 
 def inspect(arguments: argparse.Namespace, settings: Settings) -> None:
-    """Print what each operator keeps."""
+    """Print the size of each operator's state."""
     for place in jobs_at(arguments.checkpoint, settings):
         with opened(place, settings) as files:
             state = CheckpointState(files, newest(files, arguments.batch))
@@ -146,7 +146,7 @@ def _found(state: CheckpointState, operator: KeptOperator, table: str, key: str)
 
 
 def _is(column: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
-    """Where a column has the value that is written so."""
+    """Which values of a column equal the given text."""
     try:
         value = pa.scalar(text).cast(column.type)
     except pa.ArrowException:
@@ -172,7 +172,7 @@ class _TableFile(Protocol):
 
 
 class _JsonFile:
-    """A JSON object a row."""
+    """A file with a JSON object for each row."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._file = path.open("w")
@@ -228,7 +228,7 @@ def _words(table: TableFigures) -> str:
 
 
 def _offsets(files: Files, number: int) -> dict[str, str]:
-    """Where a batch ends, by topic."""
+    """The end offsets of a batch, by topic."""
     found: dict[str, list[str]] = {}
     for each in chain.from_iterable(ranges(None, end) for end in ends(files, number)):
         found.setdefault(each.topic, []).append(f"{each.partition} before {each.end:,}")

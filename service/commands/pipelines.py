@@ -38,7 +38,7 @@ def read(path: Path) -> Pipeline | None:
 
 
 def _checked(pipeline: Pipeline) -> Pipeline:
-    """`pipeline`, whose tables have options that can be followed."""
+    """`pipeline`, after checking the options of its tables."""
     jobs = (*pipeline.jobs, *pipeline.explains)
     used = [sink.table for job in jobs for sink in job.sinks]
     used += [node.table for job in jobs for node in in_order(job.sinks) if isinstance(node, Scan)]
@@ -56,13 +56,13 @@ def _checked(pipeline: Pipeline) -> Pipeline:
 
 
 def variable_secrets(path: Path) -> tuple[str, ...]:
-    """Return the values of the variables that a file asks for and whose names say that they are secret."""
+    """Return the values of the variables that a file uses and whose names say that they are secret."""
     source = read_source(path.name, decoded(path.read_bytes())[0], os.environ)
     return tuple(secrets_of_variables(source.asked, os.environ))
 
 
 def redaction_of(path: Path, pipeline: Pipeline) -> Redaction:
-    """Return what hides the secrets of a pipeline in its output."""
+    """Return the redaction that hides the secrets of a pipeline in its output."""
     return Redaction([*variable_secrets(path), *secrets_of_tables(pipeline.tables.values())])
 
 

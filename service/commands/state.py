@@ -1,4 +1,4 @@
-"""`tailrace state`: the rows that an operator keeps, as a table."""
+"""`tailrace state`: the rows of an operator's state, as a table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it; the answer is the exit code."""
+    """Show the state. Return the exit code."""
     if arguments.out and not arguments.format:
         arguments.format = {"parquet": "parquet", "json": "json"}.get(arguments.out.rpartition(".")[2], "arrow")
     if arguments.format in ("arrow", "parquet") and not arguments.out:

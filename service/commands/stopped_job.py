@@ -1,4 +1,4 @@
-"""The commands `tailrace checkpoint show`, `replan` and `skip`, for a job that does not run."""
+"""The commands `tailrace checkpoint show`, `replan` and `skip`, for a stopped job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from service.sql.pipeline import Pipeline
 
 @dataclass(frozen=True, slots=True)
 class StoppedJob:
-    """A job that does not run: what can be done about its planned batch, and what its checkpoint remembers."""
+    """A stopped job: its planned batch, and the records of its checkpoint."""
 
     name: str
     replanning: Replanning
@@ -36,7 +36,7 @@ class StoppedJob:
 
 
 def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
-    """Open the checkpoint of the one job that is meant, and do with it what the arguments say."""
+    """Open the checkpoint of the one job, and run the sub-command on it."""
     jobs = job_named(pipeline, arguments.job)
     if len(jobs) != 1:
         said = f'has no job "{arguments.job}"' if arguments.job else "has several jobs"
@@ -68,7 +68,7 @@ def work_on(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
 
 
 def show(job: StoppedJob, arguments: argparse.Namespace) -> None:
-    """Print what is planned, and what was skipped."""
+    """Print the planned batch, and the records skipped so far."""
     batch = job.replanning.pending()
     if batch is None:
         print(f"{job.name}: no planned batch is incomplete")
@@ -85,7 +85,7 @@ def show(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 
 def replan(job: StoppedJob, arguments: argparse.Namespace) -> None:
-    """Plan the planned batch again."""
+    """Replan the planned batch."""
     cut = job.replanning.cut()
     print(
         f"{job.name}: batch {cut.number}, of {cut.before:,} records of a table, is planned again by the next run,"
@@ -94,7 +94,7 @@ def replan(job: StoppedJob, arguments: argparse.Namespace) -> None:
 
 
 def skip(job: StoppedJob, arguments: argparse.Namespace) -> None:
-    """Pass the planned batch by."""
+    """Skip the planned batch."""
     passed = job.replanning.skip(arguments.why)
     print(f"{job.name}: {sum(each.records for each in passed):,} records are skipped")
     if passed and passed[0].partly:

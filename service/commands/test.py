@@ -1,4 +1,4 @@
-"""`tailrace test`: golden pipelines, run in this process and compared with what they are expected to answer."""
+"""`tailrace test`: golden pipelines, run in this process and compared with their expected results."""
 
 from __future__ import annotations
 

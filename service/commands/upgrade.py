@@ -64,7 +64,7 @@ def _start(text: str) -> BackfillStart:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check or backfill; the answer is the exit code."""
+    """Check or backfill. Return the exit code."""
     if not (arguments.check or arguments.start or arguments.discard):
         arguments.parser.error("pass --check, --from or --discard")
     pipeline = read(arguments.file)

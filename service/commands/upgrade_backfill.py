@@ -55,7 +55,7 @@ _REFUSED = (
 
 
 def backfill(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
-    """Backfill what is new in the jobs that are meant, all or none; the answer is the exit code."""
+    """Backfill the new operators of the chosen jobs, all or none. Return the exit code."""
     jobs = job_named(pipeline, arguments.job)
     if not jobs:
         names = ", ".join(j.name for j in pipeline.jobs)
@@ -93,8 +93,7 @@ def _said(code: int, *sentences: str) -> int:
 def _all(
     backfills: Sequence[_BackfillJob], settings: Settings, redaction: Redaction, arguments: argparse.Namespace
 ) -> int:
-    """Do with all jobs what is asked for. One that is refused keeps the others from being backfilled: the pipeline
-    could not run."""
+    """Run the command for all jobs. If one is refused, none is backfilled: the pipeline could not run."""
     if arguments.discard:
         for each in backfills:
             each.discard()
@@ -124,8 +123,8 @@ def _all(
 
 @dataclass(frozen=True, slots=True)
 class _ToBackfill:
-    """What is to be backfilled of a job whose checkpoint remembers `known`. `deployment` is that of the part, `starts`
-    says where its sources begin, and `goes_on` that a backfill was begun already."""
+    """The backfill of a job whose checkpoint remembers `known`. `deployment` is that of the part, `starts` holds where
+    its sources begin, and `goes_on` says that a backfill was begun already."""
 
     part: BackfillPart
     known: Mapping[str, Any]
@@ -140,7 +139,7 @@ class _BackfillJob:
     def __init__(
         self, program: Program, settings: Settings, redaction: Redaction, scratch: str, held: ExitStack
     ) -> None:
-        # With the ids of the checkpoint, once that is known, and their positions in its log.
+        # With the ids of the checkpoint, once they are known, and their positions in its log.
         self._program = program
         self._positions: Mapping[int, int] = {}
         self._settings = settings
@@ -164,17 +163,17 @@ class _BackfillJob:
 
     @property
     def complete(self) -> bool:
-        """Whether all is read, and the query before is stopped."""
+        """Whether everything is read, and the previous query is stopped."""
         return self._followed is not None and self._followed.complete
 
     def discard(self) -> None:
-        """Throw away what was backfilled so far."""
+        """Delete what was backfilled so far."""
         with CheckpointLock(self.place):
             self._remove()
         self.tell("the backfill is discarded; rows that it has written to new tables remain")
 
     def prepare(self, arguments: argparse.Namespace) -> int:
-        """Find out whether the job can be backfilled, and what is `to_backfill`; the answer is the exit code."""
+        """Check whether the job can be backfilled, and set `to_backfill`. Return the exit code."""
         known = SmallFiles(self._files).read(QUERY)
         if known is None or last(self._files, COMMITS) < 0:
             return self.tell(f"no batch is done in {self._url}: `tailrace run` starts with the changed query itself")
@@ -192,7 +191,7 @@ class _BackfillJob:
     def _same(self) -> int:
         record = BackfillRecord.read(self._backfill)
         if record is not None and record.of == self._program.meaning.query:
-            self._remove()  # it was killed when all was done but this
+            self._remove()  # it was killed before this last step
         return self.tell("the checkpoint belongs to this query: `tailrace run` continues from it")
 
     def _prepare(
@@ -201,11 +200,11 @@ class _BackfillJob:
         lines = [*map(str, found.verdicts), *found.notes, *_goes_on(self._program, part)]
         if found.obstacles or part.refusals:
             return self._refuse(lines, [*found.obstacles, *part.refusals])
-        # Of tables that are written nothing is asked yet: their topics may be made by the backfill.
+        # Tables that are written are not checked yet: the backfill may create their topics.
         deployment = plan_deployment(replace(part.program, outputs=()), self._settings)
         record = BackfillRecord.read(self._backfill)
         if record is not None and record.of == known["meaning"]["query"]:
-            self._remove()  # it took over, and was killed before it could tidy up
+            self._remove()  # it took over, and was killed before the clean-up
             record = None
         if record is not None and (record.of, record.part) != (self._program.meaning.query, part.program.meaning.query):
             hint = "continue with that query, or delete the backfill with --discard"
@@ -225,7 +224,7 @@ class _BackfillJob:
         return OK
 
     def _may_begin(self, arguments: argparse.Namespace) -> bool:
-        """Whether a query that is stopped is stopped between two batches."""
+        """Whether a stopped query has stopped between two batches."""
         if not CheckpointAddress(self._url).is_folder and not arguments.stopped:
             self.tell(
                 "an object store has no lock that shows whether the job runs\n"
@@ -246,7 +245,7 @@ class _BackfillJob:
         return waiting is None
 
     def _stop(self) -> bool:
-        """Keep the query from running; whether it does not."""
+        """Keep the query from running. Return whether that succeeded."""
         if not self._stopped:
             try:
                 self._held.enter_context(CheckpointLock(self._url))
@@ -260,7 +259,7 @@ class _BackfillJob:
         self._stopped = False
 
     def begin(self, observer: Observer) -> Program:
-        """Remember what is backfilled, and return the part of the program that backfills it."""
+        """Store what is backfilled, and return the part of the program that does it."""
         found = self._found()
         if not found.goes_on:
             with CheckpointLock(self.place):
@@ -278,7 +277,7 @@ class _BackfillJob:
         return found.part.program
 
     def planned(self, program: Program, settings: Settings) -> Deployment:
-        """Return how the part is run."""
+        """Return the deployment of the part."""
         starts = self._found().starts
         return replace(plan_deployment(program, settings), place=self.place, starts=starts, ends=self._followed)
 
@@ -308,14 +307,14 @@ class _BackfillJob:
         return WRONG
 
     def tell(self, *lines: str) -> int:
-        """Print lines about the job; the answer is the exit code of a job that is well."""
+        """Print lines about the job. Return the exit code of a job without errors."""
         for line in lines:
             print(self._redaction.foreign(f"{self._program.name}: {line}"), flush=True)
         return OK
 
 
 def _goes_on(program: Program, part: BackfillPart) -> list[str]:
-    """What becomes of tables that the query before has written, too."""
+    """What happens to tables that the previous query has written, too."""
     tables = dict.fromkeys(o.table.name for o in program.outputs if o.table.name not in part.tables)
     backfilled = [f"table {name} is written from the position on at which the backfill starts" for name in part.tables]
     if part.operators and tables:

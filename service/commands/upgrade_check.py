@@ -32,7 +32,7 @@ from service.sql.pipeline import Pipeline
 
 
 def check(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
-    """Print what happens to each job's state, and whether the job would go on."""
+    """Print what happens to each job's state, and whether the job would continue."""
     jobs = job_named(pipeline, arguments.job)
     if not jobs:
         print(f'{pipeline.name} has no job "{arguments.job}"', file=sys.stderr)
@@ -58,7 +58,7 @@ def check(pipeline: Pipeline, arguments: argparse.Namespace) -> int:
 
 
 class CheckedUpgrade:
-    """The answer of a checkpoint to a program: `lines` for people, and whether the program would go on with it."""
+    """The answer of a checkpoint to a program: `lines` for people, and whether the program would continue with it."""
 
     def __init__(self, program: Program, files: Files, url: str) -> None:
         memory = SmallFiles(files)
@@ -99,7 +99,7 @@ class CheckedUpgrade:
 
 
 def _bounds(program: Program, memory: SmallFiles) -> Iterator[str]:
-    """What is wrong with where bounded sources end."""
+    """The problems with the ends of bounded sources."""
     if memory.read("limits") is None:
         return
     try:

@@ -1,8 +1,8 @@
-"""The clock of this machine when a job starts: nobody has seen it jump, so it is compared with known times.
+"""The clock of this machine when a job starts, compared with known times, since a jump before the start is not seen.
 
-Those are the last one that the checkpoint noted, and the newest in the topics: producers stamp their records, and
-brokers the ends of transactions. A job that was stopped for long over topics that were quiet meanwhile looks like one
-whose clock is ahead. So a clock that is in doubt is reported, and used.
+These are the time of the checkpoint's last batch, and the newest in the topics: producers stamp their records, and
+brokers the ends of transactions. A job that was stopped for long while its topics were quiet looks like one whose
+clock is ahead. So a doubtful clock is reported, and used.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ QUIET = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class StartClock:
-    """A clock, and how far it is `ahead` of all known times, in seconds; negative: behind that of the checkpoint; 0: no
-    doubt. `doubt` is the sentence for people, and `hint` what they do about it."""
+    """The clock's distance `ahead` of all known times, in seconds. Negative: behind the checkpoint; 0: no doubt.
+    `doubt` is a sentence for people, and `hint` what to do."""
 
     ahead: float
     doubt: str
@@ -32,7 +32,7 @@ class StartClock:
 
 
 RIGHT = StartClock(0.0, "", "")
-"""A clock that nothing speaks against."""
+"""A clock without a doubt."""
 
 
 def compared(now: float, of_checkpoint: float, of_topics: float | None) -> StartClock:
@@ -43,7 +43,7 @@ def compared(now: float, of_checkpoint: float, of_topics: float | None) -> Start
             now - of_checkpoint,
             f"the clock of this machine is {in_words(of_checkpoint - now)} behind the last batch of the checkpoint, of"
             f" {_shown(of_checkpoint)}: until it has caught up, processing time stands still, and no state expires",
-            "set the clock right if it is behind; if the last batch was ahead, wait, or start with a new checkpoint",
+            "correct the clock if it is behind; if the last batch was ahead, wait, or start with a new checkpoint",
         )
     newest = max(of_checkpoint, of_topics or 0.0)
     if now - newest <= QUIET:
@@ -52,7 +52,7 @@ def compared(now: float, of_checkpoint: float, of_topics: float | None) -> Start
         now - newest,
         f"the clock of this machine is {in_words(now - newest)} ahead of everything that the checkpoint and the topics"
         f" know, the newest of {_shown(newest)}: state with a TTL expires by that clock",
-        "set the clock right if it is ahead, and plan a batch anew that did not end (`tailrace checkpoint replan`);"
+        "correct the clock if it is ahead, and replan an incomplete batch (`tailrace checkpoint replan`);"
         " ignore this if the job was stopped, and its topics were quiet, for that long",
     )
 

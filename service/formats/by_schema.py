@@ -1,4 +1,4 @@
-"""Reads a block whose records are of several schemas: those of each together, and then all of them in their order."""
+"""Reads a block whose records have several schemas: the records of each schema together, then all in their order."""
 
 from __future__ import annotations
 

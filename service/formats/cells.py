@@ -34,7 +34,7 @@ class Cells:
 
 
 def unsigned(rest: Words) -> Cells:
-    """Return numbers without a sign, seven bits a byte; `rest` is used up."""
+    """Return numbers without a sign, seven bits a byte; `rest` is overwritten."""
     if len(rest) == 0:
         return empty(0)
     most = max(1, (int(rest.max()).bit_length() + 6) // 7)
@@ -67,7 +67,7 @@ def constant(data: bytes, count: int) -> Cells:
 
 
 def even(values: Any, width: int) -> Cells:
-    """Return the bytes of numbers of one width, as they lie in memory."""
+    """Return the bytes of numbers of one width, as they are in memory."""
     return Cells(np.full(len(values), width), np.frombuffer(values.tobytes(), np.uint8))
 
 
@@ -83,7 +83,7 @@ def bytes_of(column: pa.Array) -> Cells:
 
 
 def flat_map(column: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the keys and the values of maps, none of which is NULL, one behind the other."""
+    """Return the keys and the values of maps, none of which is NULL, one after the other."""
     offsets = column.offsets
     first, last = (int(offsets[i].as_py()) for i in (0, len(column)))
     return column.keys.slice(first, last - first), column.items.slice(first, last - first)
@@ -99,14 +99,14 @@ def gathered(items: Cells, counts: Ints) -> Cells:
 
 
 def spread(cells: Cells, there: Any) -> Cells:
-    """Return the cells at the values that are `there`, nothing at the others."""
+    """Return the cells for the values that are `there`, empty ones for the others."""
     lengths = np.zeros(len(there), dtype=np.int64)
     lengths[there] = cells.lengths
     return Cells(lengths, cells.data)
 
 
 def joined(cells: Sequence[Cells]) -> Cells:
-    """Return the bytes of each of several cells, one at least, behind each other."""
+    """Return the concatenated bytes of several cells, at least one."""
     if len(cells) == 1:
         return cells[0]
     lengths = np.sum([each.lengths for each in cells], axis=0)

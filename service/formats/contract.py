@@ -63,22 +63,23 @@ class Decoded(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Picklable; made once a job from a table and the columns that the plan reads."""
+    """Decodes the records of a table. Picklable; made once per job from the table and the columns that the plan
+    reads."""
 
     def needs(self) -> tuple[str, ...]:
         """Return the columns of RECORD that `decode` reads besides topic, partition and offset."""
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
-        """Decode one block of records; a bad record goes to `dead` and never disturbs its neighbours."""
+        """Decode one block of records; a bad record goes to `dead` and does not affect the others."""
 
 
 class Encoder(Protocol):
-    """Picklable; made once a job from a table and the columns that are written."""
+    """Encodes the rows of a table. Picklable; made once per job from the table and the columns that are written."""
 
     def encode(self, changes: pa.Table, sql: Sql) -> pa.Table:
         """Return records (OUT) for the consolidated net changes of one batch: of one key, its -row before its +row.
 
-        Raises NotEncodable for changes that the format cannot hold: it is to be asked again without them.
+        Raises NotEncodable for changes that the format cannot hold: call it again without them.
         """
 
 
@@ -86,17 +87,15 @@ class PartReader(Protocol):
     """Reads the columns of a record's key or value out of its bytes. Picklable."""
 
     def read(self, values: pa.ChunkedArray, sql: Sql, bad: dict[int, DeadLetter]) -> list[pa.ChunkedArray]:
-        """Return a column for each wanted one, NULL where there is none that can be read.
-
-        `bad` grows by the positions of the values that cannot be read, with the reason.
-        """
+        """Return a column for each wanted one, NULL where a value is missing or cannot be read. The positions of the
+        values that cannot be read are added to `bad`, with the reason."""
 
 
 class PartWriter(Protocol):
     """Writes the columns of a record's key or value. Picklable."""
 
     expression: str
-    """DuckDB text, over the columns of a block of changes, of what `finish` makes bytes of."""
+    """DuckDB text over the columns of a block of changes, whose values `finish` turns into bytes."""
 
     def finish(self, column: pa.Array) -> pa.Array:
-        """Return the text or the bytes of each row. Raises NotEncodable for rows that the form cannot hold."""
+        """Return the text or the bytes of each row. Raises NotEncodable for rows that the format cannot hold."""

@@ -19,11 +19,11 @@ from service.plan.table import ColumnKind, Table
 from service.plan.types import Binary, DataType, Decimal, Simple, Text, Time, Timestamp, TimestampLtz, arrow, duckdb
 
 RATE = 10_000
-"""Rows a second where the table does not say."""
+"""The default number of rows per second."""
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _LENGTH = 100
-"""Characters of a text, or elements of an array, where its length is not given: as in Flink."""
+"""The default length of a text in characters, or of an array in elements, as in Flink."""
 
 
 LONGEST = 1_000_000
@@ -31,8 +31,8 @@ LONGEST = 1_000_000
 
 
 class DatagenError(Exception):
-    """A 'datagen' table that cannot be followed. `option` is the one that is wrong; empty where it is none, or one that
-    is missing."""
+    """A wrong declaration of a 'datagen' table. `option` is the wrong option; empty if there is none, or if one is
+    missing."""
 
     def __init__(self, text: str, option: str = "") -> None:
         super().__init__(text)
@@ -82,7 +82,7 @@ class DatagenDecoder:
         self._types = [arrow(table.columns[c].type) for c in columns]
 
     def needs(self) -> tuple[str, ...]:
-        """Return the timestamp alone: a record is as old as its making."""
+        """Return the timestamp alone: the time at which a record is made."""
         return ("timestamp",)
 
     def decode(self, records: pa.Table, sql: Sql) -> Decoded:
@@ -96,12 +96,12 @@ class DatagenDecoder:
 
 
 def rate(table: Table) -> int:
-    """Return rows a second."""
+    """Return the rows per second."""
     return int(table.connector.options.get("rows-per-second", RATE))
 
 
 def rows_in_all(table: Table) -> int | None:
-    """Return how many rows there are; None = without end. Checks every option of the table's columns."""
+    """Return the number of rows; None = unbounded. Checks every option of the table's columns."""
     bounds = []
     names = [c.name for c in table.columns if c.kind is ColumnKind.PHYSICAL]
     for key in table.connector.options:

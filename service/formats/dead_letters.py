@@ -21,16 +21,16 @@ HEADER = "tailrace-"
 """The prefix of every header that is added."""
 
 NOT_COMPUTED = "not-computed"
-"""The reason, in metrics, of a row that an operator could not compute; the row itself says it in its own words."""
+"""The reason, in metrics, of a row that an operator could not compute; the row itself has the error."""
 
 NOT_ENCODABLE = "not-encodable"
-"""The reason of a row that the format of its sink cannot hold; its detail says which column, and why."""
+"""The reason of a row that the format of its sink cannot hold; its detail names the column and the cause."""
 
 _LONGEST_HEADER = 4096
-"""Bytes of a header of ours: a reason may quote a value."""
+"""The most bytes of a header of ours: a reason may quote a value."""
 
 NOT_DECODED = "not-decoded"
-"""The reason of a record that a decoder failed of in a way that nobody foresaw; its detail is what the error says."""
+"""The reason of a record that makes a decoder fail unexpectedly; its detail is the error."""
 
 REASONS = (
     "bad-avro",
@@ -49,7 +49,7 @@ REASONS = (
     "unknown-schema",
     "wrong-type",
 )
-"""Every word that metrics use for why a record or row is a dead letter."""
+"""The words that metrics use as reasons of dead letters."""
 
 
 def dead_records(dead: pa.Table) -> pa.Table:
@@ -116,7 +116,7 @@ def fitted(records: pa.Table, most: int) -> pa.Table:
     The value is cut first; a key and headers of the record's own that leave no room for it are left out.
     """
     sizes = sum(pc.fill_null(pc.binary_length(records[name]), 0).to_numpy() for name in ("key", "value"))
-    # What a record and each header take beside their bytes is never more.
+    # The sizes of a record and of each header, beside their bytes, are never larger.
     sizes += np.array([64 + sum(map(_size, each or ())) for each in records["headers"].to_pylist()], dtype=np.int64)
     large = np.flatnonzero(sizes > most)
     if not len(large):
@@ -146,7 +146,7 @@ def _cut(record: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 _SAYING = 128
-"""Bytes of the header that says that a record was cut."""
+"""The bytes of the header that marks a cut record."""
 
 
 def _size(header: Mapping[str, Any]) -> int:

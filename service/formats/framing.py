@@ -22,7 +22,7 @@ HEADER = 5
 """Bytes in front of the value."""
 
 LONGEST = (1 << 31) - 1
-"""Bytes of a value at most. Without an end, Arrow's slices of bytes fail."""
+"""The most bytes of a value. Without an end, Arrow's slices of bytes fail."""
 
 UNFRAMED = "the record does not begin with a zero byte and the id of its schema"
 
@@ -46,7 +46,7 @@ def schema_ids(data: Any, starts: Ints, ends: Ints) -> tuple[Ints, Flags]:
 
 
 def schema_id(form: Format, text: str, kind: str) -> int:
-    """Return the id of a schema of this kind (AVRO, JSON, PROTOBUF) in the form's registry, registered there if the
-    form says so."""
+    """Return the id of a schema of this kind (AVRO, JSON, PROTOBUF) in the format's registry; register it if the format
+    says so."""
     found = registry(registry_settings(form.registry))
     return found.id_of(form.options["subject"], text, kind, register=flag(form, "auto.register.schemas", default=True))

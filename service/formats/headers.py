@@ -1,4 +1,4 @@
-"""Kafka headers that tell row kind, event time and query of a written row, made for a whole block at once."""
+"""The Kafka headers with row kind, event time and query of a written row, made for a whole block at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One driver a checkpoint: a lock that is held from before anything starts until this process ends, however it ends."""
+"""One driver per checkpoint: a lock that is held from before the start until this process ends."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from urllib.parse import urlparse
 
 
 class CheckpointInUse(Exception):
-    """Another driver works on this checkpoint."""
+    """Another driver uses this checkpoint."""
 
 
 class CheckpointLock:
-    """Held while inside `with`. On a local file system the kernel lets go when the process dies; on a remote one
-    Spark's own log, which never lets two drivers commit one batch, has to do."""
+    """A lock held inside `with`. On a local file system the kernel releases it when the process dies. On a remote one
+    Spark's own log, which never lets two drivers commit one batch, has to suffice."""
 
     def __init__(self, checkpoint: str) -> None:
         self._checkpoint = checkpoint

@@ -12,20 +12,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 JUMP = 3600.0
-"""Seconds by which the clock may be ahead of what has passed, and still be taken for set right."""
+"""Seconds by which the clock may gain on the elapsed time, and still count as corrected."""
 
 BELIEVED_AFTER = 600.0
-"""Seconds after which a clock that has jumped is believed all the same."""
+"""Seconds after which a clock that has jumped is trusted."""
 
 
 class ClockJumped(Exception):
-    """The clock of this machine went ahead by more than has passed."""
+    """The clock of this machine has advanced by more than the elapsed time."""
 
 
 def believed_time(file: Path, now: Callable[[], float] = time.time, running: Callable[[], float] | None = None) -> int:
-    """Return the time in milliseconds since the epoch, or raise ClockJumped.
+    """Return the time in milliseconds since the epoch. Raises ClockJumped.
 
-    `file` remembers both clocks for the life of a run. `running` counts the seconds that pass, those of a sleep of the
+    `file` stores both clocks for the life of a run. `running` counts the elapsed seconds, those of a sleep of the
     machine too.
     """
     seconds, passed = now(), (running or _running)()
@@ -55,7 +55,7 @@ def _write(file: Path, value: dict[str, float | None]) -> None:
 
 
 def in_words(seconds: float) -> str:
-    """Return a length of time as people say it."""
+    """Return a duration as people say it."""
     for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

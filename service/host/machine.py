@@ -117,13 +117,10 @@ def _quota(group: Path) -> Iterator[float]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different TCP ports of this machine that nobody listens on now.
+    """Return different TCP ports of this machine that nobody listens on.
 
-    They lie below the range from which systems take the port of an outgoing connection: a client that keeps trying a
-    server which is down would otherwise, sooner or later, be given the server's own port and connect to itself.
-
-    A port is given once: neither to this process again nor to another one while this one lives, as a server that is
-    restarted, or not started yet, does not listen.
+    They are below the range from which systems choose the port of an outgoing connection: a client that keeps
+    connecting to a stopped server could otherwise get the server's own port and connect to itself.
     """
     free: list[int] = []
     for port in random.sample(range(*_PORTS), 200):
@@ -146,7 +143,7 @@ def _reserve(port: int) -> bool:
     """Keep `port` from other processes of this user until this one ends; return whether nobody had it."""
     if port in _reserved:
         return False
-    # One byte of a file for each port: the system gives a lock back when its process ends, however it ends.
+    # One byte of a file for each port: the system releases a lock when its process ends.
     file = _reservations()
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
@@ -158,14 +155,14 @@ def _reserve(port: int) -> bool:
 
 @cache
 def _reservations() -> int:
-    """Return the file whose locks are the reservations. It stays open: to close it would give all of them back."""
+    """Return the file whose locks are the reservations. It stays open: closing it would release all of them."""
     path = Path(tempfile.gettempdir()) / f"tailrace-ports-{os.getuid()}"
     with writing_to(path.parent):
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def check_port(port: int) -> None:
-    """Raise where something already listens on `port` of this machine."""
+    """Raise an error if something already listens on `port` of this machine."""
     with closing(socket.socket()) as probe:
         # As Java's server sockets do: a port whose last connection still lingers is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -26,10 +26,9 @@ whoever removes all but hidden files removes it last."""
 
 @contextmanager
 def scratch(place: str = "") -> Iterator[Path]:
-    """Make a folder in the folder `place`, or in the system's temporary one, and remove it when the block is left.
+    """Make a folder in the folder `place`, or in the system's temporary one, and remove it when the block ends.
 
-    Those of dead runs beside it are removed meanwhile, which nobody waits for. Raises MachineError where none can be
-    made.
+    Folders of dead runs beside it are removed in the background. Raises MachineError if no folder can be made.
     """
     beside = Path(place or tempfile.gettempdir())
     with writing_to(beside):
@@ -45,7 +44,8 @@ def scratch(place: str = "") -> Iterator[Path]:
 
 
 def _locked(folder: Path) -> int:
-    """Lock the folder. The lock is held before it has its name: who finds one that is free may remove the folder."""
+    """Lock the folder. The lock is held before it has its name: a process that finds a free lock may remove the
+    folder."""
     unnamed = folder / f"{LOCK}.new"
     lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -55,7 +55,7 @@ def _locked(folder: Path) -> int:
 
 def _remove_dead(place: Path) -> None:
     for file in place.glob(f"{PREFIX}*/{LOCK}"):
-        with suppress(OSError):  # of another user, or somebody else is about it
+        with suppress(OSError):  # it belongs to another user, or another process removes it
             lock = os.open(file, os.O_RDWR)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,7 +65,7 @@ def _remove_dead(place: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of a run, its lock last: what is cut short here is taken up by another run."""
+    """Remove a folder of a run, its lock last: another run continues an interrupted removal."""
     with suppress(OSError):
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():

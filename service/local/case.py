@@ -1,4 +1,5 @@
-"""A golden case: a folder with a pipeline, its input and what it must answer. Runs in this process, without a JVM."""
+"""A golden case: a folder with a pipeline, its input and its expected results. It runs in this process, without a
+JVM."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ from service.runtime.shard_operators import Ask
 from service.runtime.watermarks import Tick, channel_name
 
 START = 1_704_067_200_000
-"""The wall clock of the first batch where a case does not say it: 2024-01-01 00:00:00 UTC."""
+"""The default wall clock of the first batch: 2024-01-01 00:00:00 UTC."""
 
 STEP = 1_000
-"""Milliseconds from batch to batch where a case does not say it."""
+"""The default milliseconds between two batches."""
 
 Runner = Callable[[Program, Mapping[int, Decoder], int, Sql, Ask], LocalRunner]
-"""Makes the runner of a job from the program, the decoders of its sources, how many shards there are at
-most, and what answers lookups."""
+"""Makes the runner of a job from the program, the decoders of its sources, the most shards, and the function that
+answers lookups."""
 
 LATE = "late.changes"
 DEAD = "dead.changes"
@@ -43,7 +44,7 @@ DEAD = "dead.changes"
 
 @dataclass(slots=True)
 class Outcome:
-    """The answers of a case: by sink the changes of each batch, and by batch what came late or could not be used."""
+    """The results of a case: by sink the changes of each batch, and by batch the late and dead rows."""
 
     tables: dict[str, Output] = field(default_factory=dict)
     changes: dict[str, list[list[Change]]] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Outcome:
     dead: list[list[Section]] = field(default_factory=list)
 
     def files(self) -> dict[str, list[Sections]]:
-        """Return the expectation files that say just this, by name."""
+        """Return the expectation files with these results, by name."""
         found: dict[str, list[Sections]] = {}
         for name, output in self.tables.items():
             head = changelog.names(output)
@@ -75,7 +76,7 @@ def run_case(folder: Path, jobs: Iterable[Job], sql: Sql, shards: int = 2, runne
         whole = (folder / LATE).exists()
         part = _run_job(folder, compile_job(job, late_rows=whole), sql, shards, runner)
         if any(part.late) and not whole:
-            # Late rows were only counted: once more, now with each of them to be seen.
+            # Late rows were only counted: run again, and store each of them.
             part = _run_job(folder, compile_job(job, late_rows=True), sql, shards, runner)
         _add(outcome, part)
     return outcome

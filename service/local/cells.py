@@ -22,11 +22,11 @@ from service.plan.types import Array, DataType, Map, Row, Simple, Timestamp, Tim
 NULL = "NULL"
 
 _DIGITS = Context(prec=38)
-"""As many digits as a DECIMAL has; Python's own context has fewer."""
+"""The digits of a DECIMAL; Python's own context has fewer."""
 
 
 class CellError(Exception):
-    """A cell that is no value of its column's type; `index` is its place among those that were parsed."""
+    """A cell that is no value of its column's type; `index` is its position among the parsed ones."""
 
     def __init__(self, index: int, text: str, type_: DataType) -> None:
         super().__init__(f'"{text}" is no {flink(type_)}')

@@ -1,4 +1,4 @@
-"""The net changes of a batch as a changelog that one can read, and what the changes add up to."""
+"""The net changes of a batch as a readable changelog, and the result of applying them."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ def changes(output: Output, table: pa.Table, sql: Sql) -> list[Change]:
 
 
 def applied(batches: Iterable[Sequence[Change]], key: Sequence[int] | None) -> list[Texts]:
-    """Return the rows that are left after all changes, sorted; NotThere if one takes back what is not there.
+    """Return the rows that are left after all changes, sorted. Raises NotThere if one retracts a row that does not
+    exist.
 
-    With a key a new row replaces the row of its key, as where state has expired and a group starts again.
+    With a key a new row replaces the row of its key, as after state has expired and a group starts again.
     """
     rows: dict[Texts, list[Texts]] = {}
     for number, batch in enumerate(batches, 1):

@@ -1,7 +1,7 @@
-"""The databases of a case: for each table that is looked up, a SQLite file with the rows that the case says.
+"""The databases of a case: for each table that is looked up, a SQLite file with the rows of the case.
 
-`customers.rows` holds what happens to the table, batch by batch: a row comes, or goes where the column without a name
-says -D or -U. What a batch says is there before its lookups.
+`customers.rows` holds the changes of the table, batch by batch: a row is inserted, or deleted if the column without a
+name says -D or -U. The changes of a batch come before its lookups.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from service.plan.types import Array, TimestampLtz
 
 
 class _Database:
-    """One table, as it is before the next batch."""
+    """One table, in its state before the next batch."""
 
     def __init__(self, folder: Path, table: Table, file: Path, sql: Sql) -> None:
         self.input = read(folder, table)
@@ -55,7 +55,7 @@ class _Database:
             connection.execute(f"CREATE TABLE {self._name} ({columns})")
 
     def begin(self, batch: int, now: int) -> None:
-        """Do to the table what the case says of this batch."""
+        """Apply the changes of this batch to the table."""
         with closing(sqlite3.connect(self._file)) as connection, connection:
             for records in self._feed.records(batch, now):
                 changes = self._rows.decode(records, self._sql).changes
@@ -92,7 +92,7 @@ class CaseDatabases:
         return [database.input for database in self._databases]
 
     def begin(self, batch: int, now: int) -> None:
-        """Do to the tables what the case says of this batch."""
+        """Apply the changes of this batch to the tables."""
         for database in self._databases:
             database.begin(batch, now)
 
@@ -127,7 +127,8 @@ def _in_file(lookup: Lookup, file: Path) -> Lookup:
 
 
 def _stored(value: Any, instant: bool) -> Any:
-    """As SQLite keeps it: dates, times and decimals are texts there, and an instant says that it is in UTC."""
+    """The value as SQLite stores it: dates, times and decimals are texts there, and an instant has the suffix of
+    UTC."""
     match value:
         case datetime():
             return value.isoformat(" ") + ("+00:00" if instant else "")

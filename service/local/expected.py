@@ -30,7 +30,7 @@ CUT = "---"
 
 
 def written(batches: Sequence[Sections]) -> str:
-    """Return the text of a file: what `read` gives back."""
+    """Return the text of a file, which `read` reads back."""
     head: Texts = ()
     lines: list[str] = []
     wide = _widths(batches)

@@ -38,7 +38,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class InputRows:
-    """An input file: its arrivals, batch by batch. Of a `.rows` file the head is apart from the rows."""
+    """An input file: its arrivals, batch by batch. The head of a `.rows` file is separate from the rows."""
 
     path: Path
     arrivals: tuple[Arrival, ...]
@@ -46,7 +46,7 @@ class InputRows:
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """All Kafka partitions that the file speaks of."""
+        """All Kafka partitions in the file."""
         return tuple(sorted({0, *(p for a in self.arrivals for p in a.partitions)}))
 
     @property
@@ -79,7 +79,7 @@ def _made(folder: Path, table: Table, count: int) -> InputRows:
 
 
 def clock(inputs: Sequence[InputRows], start: int, step: int) -> list[int]:
-    """Return the wall clock of each batch, in ms: as the files say, else `step` after the batch before."""
+    """Return the wall clock of each batch, in ms: as in the files, else `step` after the previous batch."""
     times: list[int] = []
     for batch in range(max((len(i.arrivals) for i in inputs), default=0)):
         said = [i.arrivals[batch].now for i in inputs if batch < len(i.arrivals)]
@@ -103,7 +103,7 @@ def _arrivals(path: Path) -> tuple[Arrival, ...]:
 
 
 def _directive(path: Path, line: Line, arrival: Arrival, partition: int) -> int:
-    """Take in a line that starts with `@`; the partition that holds from here on."""
+    """Read a line that starts with `@`. Return the partition of the lines after it."""
     said = line.text[1:].strip()
     if said == "end":
         arrival.ended = True
@@ -122,7 +122,7 @@ def _directive(path: Path, line: Line, arrival: Arrival, partition: int) -> int:
 
 
 def _with_head(path: Path, arrivals: tuple[Arrival, ...]) -> InputRows:
-    """Tell the head, which may be repeated after a cut, and the rules under it from the rows."""
+    """Separate the head, which may be repeated after a cut, and the rules under it from the rows."""
     lines = InputRows(path, arrivals).lines
     for line in lines:
         if not text_table.is_row(line):

@@ -43,7 +43,7 @@ class PreparedRows:
         }
         kinds = by_name.get("")
         self._weights = _weights(kinds, len(rows), input)
-        # The row before an update is left out where the table is read as upserts.
+        # The row before an update is left out if the table is read as upserts.
         self._kept = pa.array([not (table.upserts and kinds and kinds[i][1] == "-U") for i in range(len(rows))])
 
     def needs(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class _Level:
         return answer
 
     def _before(self, number: int, layout: Layout) -> _Store | None:
-        """What is kept for a shard, put together from the shards that the batch before had; None at the start."""
+        """The state of a shard, combined from the shards of the previous batch; None at the start."""
         if not self._stores:
             return None
         had, slots = Layout(len(self._stores)), layout.slots_of(number)
@@ -100,7 +100,7 @@ class _Level:
         return operators
 
     def _sealed(self, operators: ShardOperators, before: _Store | None) -> _Store:
-        """What is to be remembered."""
+        """The state to store."""
         saved = operators.seal()
         if before is None or saved.manifest != before.manifest:
             self.sealed += len(saved.manifest)
@@ -145,7 +145,7 @@ class LocalRunner:
     def entering(
         self, records: Mapping[int, Sequence[pa.Table]], tick: Tick, now: int, layout: Layout
     ) -> list[Envelope]:
-        """Return what goes to the levels and past them in a batch: the rows that enter, and the time."""
+        """Return the envelopes of a batch for the levels and for the sinks: the rows that enter, and the time."""
         waiting: list[Envelope] = []
         for source in self._program.sources:
             ingest = Ingest(self._topology, source, self._decoders[source.id], layout, self._sql)
@@ -154,7 +154,7 @@ class LocalRunner:
         return waiting
 
     def state_rows(self, answer: BatchOutput) -> int:
-        """Return how many rows all operators kept after the batch of `answer`."""
+        """Return the number of rows in the state of all operators after the batch of `answer`."""
         return int(sum(v for name, v in answer.metrics.levels.items() if name.startswith("state_rows{")))
 
     def _ticks(self, tick: Tick, layout: Layout, now: int) -> Iterable[Envelope]:
@@ -165,7 +165,7 @@ class LocalRunner:
 
 
 def gathered(envelopes: Iterable[Envelope]) -> BatchOutput:
-    """Return what of a batch leaves the program."""
+    """Return the rows of a batch that leave the program."""
     answer = BatchOutput()
     outputs: dict[int, list[pa.Table]] = defaultdict(list)
     dead_records: dict[int, list[pa.Table]] = defaultdict(list)

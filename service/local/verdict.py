@@ -15,7 +15,7 @@ from service.plan.program import Output
 
 
 def compare(folder: Path, outcome: Outcome, sql: Sql) -> list[str]:
-    """Return the differences between what a case says and what came, as lines to read; nothing if they agree."""
+    """Return the differences between the expected and the actual results, as lines to read; empty if they agree."""
     files = outcome.files()
     lines: list[str] = []
     for name in sorted({*files, *expectation_files(folder)}):
@@ -30,7 +30,7 @@ def compare(folder: Path, outcome: Outcome, sql: Sql) -> list[str]:
 
 
 def update(folder: Path, outcome: Outcome) -> list[str]:
-    """Write what came as the expectation; the names of the files that changed."""
+    """Write the actual results as the expectation. Return the names of the files that changed."""
     files = outcome.files()
     changed = []
     for name in expectation_files(folder):
@@ -48,7 +48,7 @@ def update(folder: Path, outcome: Outcome) -> list[str]:
 
 
 def expectation_files(folder: Path) -> list[str]:
-    """Return the names of the files of a case that say what is expected."""
+    """Return the names of the expectation files of a case."""
     return sorted(p.name for p in folder.iterdir() if p.suffix in (".changes", ".result"))
 
 

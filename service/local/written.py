@@ -15,7 +15,7 @@ from service.plan.program import Output, Program
 
 
 def wanted(folder: Path, program: Program) -> set[str]:
-    """Return the tables of which a case shows the records."""
+    """Return the tables whose records are in a case."""
     return {o.table.name for o in program.outputs if (folder / f"{o.table.name}{RECORDS}").exists()}
 
 

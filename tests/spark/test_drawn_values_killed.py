@@ -50,7 +50,7 @@ def test_what_was_drawn_is_drawn_once_more_after_a_kill(
         for _, value in read(kafka.bootstrap, sinks[run][0]):
             change = json.loads(value or b"")
             row = tuple(change["data"][name] for name in ("salt", "n", "total"))
-            rows[row] += 1 if change["op"] in ("+I", "+U") else -1  # type: ignore[index]
+            rows[row] += 1 if change["op"] in ("+I", "+U") else -1
         return Counter({row: count for row, count in rows.items() if count})
 
     killed = service(pipeline("killed"), kafka.bootstrap, BATCH__ROWS="500")
@@ -59,7 +59,7 @@ def test_what_was_drawn_is_drawn_once_more_after_a_kill(
         feed(kafka.bootstrap, orders, [(id % 2, {"id": id}) for id in part])
         before = sum(named("killed").values())
         killed.start()
-        killed.until("it has written something more", lambda before=before: sum(named("killed").values()) > before)
+        killed.until("it has written something more", lambda: sum(named("killed").values()) > before)  # noqa: B023
         killed.kill()
     killed.start()
     killed.until("all rows are written", lambda: sum(named("killed").values()) >= ROWS)

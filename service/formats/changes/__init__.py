@@ -1,1 +1,1 @@
-"""The forms that changes have on the wire: a module for each shape, which reads it and writes it."""
+"""The formats of changes on the wire: a module for each shape, which reads and writes it."""

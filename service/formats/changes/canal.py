@@ -81,7 +81,7 @@ def _lengths(lists: pa.ListArray) -> Positions:
 
 
 def _elements(lists: pa.ListArray, source: Positions, element: Positions) -> pa.StructArray:
-    """The element at a position of the list of each source, NULL where that list is shorter."""
+    """The element at a position of each record's list, NULL if that list is shorter."""
     lengths = _lengths(lists)
     starts = np.cumsum(lengths) - lengths
     missing = element >= lengths[source]

@@ -32,7 +32,7 @@ class EncodedChanges(NamedTuple):
 
 
 ChangeEncoding = Callable[[pa.Array, ChangePairs], EncodedChanges]
-"""From the JSON text of each row of a block, and the changes among them, to records."""
+"""Makes records from the JSON text of each row of a block, and the changes among them."""
 
 
 def plain(texts: pa.Array, pairs: ChangePairs) -> EncodedChanges:
@@ -76,12 +76,12 @@ def with_tombstones(written: EncodedChanges) -> EncodedChanges:
 
 
 def kinds_of(pairs: ChangePairs) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the row kind of each change: an update is that of the row after it."""
+    """Return the row kind of each change: an update has that of the row after it."""
     return np.where(pairs.before == NONE, INSERT, np.where(pairs.after == NONE, DELETE, AFTER))
 
 
 def row_by_row(pairs: ChangePairs) -> tuple[Positions, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return each row that leaves or comes for itself, with its kind."""
+    """Return each retracted or inserted row as a record of its own, with its kind."""
     kinds = kinds_of(pairs)
     if not (kinds == AFTER).any():
         return np.where(pairs.after == NONE, pairs.before, pairs.after), kinds
@@ -99,5 +99,5 @@ def texts_at(texts: pa.Array, positions: Positions) -> pa.Array:
 
 
 def joined(*parts: pa.Array | str) -> pa.Array:
-    """Return the texts of `parts` one behind the other, row by row; NULL where one of them is."""
+    """Return the concatenated texts of `parts`, row by row; NULL if one of them is."""
     return pc.binary_join_element_wise(*parts, "")

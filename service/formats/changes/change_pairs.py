@@ -26,8 +26,7 @@ class ChangePairs(NamedTuple):
 
 
 def pair(changes: pa.Table, key: Sequence[int] | None) -> ChangePairs:
-    """Return the changes of a consolidated block, in which the rows of one key stand together and what leaves comes
-    first.
+    """Return the changes of a consolidated block, in which the rows of one key are adjacent and retractions come first.
 
     A row of weight n is n changes. Without a key no row replaces another; an empty key is that of a single row.
     """
@@ -73,8 +72,8 @@ def split(pairs: ChangePairs, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Ch
 def _agree(
     changes: pa.Table, key: Sequence[int], left: Positions, right: Positions
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether two rows have the same key; NULL is the same as NULL. What is nested is compared by its hash, which is
-    all that Arrow can compare of it."""
+    """Whether two rows have the same key; NULL equals NULL. Nested values are compared by their hash, since Arrow
+    cannot compare them."""
     same = np.ones(len(left), dtype=bool)
     for position in key:
         column = changes.column(position)

@@ -1,4 +1,4 @@
-"""The decoder of the formats whose records say what happened to a row: debezium-json, changelog-json, ..."""
+"""The decoder of the formats whose records describe changes of rows: debezium-json, changelog-json, ..."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Shape(Protocol):
         """Return what to read of a record whose rows have these columns."""
 
     def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
-        """Return what the records say, from the fields that were read; `records` are their bytes."""
+        """Return the changes that the records describe, from the fields that were read; `records` are their bytes."""
 
     def metadata(self, fields: Sequence[pa.Array], column: TableColumn) -> pa.Array:
         """Return a METADATA column of the format itself."""
 
 
 class ChangeDecoder:
-    """Up to two rows a record, -1 before +1, in offset order; one at most where the table is read as upserts.
+    """Decodes up to two rows a record, -1 before +1, in offset order; at most one if the table is read as upserts.
 
-    A record without a value says nothing and is passed over: it is there for Kafka, to forget the key.
+    A record without a value is skipped: it only makes Kafka remove the key.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ChangeDecoder:
         self._shape = shape
         whole = value_part(table)
         physical = frozenset(i for i in columns if table.columns[i].kind is ColumnKind.PHYSICAL)
-        # Without any column there would be no telling whether there is a row.
+        # Without any column it would not show whether there is a row.
         self._rows = whole.only(physical or frozenset(whole.columns[:1]))
         self._metadata = [i for i in columns if table.columns[i].kind is ColumnKind.METADATA]
         of_format = [table.columns[i] for i in self._metadata if _of_format(table.columns[i])]
@@ -141,7 +141,7 @@ def flags(column: pa.Array) -> Flags:
 
 
 def one_of(column: pa.Array, *words: str) -> Flags:
-    """Return where a text is one of these."""
+    """Return where a text is one of `words`."""
     return flags(pc.is_in(column, pa.array(words, pa.string())))
 
 

@@ -34,7 +34,7 @@ class Ogg:
 
     def change_rows(self, fields: Sequence[pa.Array], records: pa.Array) -> ChangeRows:
         before, after, op = fields[:3]
-        # T truncates a table: it says of no row that it has gone, and is passed over as Flink does.
+        # T truncates a table: it does not say which rows are deleted, and is skipped as in Flink.
         truncates = one_of(op, "T")
         comes, leaves = one_of(op, "I", "U"), one_of(op, "U", "D")
         bad = {

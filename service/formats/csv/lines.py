@@ -19,7 +19,7 @@ _NAMED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class MalformedLineError(ValueError):
-    """A line that has no cells; the text says why."""
+    """A line that cannot be split into cells; the text says why."""
 
 
 class LineParser:
@@ -65,7 +65,7 @@ class LineParser:
         return self._doubled.sub(lambda each: _named(each) if each.lastindex else self._quote, cell[1])
 
     def _reason(self, left: str, cells: int) -> str:
-        """Why a line goes on with the character `left` behind its last cell."""
+        """The reason why a line cannot continue with the character `left` after its last cell."""
         if left in "\r\n":
             return "the record has more than one line"
         if left == self._escape:

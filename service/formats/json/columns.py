@@ -37,7 +37,7 @@ _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NUMBER = r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
 _NO_NULL = r"(?:[^n\s]|n[^u])"
-"""How a value begins that is not null: DuckDB knows the word nan, too."""
+"""The first characters of a value that is not null: DuckDB knows the word nan, too."""
 _BASE64 = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{0,9})?"
@@ -61,7 +61,7 @@ def reading(expression: str, name: str, type_: DataType, options: JsonOptions, *
 
 
 def readable(type_: DataType) -> bool:
-    """Return whether DuckDB can read `type_` at all: its struct fields ignore case and have names."""
+    """Return whether DuckDB can read `type_`: the fields of a ROW need names that differ in more than case."""
     match type_:
         case Row(names, types):
             distinct = len({n.lower() for n in names}) == len(names) and all(names) and bool(names)
@@ -94,7 +94,7 @@ def key_pattern(name: str) -> str:
 
 
 def found(pattern: str) -> str:
-    """Return whether the record's text has a match of `pattern`."""
+    """Return whether the record's text matches `pattern`."""
     return f"regexp_matches(v, {quoted(pattern)})"
 
 

@@ -27,11 +27,11 @@ from service.formats.json.shapes import Shapes, expressible
 from service.plan.types import Row, arrow
 
 _REMEMBERED_BLOCKS = 64
-"""Blocks that begin with the mode after one that has failed: where that never fits, one block in 64 pays for an
-attempt in vain."""
+"""The number of blocks that begin with the next mode after one that has failed: if the first never fits, one block in
+64 pays for a failed attempt."""
 
 _FEW = 1_000
-"""Records below which it costs more to sort them than to read them as they are."""
+"""The number of records below which sorting them costs more than reading them as they are."""
 
 _STRICT = (ParseMode.NUMBERS, ParseMode.STRICT)
 _COUNTED = (ParseMode.COUNTED_NUMBERS, ParseMode.COUNTED)
@@ -47,7 +47,7 @@ class ReadFields(NamedTuple):
 
 
 class Document:
-    """Picklable: a compiled reader of `fields`."""
+    """A compiled reader of `fields`. Picklable."""
 
     def __init__(self, fields: Fields, options: JsonOptions) -> None:
         self._fields = fields
@@ -92,7 +92,7 @@ class Document:
         return self._with_suspects_read(answer, block)
 
     def _read_apart(self, block: pa.Array, sql: Sql) -> FastResult:
-        """Read a block whose records are not alike."""
+        """Read a block whose records have different shapes."""
         answer = self._counted.read(block, sql)
         if answer is None or answer.uncounted is None:
             return self._read_sorted(block, sql)
@@ -109,7 +109,7 @@ class Document:
         return FastResult(_replaced(answer.columns, left, others.columns), answer.suspect)
 
     def _read_sorted(self, block: pa.Array, sql: Sql) -> FastResult:
-        """Read the records of each shape by themselves, and what is odd leniently."""
+        """Read the records of each shape together, and the odd ones leniently."""
         if self._shapes is None or len(block) < _FEW:
             return self._read_odd(block, sql)
         if self._blocks_unsorted > 0:
@@ -126,7 +126,7 @@ class Document:
                 found.append((answer, rows))
         left = np.sort(np.concatenate(odd))
         if 2 * len(left) > len(block):
-            # Of sparse columns there are too many shapes: to sort the next blocks would cost more than it saves.
+            # Sparse columns make too many shapes: sorting the next blocks would cost more than it saves.
             self._blocks_unsorted = _REMEMBERED_BLOCKS
         if len(left):
             found.append((self._read_odd(block.take(pa.array(left)), sql), left))
@@ -144,7 +144,7 @@ class Document:
         return self._read_valid(block, sql) if answer is None else answer
 
     def _read_valid(self, block: pa.Array, sql: Sql) -> FastResult:
-        """Read what is valid JSON leniently; all else is suspect."""
+        """Read valid JSON leniently; all other records are suspect."""
         nothing = FastResult([pa.nulls(len(block), t) for t in self._schema], np.ones(len(block), dtype=bool))
         if self._lenient is None:
             return nothing
@@ -160,7 +160,7 @@ class Document:
         return FastResult([column.take(taken) for column in answer.columns], nothing.suspect)
 
     def _with_suspects_read(self, fast_result: FastResult, block: pa.Array) -> ReadFields:
-        """Replace the suspect rows by what the reference reads."""
+        """Replace the suspect rows by what the reference parser reads."""
         suspects = np.flatnonzero(fast_result.suspect)
         if len(suspects) == 0:
             return ReadFields([pa.chunked_array([c]) for c in fast_result.columns], {})
@@ -194,7 +194,8 @@ class _Attempts:
         """The statement to begin with, and for how many blocks."""
 
     def read(self, block: pa.Array, sql: Sql) -> FastResult | None:
-        """Return what the first statement that can reads of `block`; None if none can, or could of blocks before."""
+        """Return the result of the first statement that can read `block`; None if none can, or none could for earlier
+        blocks."""
         first, left = self.next
         first, left = (first, left - 1) if left > 0 else (0, 0)
         self.next = first, left
@@ -206,7 +207,7 @@ class _Attempts:
         return None
 
     def give_up(self) -> None:
-        """Try none for the next blocks."""
+        """Try no statement for the next blocks."""
         self.next = len(self._statements), _REMEMBERED_BLOCKS
 
 

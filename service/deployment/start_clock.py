@@ -52,7 +52,7 @@ def compared(now: float, of_checkpoint: float, of_topics: float | None) -> Start
         now - newest,
         f"the clock of this machine is {in_words(now - newest)} ahead of everything that the checkpoint and the topics"
         f" know, the newest of {_shown(newest)}: state with a TTL expires by that clock",
-        "set the clock right if it is ahead, and plan a batch anew that did not end (`tailrace checkpoint replan`);"
+        "set the clock right if it is ahead, and plan again a batch that did not end (`tailrace checkpoint replan`);"
         " ignore this if the job was stopped, and its topics were quiet, for that long",
     )
 

@@ -121,10 +121,13 @@ class Troubles:
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
         """Return what is behind a call that failed: the trouble, where the call only waited in vain."""
-        told = failure_of(failed, primary)
+        return self.behind(failure_of(failed, primary))
+
+    def behind(self, told: KafkaFailure) -> KafkaFailure:
+        """Return what is behind a failure: the trouble, where a call only waited in vain."""
         if self._last is None or not isinstance(told, KafkaUnreachable):
             return told
-        return failure(self._last.code(), self._last.str(), primary)
+        return failure(self._last.code(), self._last.str(), told.primary)
 
 
 def patiently(ask: Callable[[], Answer], cannot: str, seconds: float) -> Answer:

@@ -61,8 +61,8 @@ def grant(admin: AdminClient, user: str, rights: Rights) -> None:
         for kind, name, operations in rights
         for operation in operations
     ]
-    for granted in admin.create_acls(bindings).values():
-        granted.result(30)
+    for granted in admin.create_acls(bindings, request_timeout=120).values():
+        granted.result(120)
     # The controller has them; the broker hears of them a moment later, and answers for itself what it knows.
     theirs = AclBindingFilter(
         ResourceType.ANY,
@@ -73,7 +73,7 @@ def grant(admin: AdminClient, user: str, rights: Rights) -> None:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    deadline = time.monotonic() + 30
-    while not set(bindings) <= set(admin.describe_acls(theirs).result(30)):
+    deadline = time.monotonic() + 120
+    while not set(bindings) <= set(admin.describe_acls(theirs, request_timeout=120).result(120)):
         assert time.monotonic() < deadline, "the broker has not heard of the rights"
         time.sleep(0.1)

@@ -329,7 +329,12 @@ class Cluster:
         return self._patiently(ask, f'the offsets of group "{group}" cannot be read')
 
     def _patiently(self, ask: Callable[[], Answer], cannot: str) -> Answer:
-        return patiently(ask, cannot, self._seconds)
+        self._troubles.forget()
+        try:
+            return patiently(ask, cannot, self._seconds)
+        except KafkaUnreachable as failed:
+            self._admin.poll(0)
+            raise self._troubles.behind(failed) from failed
 
 
 def _merged(base: Offsets, over: Offsets) -> Offsets:

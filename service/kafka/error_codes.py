@@ -121,10 +121,13 @@ class Troubles:
 
     def explain(self, failed: Exception, primary: str) -> KafkaFailure:
         """Return the failure of a call; for a time-out it is the last connection error."""
-        cause = failure_of(failed, primary)
+        return self.behind(failure_of(failed, primary))
+
+    def behind(self, cause: KafkaFailure) -> KafkaFailure:
+        """Return the cause of a failure; for a time-out it is the last connection error."""
         if self._last is None or not isinstance(cause, KafkaUnreachable):
             return cause
-        return failure(self._last.code(), self._last.str(), primary)
+        return failure(self._last.code(), self._last.str(), cause.primary)
 
 
 def patiently(ask: Callable[[], Answer], cannot: str, seconds: float) -> Answer:

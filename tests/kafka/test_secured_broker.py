@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,15 +55,35 @@ def broker(own_kafka, certificate: tuple[Path, Path]):
     )
 
 
+def login(broker, certificate: tuple[Path, Path], password: str) -> dict[str, str]:
+    """What a client of librdkafka logs in with, as ann."""
+    who = f'{MODULE} required username="ann" password="{password}";'
+    mechanism = {"sasl.mechanism": MECHANISM, "sasl.jaas.config": who}
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(certificate[1])}
+    security, _ = security_of({"security.protocol": "SASL_SSL"} | mechanism | trust)
+    return {"bootstrap.servers": broker.bootstrap} | security.for_librdkafka()
+
+
+ASKED: dict[str, Callable[[Cluster], object]] = {
+    "ids of topics": lambda cluster: cluster.topic_ids(["out-1"]),
+    "offsets of a group": lambda cluster: cluster.commit_group_offsets("g", {"out-1": {0: 1}}),
+    "a cluster": lambda cluster: cluster.identifier(),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_password_that_is_wrong_is_no_time_out_whatever_is_asked_first(broker, certificate, asked: str):
+    with pytest.raises(KafkaConfigError) as refused:
+        ASKED[asked](Cluster(login(broker, certificate, "gu3ss"), seconds=10))
+    assert "Authentication failed" in str(refused.value)
+    assert "check the user, the password and the mechanism" in (refused.value.hint or "")
+
+
 def test_password_and_rights_are_needed_and_enough(broker, certificate, make_query):
     query: Query = make_query(broker.internal_bootstrap, patience_ms=20_000)
 
     def log_in(password: str) -> dict[str, str]:
-        login = f'{MODULE} required username="ann" password="{password}";'
-        mechanism = {"sasl.mechanism": MECHANISM, "sasl.jaas.config": login}
-        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(certificate[1])}
-        security, _ = security_of({"security.protocol": "SASL_SSL"} | mechanism | trust)
-        return {"bootstrap.servers": broker.bootstrap} | security.for_librdkafka()
+        return login(broker, certificate, password)
 
     with pytest.raises(KafkaConfigError, match="cannot be reached") as refused:
         Cluster(log_in("gu3ss"), seconds=20).reachable()

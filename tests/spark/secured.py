@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
@@ -24,6 +24,8 @@ from tests.kubernetes.cluster.certificates import Authority
 from tests.logins import AUTHORIZED, LISTENER, MODULE, Rights, asks_for_password, grant, users
 
 MECHANISM = "SCRAM-SHA-512"
+PATIENCE = 120.0
+"""Seconds that a broker may take for an answer where the machine is busy."""
 TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.BROKER
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 
@@ -84,8 +86,13 @@ class SecuredKafka:
     def change_password(self, user: str, password: str) -> None:
         """From now on the user logs in with another password."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        changed = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, password.encode())])
-        changed[user].result(30)
+        upsertion = UserScramCredentialUpsertion(user, info, password.encode())
+        changed = self.admin.alter_user_scram_credentials([upsertion], request_timeout=PATIENCE)
+        changed[user].result(PATIENCE)
+
+    def topics(self) -> Collection[str]:
+        """The topics that there are."""
+        return self.admin.list_topics(timeout=PATIENCE).topics
 
     def settings(self, user: str) -> dict[str, str]:
         """The settings of a service that logs in as `user`, but for the passwords."""

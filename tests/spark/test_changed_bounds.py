@@ -11,6 +11,8 @@ from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read
 
+pytestmark = pytest.mark.timeout(1200)
+
 PIPELINE = """
     SET 'pipeline.name' = 'sums';
     CREATE TABLE t (k STRING, n BIGINT) WITH ('connector' = 'kafka', 'topic' = '{source}', 'format' = 'json',
@@ -42,20 +44,20 @@ def test_another_end_is_refused_and_nothing_is_lost(
     if not before:
         running.until("all rows are counted", lambda: total() == 6)
         running.terminate()
-    assert running.wait() == 0
+    assert running.wait(600) == 0
     assert total() == 6
 
     feed(kafka.bootstrap, source, [(0, {"k": "a", "n": 10})])
     running.rewrite(pipeline(after))
     running.start()
-    assert running.wait() == 2, "a configuration that is wrong"
+    assert running.wait(600) == 2, "a configuration that is wrong"
     assert "the end of reading table t cannot change while its checkpoint exists" in running.log
     assert total() == 6
 
     running.rewrite(pipeline(before))
     running.start()
     if before:
-        assert running.wait() == 0
+        assert running.wait(600) == 0
         assert total() == 6, "its end is that of the first start"
     else:
         running.until("the row that came meanwhile is counted", lambda: total() == 16)

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from service.kafka.admin import Cluster
 from tests.brokers import Broker, MakeTopic
 from tests.spark.service_process import ServiceProcess
 from tests.spark.topics import feed, read
+
+pytestmark = pytest.mark.timeout(1200)
 
 PIPELINE = """
     SET 'pipeline.name' = 'counts';
@@ -33,17 +36,20 @@ def test_a_group_that_is_forgotten_and_an_added_partition_stop_no_old_checkpoint
     group = f"of-{source}"
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     feed(kafka.bootstrap, source, [(0, {"id": id}) for id in (1, 2, 3)])
-    start = ConsumerGroupTopicPartitions(group, [TopicPartition(source, 0, 1)])
-    admin.alter_consumer_group_offsets([start])[group].result(30)
+    Cluster({"bootstrap.servers": kafka.bootstrap}).commit_group_offsets(group, {source: {0: 1}})
 
     def ids() -> list[int]:
         return sorted(json.loads(value or b"")["id"] for _, value in read(kafka.bootstrap, seen))
 
     running = service(
-        PIPELINE.format(source=source, seen=seen, counted=counted, group=group), kafka.bootstrap, BATCH__TICK="50ms"
+        PIPELINE.format(source=source, seen=seen, counted=counted, group=group),
+        kafka.bootstrap,
+        BATCH__TICK="50ms",
+        # What Spark forgets after a hundred batches by default.
+        SPARK__CONF='{"spark.sql.streaming.minBatchesToRetain": "3"}',
     )
     running.start()
-    running.until("it reads from where the group was", lambda: ids() == [2, 3])
+    running.until("it reads from where the group was", lambda: ids() == [2, 3], seconds=600)
     logs = tmp_path / "checkpoint" / "counts" / "offsets"
 
     def oldest() -> int:
@@ -51,14 +57,14 @@ def test_a_group_that_is_forgotten_and_an_added_partition_stop_no_old_checkpoint
 
     running.until("its first batches are forgotten", lambda: oldest() > 0, seconds=600)
     running.terminate()
-    assert running.wait() == 0
+    assert running.wait(600) == 0
 
-    admin.delete_consumer_groups([group])[group].result(30)
-    admin.create_partitions([NewPartitions(source, 2)])[source].result(30)
+    admin.delete_consumer_groups([group])[group].result(120)
+    admin.create_partitions([NewPartitions(source, 2)])[source].result(120)
     feed(kafka.bootstrap, source, [(1, {"id": 4}), (0, {"id": 5})])
     running.start()
-    running.until("it goes on, in the new partition too", lambda: ids() == [2, 3, 4, 5])
+    running.until("it goes on, in the new partition too", lambda: ids() == [2, 3, 4, 5], seconds=600)
     running.terminate()
-    assert running.wait() == 0
+    assert running.wait(600) == 0
     changes = [json.loads(value or b"") for _, value in read(kafka.bootstrap, counted)]
     assert sum(c["data"]["n"] * (1 if c["op"] in ("+I", "+U") else -1) for c in changes) == 4

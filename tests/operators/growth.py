@@ -159,6 +159,7 @@ def _numbered(key: str, ms: int) -> Row:
 
 
 DISTINCT = group_by.AGGREGATES[14:15]
+ALL_SO_FAR = Frame(rows=False, preceding=None)
 
 GROWTH: dict[str, Growth] = {
     "group by, keys": growing(
@@ -219,6 +220,11 @@ GROWTH: dict[str, Growth] = {
         lambda i: (f"k{i}", i, 1.0, i),
         [(key, 5, 1.0, -1) for key in FEW],
     ),
+    "top n, keys with a time to live": growing(
+        (TopNOperator(input=top_n.SCHEMA, ranking=top_n.RANKINGS["top 3 numbered"], ttl=HOUR),),
+        lambda i: (f"k{i}", i, 1.0, i),
+        [(key, 5, 1.0, -1) for key in FEW],
+    ),
     "retracting top n, keys": growing(
         (retracting_top_n.kernel("top 3 numbered"),),
         lambda i: (f"k{i}", i, 1.0, "x"),
@@ -274,6 +280,13 @@ GROWTH: dict[str, Growth] = {
         session_aggregate.sessions(gap=HOUR),
         lambda i: (f"k{i}", i, at(i)),
         [(key, 5, at(9)) for key in FEW],
+        then=9,
+    ),
+    "session aggregate, keys whose rows may be taken back": growing(
+        session_aggregate.sessions(gap=HOUR, append=False),
+        lambda i: (f"k{i}", i, at(i)),
+        [(key, 5, at(9)) for key in FEW],
+        gone=[("k7", 7, at(7))],
         then=9,
     ),
     "session rows, keys": growing(
@@ -397,6 +410,31 @@ GROWTH: dict[str, Growth] = {
     ),
     "over everything so far, keys": growing(
         _frame("everything so far"),
+        lambda i: _over(f"k{i}", 1 + i),
+        [_over(key, HOUR) for key in FEW],
+        watermark=10**6,
+        then=HOUR,
+    ),
+    "over everything so far, values of a key that count once": growing(
+        (
+            over.over(
+                [(OverCallSpec(function="COUNT", frame=ALL_SO_FAR, arguments=(1,), distinct=True), pa.int64(), "")]
+            ),
+        ),
+        lambda i: ("k", i, at(1 + i), 1.0),
+        [("k", 7, at(HOUR), 1.0)],
+        watermark=10**6,
+        then=HOUR,
+    ),
+    "over, rows that wait for the next of their key": growing(
+        (over.over(over.AHEAD["next rows"][0]),),
+        lambda i: _over(f"k{i}", 1 + i),
+        [_over(key, HOUR) for key in FEW],
+        watermark=10**6,
+        then=HOUR,
+    ),
+    "over, rows that wait for the next of their key until a time to live": growing(
+        (over.over(over.AHEAD["next rows"][0], ttl=HOUR),),
         lambda i: _over(f"k{i}", 1 + i),
         [_over(key, HOUR) for key in FEW],
         watermark=10**6,

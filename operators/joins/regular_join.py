@@ -184,10 +184,11 @@ class RegularJoin(KernelDefaults):
         left, right = touched
         keys = self.left_keys, self._asked_keys
         on = condition(*keys, self.null_safe, len(self.left))
-        most = 1 if self._asks_keys and not self.ttl[0] else None
+        present = self._asks_keys and not self.ttl[0]
         for matches in matches_of(sql, on, self.residual, touched, keys, now):
             pairs = matches.pairs
-            left.gain(pairs.left, right.old[pairs.right].clip(max=most), right.new[pairs.right].clip(max=most))
+            was, is_ = right.old[pairs.right], right.new[pairs.right]
+            left.gain(pairs.left, np.sign(was) if present else was, np.sign(is_) if present else is_)
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
             if self.kind.shows_right:
                 yield from self._together(left, right, pairs)

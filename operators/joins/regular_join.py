@@ -184,11 +184,11 @@ class RegularJoin(KernelDefaults):
         left, right = touched
         keys = self.left_keys, self._asked_keys
         on = condition(*keys, self.null_safe, len(self.left))
-        once = self._asks_keys and not self.ttl[0]
+        present = self._asks_keys and not self.ttl[0]
         for matches in matches_of(sql, on, self.residual, touched, keys, now):
             pairs = matches.pairs
             old, new = right.old[pairs.right], right.new[pairs.right]
-            left.gain(pairs.left, old.clip(max=1) if once else old, new.clip(max=1) if once else new)
+            left.gain(pairs.left, np.sign(old) if present else old, np.sign(new) if present else new)
             right.gain(pairs.right, left.old[pairs.left], left.new[pairs.left])
             if self.kind.shows_right:
                 yield from self._together(left, right, pairs)

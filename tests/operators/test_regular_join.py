@@ -291,7 +291,12 @@ def test_the_row_that_the_answer_lacks_is_a_dead_letter_once(kind, dead):
 
 
 def test_state_of_degrees_without_doubts_is_refused_by_its_version():
-    assert (joined("left", FAILING).version, joined("left", FAILING, doubts=True).version) == (1, 2)
+    assert (joined("left", FAILING).version, joined("left", FAILING, doubts=True).version) == (1, 3)
+
+
+def test_state_of_whole_right_rows_is_refused_where_they_are_counted_by_key():
+    assert [joined(kind).version for kind in ("inner", "semi", "anti", "mark")] == [1, 2, 2, 2]
+    assert joined("semi", "c1 = c2").version == 1
 
 
 def test_a_condition_that_cannot_be_computed_is_no_match():

@@ -73,7 +73,7 @@ def _parts(node: exp.Expr, query: exp.Expr) -> tuple[exp.Expr, ...]:
     if isinstance(node, exp.Tuple):
         return tuple(node.expressions)
     if isinstance(node, exp.Anonymous) and node.name.upper() == "ROW":
-        inner = query.unnest() if isinstance(query, exp.Query) else query
+        inner = query.unnest()
         columns = inner.selects if isinstance(inner, exp.Query) else []
         if len(columns) != 1 or columns[0].is_star:
             return tuple(node.expressions)

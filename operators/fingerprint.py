@@ -103,10 +103,24 @@ class _Meaning(_Text):
                 yield part.name, attribute
 
 
+_known: dict[int, tuple[Kernel, str]] = {}
+"""Fingerprints by the `id` of the kernel, as each is asked for in every batch. The kernel is kept, and so its `id`."""
+
+_MOST_KNOWN = 1_000
+"""Kernels that are remembered: more than a large program has."""
+
+
 def fingerprint(kernel: Kernel) -> str:
-    """Return the fingerprint of the operator `kernel`, a dataclass of plain values and Arrow schemas."""
+    """Return the fingerprint of the operator `kernel`, a frozen dataclass of plain values and Arrow schemas."""
+    known = _known.get(id(kernel))
+    if known is not None:
+        return known[1]
     tables = ", ".join(f"{name} {_Meaning().of(spec)}" for name, spec in sorted(kernel.traces().items()))
-    return _digest(f"{FORMAT} {_canary()} {_Meaning().of(kernel)} {tables}")
+    found = _digest(f"{FORMAT} {_canary()} {_Meaning().of(kernel)} {tables}")
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[id(kernel)] = kernel, found
+    return found
 
 
 def fingerprint_of_format_6(kernel: Kernel) -> str:

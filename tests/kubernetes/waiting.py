@@ -10,9 +10,12 @@ Answer = TypeVar("Answer")
 
 
 def until(
-    what: str, ask: Callable[[], Answer], seconds: float = 180, explain: Callable[[], str] = str, every: float = 0.25
+    what: str, ask: Callable[[], Answer], seconds: float = 180, explain: Callable[[], str] = str, every: float = 1.0
 ) -> Answer:
-    """Ask until the answer is true and return it; after `seconds`, fail with `what` was waited for and `explain()`."""
+    """Ask until the answer is true and return it; after `seconds`, fail with `what` was waited for and `explain()`.
+
+    Most questions start kubectl: asked every second, it leaves the processors to what is waited for.
+    """
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
         if time.monotonic() > deadline:

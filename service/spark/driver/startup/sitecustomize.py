@@ -29,7 +29,7 @@ def _be_forked() -> None:
         socket.send_fds(connection, [request], [0, 1, 2])
     except OSError:
         return
-    # Input and output are the child's now: the JVM must see them end with it. This process waits for its end, as another
+    # Input and output are the child's now: the JVM must see them end with it. This process waits for its end as another
     # program: an interpreter that waits holds ten megabytes.
     os.dup2(connection.fileno(), 0)
     nowhere = os.open(os.devnull, os.O_WRONLY)

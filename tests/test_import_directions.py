@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "service.schema_registry",
     },
     "service.runtime": {"operators", "service.plan", "service.formats", "service.schema_registry"},
-    "service.checkpoint": set(),
+    "service.checkpoint": {"operators.state.mapped"},
     "service.inspection": {"operators", "service.checkpoint", "service.plan", "service.runtime"},
     "service.sql": {
         "service.plan",
